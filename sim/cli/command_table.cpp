@@ -121,10 +121,14 @@ std::vector<CommandSpec> known_commands() {
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
        &replay},
       {"explain",
-       "Prints a report again, without running anything.",
-       {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
+       "Prints a report again, without running anything. Of dumps of PyTorch's flight recorder it makes the report of "
+       "the "
+       "job that left them: verdict, culprits, missing ranks, calls that differ, stacks. docs/EXPLAIN.md",
+       {"FILE", "which decision log, report or dumps?",
+        "a decision log (run.rlog), a report.json, or the dumps of a job: files that end in a rank, or their folder",
+        Takes::file, true},
        {kJson, kNoColor},
-       {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json"},
+       {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json", "explain nccl_trace_rank_*"},
        &explain},
       validate_command(),
       merge_command(),

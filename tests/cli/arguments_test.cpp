@@ -51,7 +51,7 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
   refuses({"run", "a.toml", "-q"}, std::string("job run: there is no option \"-q\"\n") + kUsageRun);
   refuses({"run", "--", "a.toml"}, std::string("job run: there is no option \"--\"\n") + kUsageRun);
   refuses({"explain", "run.rlog", "--seed=3"},
-          "job explain: there is no option \"--seed\"\nusage: job explain LOG [options]   (see job explain "
+          "job explain: there is no option \"--seed\"\nusage: job explain FILE... [options]   (see job explain "
           "--help)\n");
   refuses({"--verison"}, std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
   // Nothing is near enough to be meant.
@@ -68,7 +68,8 @@ TEST_F(Arguments, MissingFile_IsRefused) {
   refuses({"run", ""}, std::string("job run: which scenario?\n") + kUsageRun);
   refuses({"replay"}, "job replay: which decision log?\nusage: job replay LOG [options]   (see job replay --help)\n");
   refuses({"explain"},
-          "job explain: which decision log or report?\nusage: job explain LOG [options]   (see job explain --help)\n");
+          "job explain: which decision log, report or dumps?\nusage: job explain FILE... [options]   (see job explain "
+          "--help)\n");
 }
 
 TEST_F(Arguments, OneWordTooMany_IsRefused) {
@@ -153,8 +154,7 @@ TEST_F(Arguments, LogInTheScenariosPlace_IsToldWhatItIs) {
 }
 
 TEST_F(Arguments, PathThatIsAFolder_IsRefused) {
-  for (const char* command : {"run", "replay", "explain"})
-    refuses({command, "."}, ".: cannot be read: Is a directory\n");
+  for (const char* command : {"run", "replay"}) refuses({command, "."}, ".: cannot be read: Is a directory\n");
 }
 
 // None of them is read to an end that it does not have, or waited for.
@@ -165,10 +165,11 @@ TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
     refuses({command, "pipe"}, "pipe: cannot be read: it is a pipe that nobody writes to\n");
   refuses({"run", "/dev/zero"}, "/dev/zero: is larger than 16 MiB, which no scenario is\n");
   refuses({"replay", "/dev/zero"}, "/dev/zero: is not a run log of rehearse\n");
-  refuses({"explain", "/dev/zero"}, "/dev/zero: is neither a run log (run.rlog) nor a report (report.json)\n");
+  refuses({"explain", "/dev/zero"},
+          "/dev/zero: is neither a run log (run.rlog), nor a report (report.json), nor a flight recorder's dump\n");
   write_file(folder_ / "report.json", "{\"rehearse_report\": 1}\n" + std::string(100, ' '));
   std::filesystem::resize_file(folder_ / "report.json", std::uintmax_t{10} << 30);
-  refuses({"explain", "report.json"}, "report.json: is larger than 256 MiB, which no run log or report is\n");
+  refuses({"explain", "report.json"}, "report.json: is larger than 256 MiB, which no run log, report or dump is\n");
 }
 
 TEST_F(Arguments, Version_IsPrinted) {

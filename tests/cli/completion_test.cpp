@@ -63,7 +63,7 @@ TEST_F(Completion, Bash_OffersOptionsOfTheCommand) {
 TEST_F(Completion, Bash_OffersFilesThatFit) {
   EXPECT_EQ(offered("run tra"), "traces\ntrain.toml\n");
   EXPECT_EQ(offered("replay ''"), "traces\nrun.rlog\ntrain.toml\n");
-  EXPECT_EQ(offered("explain t"), "traces\ntrace.json\n");
+  EXPECT_EQ(offered("explain t"), "traces\ntrace.json\ntrain.toml\n");
   // --output=tra, as bash splits it
   EXPECT_EQ(offered("run train.toml --output = tra"), "traces\n");
   EXPECT_EQ(offered("run train.toml --seed = 1"), "\n");

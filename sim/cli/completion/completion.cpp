@@ -32,7 +32,6 @@ std::vector<std::string> suffixes_for(Takes takes) {
   if (takes == Takes::scenario) return {"toml"};
   if (takes == Takes::log) return {"rlog", "toml"};
   if (takes == Takes::model) return {"pt2", "json"};
-  if (takes == Takes::report) return {"rlog", "json"};
   return {};
 }
 

@@ -53,8 +53,8 @@ std::string arguments_of(const CommandSpec& command, const Completed& completed)
     text += fmt::format(" \\\n        '{}{}[{}]{}'", option.name, option.value.empty() ? "" : "=",
                         description(option.summary), value);
   }
-  return text +
-         fmt::format(" \\\n        '1:{}:{}'", command.operand.name, zsh_taking(command.operand.takes, completed));
+  return text + fmt::format(" \\\n        '{}:{}:{}'", command.operand.repeats ? "*" : "1", command.operand.name,
+                            zsh_taking(command.operand.takes, completed));
 }
 
 }  // namespace

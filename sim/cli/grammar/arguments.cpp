@@ -94,10 +94,11 @@ class Parser {
       for (const auto& each : command_.options) names.emplace_back(each.name);
       refuse(name_, &command_, fmt::format("there is no option \"{}\"{}", option, did_you_mean(option, names)));
     }
-    if (command_.operand.name.empty() || !typed_.operand.empty()) {
+    if (command_.operand.name.empty() || (!typed_.operand.empty() && !command_.operand.repeats)) {
       refuse(name_, &command_, fmt::format("\"{}\" is one word too many", extra));
     }
-    typed_.operand = extra;
+    if (typed_.operand.empty()) typed_.operand = extra;
+    typed_.operands.push_back(extra);
   }
 
   const std::string name_;

@@ -24,6 +24,7 @@ struct Arguments {
   std::vector<std::string> words;        // all of argv
   const CommandSpec* command = nullptr;  // one of grammar()
   std::string operand;                   // the scenario, the log, ...; empty: left out
+  std::vector<std::string> operands;     // all of them, of a command that takes several
   std::optional<std::uint64_t> seed;
   std::optional<int> ranks;
   std::vector<Fault> faults;  // beside the scenario's

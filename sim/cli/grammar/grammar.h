@@ -17,7 +17,7 @@ class Console;
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
 // What a word stands for; shell completion offers such words.
-enum class Takes { anything, scenario, log, report, model, rules, carrier, program, shell, folder, file };
+enum class Takes { anything, scenario, log, model, rules, carrier, program, shell, folder, file };
 
 // The CMake component that registers the runner of real runs.
 inline constexpr std::string_view kRealComponent = "real";
@@ -38,6 +38,7 @@ struct OperandSpec {
   std::string_view question;  // "which scenario?", when it is missing; empty: it may be left out
   std::string_view summary;
   Takes takes = Takes::anything;
+  bool repeats = false;  // may be several words
 };
 
 struct CommandSpec {

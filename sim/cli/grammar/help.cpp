@@ -79,6 +79,7 @@ std::string usage(const std::string& name, const CommandSpec* command) {
   }
   std::string operand(command->operand.name);
   if (!operand.empty()) operand = command->operand.question.empty() ? " [" + operand + "]" : " " + operand;
+  if (command->operand.repeats) operand += "...";
   return fmt::format("usage: {} {}{} [options]", name, command->name, operand);
 }
 

@@ -160,6 +160,7 @@ void take_split_values(const std::string& name, const CommandSpec& command, cons
 void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments) {
   const Values values(name, command, typed);
   arguments.operand = typed.operand;
+  arguments.operands = typed.operands;
   arguments.seed = values.seed("--seed");
   arguments.seeds = values.seeds("--seeds");
   arguments.shard = values.shard("--shard", arguments.seeds);

@@ -11,7 +11,8 @@ namespace rehearse::cli {
 
 // A command's words as they were typed.
 struct Typed {
-  std::string operand;
+  std::string operand;  // the first of operands
+  std::vector<std::string> operands;
   std::map<std::string, std::string, std::less<>> values;              // by option; empty: not given
   std::map<std::string, std::vector<std::string>, std::less<>> lists;  // of options that may be repeated
   std::map<std::string, bool, std::less<>> flags;

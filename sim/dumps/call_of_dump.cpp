@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/call_of_dump.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <c10/core/TensorImpl.h>
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+using c10d::OpType;
+using comm::Operation;
+
+struct NamedCall {
+  std::string_view name;
+  OpType type;
+};
+
+// Beside those of the table of operations: what back ends call them otherwise.
+constexpr NamedCall kOtherNames[] = {
+    {"_broadcast_oop", OpType::BROADCAST},
+    {"_reduce_oop", OpType::REDUCE},
+    {"all_reduce_sparse", OpType::_ALLREDUCE_SPARSE},
+    {"sparse_all_reduce", OpType::_ALLREDUCE_SPARSE},
+    {"barrier", OpType::BARRIER},
+    {"ALLGATHER_coalesced", OpType::ALLGATHER_COALESCED},
+};
+
+// Coalesced calls of one kind in one entry: what each tensor's own would be, and the tag of the whole.
+struct CoalescedKind {
+  std::string_view name;
+  OpType type, part;
+  int tag;
+};
+
+constexpr CoalescedKind kCoalesced[] = {
+    {"allreduce_coalesced", OpType::ALLREDUCE_COALESCED, OpType::ALLREDUCE, 0},
+    {"all_gather_into_tensor_coalesced", OpType::COALESCED, OpType::_ALLGATHER_BASE, Operation::kAllgatherIntoTensor},
+    {"reduce_scatter_tensor_coalesced", OpType::COALESCED, OpType::_REDUCE_SCATTER_BASE,
+     Operation::kReduceScatterTensor},
+    {"REDUCE_SCATTER_coalesced", OpType::COALESCED, OpType::_REDUCE_SCATTER_BASE, Operation::kReduceScatterTensor},
+};
+
+OpType type_of(std::string_view name) {
+  for (const auto& other : kOtherNames) {
+    if (other.name == name) return other.type;
+  }
+  for (const auto& row : comm::op_table::kRows) {
+    if (name == (row.recorder_name.empty() ? row.name : row.recorder_name)) return row.type;
+  }
+  return OpType::UNKNOWN;
+}
+
+c10::DeviceType device_of(std::string_view backend) {
+  if (backend == "gloo" || backend == "mpi" || backend == "ucc") return c10::kCPU;
+  return backend == "xccl" ? c10::kXPU : c10::kCUDA;
+}
+
+at::Tensor tensor_of(const DumpedTensor& dumped, c10::DeviceType device) {
+  const auto key = device == c10::kCPU    ? c10::DispatchKey::CPU
+                   : device == c10::kCUDA ? c10::DispatchKey::CUDA
+                                          : c10::DispatchKey::XPU;
+  auto tensor = c10::make_intrusive<c10::TensorImpl>(c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(dumped.dtype),
+                                                     c10::Device(device));
+  tensor->set_sizes_contiguous(dumped.sizes);
+  return at::Tensor(std::move(tensor));
+}
+
+void fill(const std::vector<DumpedTensor>& from, c10::DeviceType device, comm::TensorList& to) {
+  for (const auto& tensor : from) to.push_back(tensor_of(tensor, device));
+}
+
+// What NCCL's back end records of a scatter is the other way round; a rank that is no root gives it nothing.
+bool is_turned_round(const DumpedCall& entry) {
+  const auto stands_for_none = [](const DumpedTensor& tensor) {
+    return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
+  };
+  return entry.inputs.size() == 1 && (entry.outputs.size() != 1 || stands_for_none(entry.outputs.front()));
+}
+
+// Are the tensors there that the table says are compared?
+bool has_its_tensors(const Operation& call, std::size_t ranks) {
+  if (call.type == OpType::ALLTOALL && (call.inputs.size() != ranks || call.outputs.size() != ranks)) return false;
+  const auto& row = comm::op_row(call.type);
+  for (const auto tensors : {row.alike, row.as_it_lies}) {
+    const bool of_outputs = tensors == comm::OpTensors::outputs;
+    if (tensors != comm::OpTensors::none && (of_outputs ? call.outputs : call.inputs).empty()) return false;
+  }
+  return true;
+}
+
+void add_parts(const DumpedCall& entry, const CoalescedKind& kind, Operation& call) {
+  call.type = kind.type;
+  call.tag = kind.tag;
+  const auto device = device_of(entry.backend);
+  for (std::size_t i = 0; i < std::min(entry.inputs.size(), entry.outputs.size()); ++i) {
+    auto& part = call.parts.emplace_back();
+    part.type = kind.part;
+    part.inputs.push_back(tensor_of(entry.inputs[i], device));
+    part.outputs.push_back(tensor_of(entry.outputs[i], device));
+    if (kind.part == OpType::ALLREDUCE) part.tag = Operation::kCopied;
+  }
+}
+
+}  // namespace
+
+Operation CallsOfDumps::unknown(const DumpedCall& entry) {
+  Operation call;
+  call.label = &*names_.insert(fmt::format("{}:{}", entry.backend, entry.name)).first;
+  return call;
+}
+
+Operation CallsOfDumps::single(const DumpedCall& entry) {
+  Operation call;
+  for (const auto& kind : kCoalesced) {
+    if (kind.name == entry.name) {
+      add_parts(entry, kind, call);
+      return call;
+    }
+  }
+  call.type = type_of(entry.name);
+  const auto device = device_of(entry.backend);
+  const bool turned = call.type == OpType::SCATTER && is_turned_round(entry);
+  fill(turned ? entry.outputs : entry.inputs, device, call.inputs);
+  fill(turned ? entry.inputs : entry.outputs, device, call.outputs);
+  // One name stands for both; with a list, tensor j is for rank j.
+  if (comm::op_row(call.type).kind == comm::OpKind::all_to_all)
+    call.type = entry.inputs.size() > 1 ? OpType::ALLTOALL : OpType::ALLTOALL_BASE;
+  if (call.type == OpType::BARRIER) {
+    call.inputs.clear();
+    call.outputs.clear();
+  }
+  return call.type == OpType::UNKNOWN || !has_its_tensors(call, ranks_) ? unknown(entry) : std::move(call);
+}
+
+Operation CallsOfDumps::collective(std::span<const DumpedCall* const> entries) {
+  std::vector<const DumpedCall*> calls;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(calls),
+               [](const DumpedCall* entry) { return !entry->ends_coalescing(); });
+  if (calls.size() == 1) return single(*calls.front());
+  Operation call;
+  call.type = OpType::COALESCED;
+  for (const auto* const entry : calls) call.parts.push_back(single(*entry));
+  return call;
+}
+
+Operation CallsOfDumps::message(const DumpedCall& entry) {
+  Operation call;
+  const bool sends = entry.name == "send";
+  call.type = sends ? OpType::SEND : OpType::RECV;
+  call.peer = sends ? entry.target : entry.source;
+  const auto device = device_of(entry.backend);
+  const auto& tensors = sends || entry.outputs.empty() ? entry.inputs : entry.outputs;
+  (sends ? call.inputs : call.outputs)
+      .push_back(tensors.empty() ? tensor_of({{0}}, device) : tensor_of(tensors.front(), device));
+  return call;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stdexcept>
+
+namespace rehearse::sim {
+
+// Dumps cannot be read, or do not belong together. what() names the file, the field, its value, and what would be
+// right.
+class DumpError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace rehearse::sim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse_internal/comm/group_identity.h>
+
+#include "dumps/dump.h"
+
+namespace rehearse::sim {
+
+// A group as the dumps of its members have it.
+struct JobGroup {
+  comm::GroupIdentity identity;
+  std::string description;
+  bool members_are_known = true;                        // false: those that called something on it
+  std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, of those with dumps; oldest first
+};
+
+// What the dumps of one job tell together: its ranks and groups, and who left a dump. The dumps outlive it.
+class DumpedJob {
+ public:
+  // Throws DumpError where the dumps are of different jobs or of different versions.
+  explicit DumpedJob(const std::vector<Dump>& dumps);
+
+  int ranks() const noexcept { return ranks_; }
+  const std::vector<Dump>& dumps() const noexcept { return dumps_; }
+  // Null: the rank left none.
+  const Dump* dump_of(int rank) const { return by_rank_[static_cast<std::size_t>(rank)]; }
+  std::vector<int> without_dump() const;
+  const std::vector<JobGroup>& groups() const noexcept { return groups_; }
+  std::size_t calls() const;
+
+ private:
+  void require_one_version() const;
+  void add_groups(const Dump& dump);
+  void require_same(const Dump& dump, const DumpedGroup& group) const;
+  void add_calls(const Dump& dump);
+  JobGroup& group_of(const Dump& dump, const DumpedCall& call);
+  void name_groups();
+
+  // A group is known by its name and its members: ranks that split a group differently may give several one name.
+  using Key = std::pair<std::string, std::vector<int>>;
+
+  const std::vector<Dump>& dumps_;
+  int ranks_ = 0;
+  std::vector<const Dump*> by_rank_;
+  std::vector<JobGroup> groups_;  // in the order in which ranks first called on them
+  std::map<Key, std::size_t> known_;
+};
+
+}  // namespace rehearse::sim

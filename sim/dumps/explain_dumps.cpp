@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/explain_dumps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dumps/dump_files.h"
+#include "dumps/dumped_job.h"
+#include "dumps/job_story.h"
+#include "dumps/rank_stories.h"
+#include "report/calls/differences.h"
+#include "report/ranks/culprits.h"
+
+namespace rehearse::sim {
+namespace {
+
+// "nccl 2.28.9"; empty where there are no calls.
+std::string carrier_of(const std::vector<Dump>& dumps) {
+  for (const auto& dump : dumps) {
+    if (dump.calls.empty()) continue;
+    const auto& backend = dump.calls.front().backend;
+    return dump.library.empty() ? backend : fmt::format("{} {}", backend, dump.library);
+  }
+  return "";
+}
+
+std::vector<Difference> differences_of(const JobStory& story, const Stacks& stacks) {
+  std::vector<Difference> differences;
+  for (const auto* const group : story.mismatches()) {
+    const auto where = [&](const comm::Mismatch::Side& side) {
+      const auto call = group->sides.find(side.rank);
+      return call == group->sides.end() ? std::string() : stacks.place(call->second.call->stack);
+    };
+    differences.push_back(difference_of(*group->mismatch, where));
+  }
+  return differences;
+}
+
+// Ranks of which no dump tells may be at fault, but nobody knows it.
+std::vector<int> known_culprits(const Report& report, const JobStory& story) {
+  auto culprits = culprits_of(report);
+  std::erase_if(culprits, [&](int rank) { return story.unknown().contains(rank); });
+  return culprits;
+}
+
+}  // namespace
+
+Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
+  const DumpedJob job(dumps);
+  const JobStory story(job, stacks);
+  Report report;
+  report.verdict = story.verdict();
+  report.headline = story.headline();
+  report.ranks = job.ranks();
+  report.schedule = "real";
+  report.version = REHEARSE_VERSION;
+  report.transport = carrier_of(dumps);
+  report.operations = job.calls();
+  report.rank_lines = rank_lines_of(job, story, stacks);
+  report.differences = differences_of(story, stacks);
+  report.wait_cycle = story.wait_cycle();
+  report.remarks = remarks_of_dumps(job, story);
+  auto& facts = report.dumps.emplace();
+  facts.format = dumps.front().version;
+  for (const auto& dump : dumps) facts.ranks.push_back(dump.rank);
+  facts.without_dump = job.without_dump();
+  facts.culprits = known_culprits(report, story);
+  facts.stacks = stacks_of(job, story, stacks, facts.culprits);
+  if (std::all_of(dumps.begin(), dumps.end(), [](const Dump& dump) {
+        return std::all_of(dump.calls.begin(), dump.calls.end(),
+                           [](const DumpedCall& call) { return call.stack == Stacks::kNone; });
+      })) {
+    report.hint = "the dumps hold no stacks, as JSON does not; pickles do, and TORCH_FR_CPP_STACK=1 adds those of C++";
+  }
+  return report;
+}
+
+Report explain_dumps(const std::vector<std::string>& paths) {
+  Stacks stacks;
+  const auto dumps = read_dumps(paths, stacks);
+  return explain_dumps(dumps, stacks);
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/group_history.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse_internal/comm/title.h>
+
+#include "comm/agree/pairs.h"
+#include "comm/agree/wording.h"
+#include "comm/call/fingerprint.h"
+
+namespace rehearse::sim {
+namespace {
+
+exec::CallSite no_place(int) { return {}; }
+
+// Gloo's calls are over, too, when they have failed: without ranks that never came they have.
+constexpr std::string_view kRetiresFailures = "gloo";
+
+std::uint64_t label_hash(const comm::Operation& call) {
+  return call.label != nullptr ? comm::text_hash(*call.label) : 0;
+}
+
+}  // namespace
+
+GroupHistory::GroupHistory(const DumpedJob& job, const JobGroup& group)
+    : job_(job),
+      group_(group),
+      identity_(group.identity),
+      operations_(group.identity.ranks.size()),
+      ranks_(group.identity.ranks.size()),
+      calls_(group.identity),
+      mailboxes_(group.identity.ranks.size()) {
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    const auto calls = group.calls.find(identity_.global_rank(rank));
+    if (calls != group.calls.end()) read(rank, calls->second);
+  }
+}
+
+const Dump* GroupHistory::dump_at(int rank) const { return job_.dump_of(identity_.global_rank(rank)); }
+
+void GroupHistory::read(int rank, const std::vector<const DumpedCall*>& calls) {
+  auto& own = ranks_[static_cast<std::size_t>(rank)];
+  for (const auto* const call : calls) {
+    if (call->is_unaddressed()) continue;
+    if (call->is_message()) {
+      if (std::max(call->source, call->target) >= identity_.size()) continue;
+      own.messages.push_back({rank, call, CallsOfDumps::message(*call), call->completed});
+    } else if (call->ends_coalescing()) {
+      end_coalescing(*call, call == calls.front(), own);
+    } else {
+      own.collectives[call->collective_seq].entries.push_back(call);
+    }
+  }
+  for (auto& [sequence, collective] : own.collectives) {
+    collective.operation = operations_.collective(collective.entries);
+    collective.fingerprint = comm::agreement_hash(collective.operation, label_hash(collective.operation));
+    finish(*dump_at(rank), collective);
+  }
+}
+
+// Of coalesced messages the end alone says whether they are complete, and it counts as no collective. Which ones it
+// ends is told by their number.
+void GroupHistory::end_coalescing(const DumpedCall& end, bool is_first, OfRank& own) {
+  const auto known = own.collectives.find(end.collective_seq);
+  const bool ends_messages =
+      !own.messages.empty() && own.messages.back().call->p2p_seq == end.p2p_seq &&
+      (known == own.collectives.end() || known->second.entries.back()->record_id < own.messages.back().call->record_id);
+  if (ends_messages) {
+    for (auto& message : own.messages) {
+      if (message.call->p2p_seq == end.p2p_seq) message.completed = end.completed;
+    }
+  } else if (!is_first || end.record_id == 0) {
+    own.collectives[end.collective_seq].entries.push_back(&end);
+  }
+}
+
+void GroupHistory::finish(const Dump& dump, Collective& collective) {
+  const auto& entries = collective.entries;
+  const bool has_end = entries.back()->ends_coalescing();
+  collective.completed = has_end || entries.size() == 1 ? entries.back()->completed : false;
+  collective.cut = !dump.whole && entries.front()->record_id == dump.calls.front().record_id;
+}
+
+bool GroupHistory::is_over(const Collective& collective, bool ranks_are_missing) {
+  return collective.completed && !(ranks_are_missing && collective.entries.front()->backend == kRetiresFailures);
+}
+
+// A rank numbers its collectives one by one, so those between two that are in its dump were made as well.
+GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
+  const auto* const dump = dump_at(rank);
+  if (dump == nullptr) return Made::unknown;
+  const auto& collectives = ranks_[static_cast<std::size_t>(rank)].collectives;
+  if (const auto found = collectives.find(sequence); found != collectives.end())
+    return found->second.cut ? Made::unseen : Made::yes;
+  if (collectives.empty()) return dump->whole ? Made::no : Made::unknown;
+  auto last = collectives.rbegin()->first;
+  const auto enqueued = dump->enqueued.find(collectives.rbegin()->second.entries.front()->group_id);
+  if (dump->filtered && enqueued != dump->enqueued.end() && enqueued->second > 0)
+    last = std::max(last, static_cast<std::uint64_t>(enqueued->second));
+  return sequence < last || (sequence == last && dump->filtered) ? Made::unseen : Made::no;
+}
+
+GroupStory GroupHistory::tell() {
+  GroupStory story;
+  std::set<std::uint64_t> sequences;
+  for (const auto& own : ranks_) {
+    for (const auto& [sequence, collective] : own.collectives) sequences.insert(sequence);
+  }
+  for (const auto sequence : sequences) {
+    if (!tell_collective(sequence, story)) break;
+  }
+  tell_messages(story);
+  std::stable_sort(story.open.begin(), story.open.end(), [](const OpenCall& a, const OpenCall& b) {
+    return std::pair(a.rank, a.call->record_id) < std::pair(b.rank, b.call->record_id);
+  });
+  return story;
+}
+
+// False: the calls do not fit, and nothing is to be learnt from those that follow.
+bool GroupHistory::tell_collective(std::uint64_t sequence, GroupStory& story) {
+  calls_.open(sequence);
+  std::vector<Made> made(ranks_.size());
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    made[index] = this->made(rank, sequence);
+    if (made[index] != Made::yes) continue;
+    const auto& call = ranks_[index].collectives.at(sequence);
+    calls_.add({rank, sequence, &call.operation, call.fingerprint}, no_place);
+  }
+  tell_open(sequence, made, story);
+  if (calls_.fit()) return true;
+  story.mismatch = calls_.mismatch();
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    if (calls_.has(rank)) {
+      const auto& call = ranks_[static_cast<std::size_t>(rank)].collectives.at(sequence);
+      story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation);
+    }
+  }
+  return false;
+}
+
+// Of each rank the first collective that is not complete. Ranks that have not made it come before those of which nobody
+// knows.
+void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupStory& story) {
+  std::vector<int> missing, unknown;
+  std::size_t arrived = 0;
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    const auto each = made[static_cast<std::size_t>(rank)];
+    if (each == Made::no) missing.push_back(identity_.global_rank(rank));
+    if (each == Made::unknown) unknown.push_back(identity_.global_rank(rank));
+    arrived += each == Made::yes || each == Made::unseen ? 1 : 0;
+  }
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    const int global = identity_.global_rank(rank);
+    const auto& collectives = ranks_[static_cast<std::size_t>(rank)].collectives;
+    const auto call = collectives.find(sequence);
+    if (call == collectives.end() || is_over(call->second, !missing.empty())) continue;
+    const auto of_rank = [global](const OpenCall& open) { return open.rank == global; };
+    if (std::any_of(story.open.begin(), story.open.end(), of_rank)) continue;
+    OpenCall open;
+    open.rank = global;
+    open.title = comm::title_of(call->second.operation, sequence, identity_);
+    const bool disputed = !calls_.fit() && calls_.has(rank);
+    open.description =
+        disputed ? calls_.describe(open.title) : comm::waiting_for_ranks(open.title, arrived, ranks_.size());
+    open.unknown = !disputed && missing.empty() && !unknown.empty();
+    open.waits_for = disputed ? calls_.waits_for(rank) : open.unknown ? unknown : missing;
+    open.call = call->second.entries.front();
+    story.open.push_back(std::move(open));
+  }
+}
+
+// Messages of two ranks are paired in their order. Where the recorder of one of them has dropped calls, those that are
+// complete have no place in it any more.
+void GroupHistory::tell_messages(GroupStory& story) {
+  for (const bool sends : {true, false}) {
+    for (auto& own : ranks_) {
+      for (auto& message : own.messages) {
+        if ((message.operation.type == c10d::OpType::SEND) != sends) continue;
+        const auto* const mine = dump_at(message.rank);
+        const auto* const peers = dump_at(message.operation.peer);
+        const bool whole = mine->whole && peers != nullptr && peers->whole;
+        if (!whole && message.completed) continue;
+        const comm::Envelope envelope{message.call->source, 0};
+        if (sends) {
+          mailboxes_.keep_send(message.call->target, envelope, &message);
+        } else if (auto send = mailboxes_.take_send(message.rank, message.call->source, 0)) {
+          meet(*send->call, message, story);
+        } else {
+          mailboxes_.keep_receive(message.rank, envelope, &message);
+        }
+      }
+    }
+  }
+  tell_unmatched(story);
+}
+
+void GroupHistory::meet(const Message& send, const Message& recv, GroupStory& story) {
+  if (story.mismatch) return;
+  auto fields = comm::pair_differences(send.operation, recv.operation, recv.operation.outputs[0].is_cpu());
+  if (fields.empty()) return;
+  const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation, 0};
+  const comm::MadeCall received{recv.rank, recv.call->p2p_seq, &recv.operation, 0};
+  story.mismatch = comm::mismatch_of_pair({sent, {}}, {received, {}}, std::move(fields), identity_);
+  story.sides = {{identity_.global_rank(send.rank), titled(*send.call, send.operation)},
+                 {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation)}};
+}
+
+void GroupHistory::tell_unmatched(GroupStory& story) {
+  mailboxes_.visit([&](const auto& letter, bool is_send) {
+    const auto& message = *letter.call;
+    auto [call, title] = titled(*message.call, message.operation);
+    const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation.peer);
+    const bool unknown = dump_at(message.operation.peer) == nullptr;
+    if (message.completed) {
+      if (!unknown) story.never_received.push_back(fmt::format("{} of rank {}", title, rank));
+      return;
+    }
+    const auto near_miss = mailboxes_.near_miss(message.operation, message.rank, identity_);
+    OpenCall open{rank, title, comm::waiting_for_message(title, is_send, near_miss), {peer}, unknown, call};
+    story.open.push_back(std::move(open));
+  });
+}
+
+TitledCall GroupHistory::titled(const DumpedCall& call, const comm::Operation& operation) const {
+  const auto sequence = call.is_message() ? call.p2p_seq : call.collective_seq;
+  return {&call, comm::title_of(operation, sequence, identity_)};
+}
+
+template <class Counts>
+std::optional<TitledCall> GroupHistory::last_that(int rank, const Counts& counts) const {
+  const auto place = std::find(identity_.ranks.begin(), identity_.ranks.end(), rank);
+  if (place == identity_.ranks.end()) return std::nullopt;
+  const auto& own = ranks_[static_cast<std::size_t>(place - identity_.ranks.begin())];
+  std::optional<TitledCall> last;
+  for (const auto& [sequence, collective] : own.collectives) {
+    if (counts(collective)) last = titled(*collective.entries.front(), collective.operation);
+  }
+  for (const auto& message : own.messages) {
+    if (counts(message) && (!last || message.call->record_id > last->call->record_id))
+      last = titled(*message.call, message.operation);
+  }
+  return last;
+}
+
+std::optional<TitledCall> GroupHistory::last_completed(int rank) const {
+  return last_that(rank, [](const auto& call) { return call.completed; });
+}
+
+std::optional<TitledCall> GroupHistory::last(int rank) const {
+  return last_that(rank, [](const auto&) { return true; });
+}
+
+}  // namespace rehearse::sim

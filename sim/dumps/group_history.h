@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rehearse_internal/comm/mismatch.h>
+
+#include "comm/agree/collective_calls.h"
+#include "comm/agree/mailboxes.h"
+#include "dumps/call_of_dump.h"
+#include "dumps/dumped_job.h"
+
+namespace rehearse::sim {
+
+// A call that is not complete. Ranks are ranks of the world.
+struct OpenCall {
+  int rank = -1;
+  std::string title;           // `allreduce #7 on group "0:default_pg"`
+  std::string description;     // `... (3 of 4 ranks are here)`
+  std::vector<int> waits_for;  // empty: all have made it
+  bool unknown = false;        // whether they have made it: they left no dump, or it does not reach back so far
+  const DumpedCall* call = nullptr;
+};
+
+// A call with its name: `allreduce #7 on group "0:default_pg"`.
+struct TitledCall {
+  const DumpedCall* call = nullptr;
+  std::string title;
+};
+
+// What the dumps tell of one group.
+struct GroupStory {
+  std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
+  std::map<int, TitledCall> sides;          // each rank's call there
+  std::vector<OpenCall> open;               // of each rank its first collective, and its messages
+  std::vector<std::string> never_received;  // sends that are complete all the same
+};
+
+// The calls of one group, lined up across ranks by their sequence numbers, and compared as the matcher of a simulation
+// does it. The job outlives it.
+class GroupHistory {
+ public:
+  GroupHistory(const DumpedJob& job, const JobGroup& group);
+
+  GroupStory tell();
+
+  // The last call of the rank on this group, and the last that is complete; nothing: the dump has none.
+  std::optional<TitledCall> last(int rank) const;
+  std::optional<TitledCall> last_completed(int rank) const;
+
+ private:
+  // A collective of one rank, with the entries of calls that were coalesced.
+  struct Collective {
+    std::vector<const DumpedCall*> entries;
+    comm::Operation operation;
+    std::uint64_t fingerprint = 0;
+    bool completed = false;
+    bool cut = false;  // the recorder may have dropped a part of it
+  };
+  struct Message {
+    int rank = -1;  // within the group
+    const DumpedCall* call = nullptr;
+    comm::Operation operation;
+    bool completed = false;
+  };
+  struct OfRank {
+    std::map<std::uint64_t, Collective> collectives;
+    std::list<Message> messages;
+  };
+  enum class Made { yes, unseen, no, unknown };
+
+  void read(int rank, const std::vector<const DumpedCall*>& calls);
+  void end_coalescing(const DumpedCall& end, bool is_first, OfRank& own);
+  static void finish(const Dump& dump, Collective& collective);
+  static bool is_over(const Collective& collective, bool ranks_are_missing);
+
+  const Dump* dump_at(int rank) const;  // within the group
+  Made made(int rank, std::uint64_t sequence) const;
+  bool tell_collective(std::uint64_t sequence, GroupStory& story);
+  void tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupStory& story);
+  void tell_messages(GroupStory& story);
+  void meet(const Message& send, const Message& recv, GroupStory& story);
+  void tell_unmatched(GroupStory& story);
+  TitledCall titled(const DumpedCall& call, const comm::Operation& operation) const;
+  template <class Counts>
+  std::optional<TitledCall> last_that(int rank, const Counts& counts) const;
+
+  const DumpedJob& job_;
+  const JobGroup& group_;
+  const comm::GroupIdentity& identity_;
+  CallsOfDumps operations_;
+  std::vector<OfRank> ranks_;  // by rank within the group
+  comm::CollectiveCalls calls_;
+  comm::Mailboxes<const Message*> mailboxes_;
+};
+
+}  // namespace rehearse::sim

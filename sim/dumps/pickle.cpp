@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/pickle.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "dumps/pickle_opcodes.h"
+#include "dumps/pickle_values.h"
+
+namespace rehearse::sim {
+namespace {
+
+using pickle::Id;
+using pickle::Opcode;
+
+constexpr std::size_t kProtocolsMost = 5;
+
+// Takes little-endian numbers and texts off the front.
+class PickleBytes {
+ public:
+  explicit PickleBytes(std::string_view bytes) : bytes_(bytes) {}
+
+  std::size_t at() const { return at_; }
+
+  std::string_view take(std::uint64_t count) {
+    if (count > bytes_.size() - at_) throw PickleError(fmt::format("ends in the middle of a value, at byte {}", at_));
+    const auto taken = bytes_.substr(at_, static_cast<std::size_t>(count));
+    at_ += taken.size();
+    return taken;
+  }
+
+  std::uint64_t number(std::size_t width) {
+    std::uint64_t value = 0;
+    const auto taken = take(width);
+    for (std::size_t i = width; i-- > 0;) value = (value << 8) | static_cast<unsigned char>(taken[i]);
+    return value;
+  }
+
+  // Python writes doubles with their high byte first.
+  double real() {
+    std::uint64_t bits = 0;
+    for (const char byte : take(sizeof bits)) bits = (bits << 8) | static_cast<unsigned char>(byte);
+    return std::bit_cast<double>(bits);
+  }
+
+ private:
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+// The stack machine that a pickle is a program for, without the instructions that reach code.
+class Unpickler {
+ public:
+  Unpickler(std::string_view bytes, PickleLimits limits) : bytes_(bytes), limits_(limits), values_(limits.values) {}
+
+  Json run() {
+    while (true) {
+      begin_ = bytes_.at();
+      code_ = static_cast<std::uint8_t>(bytes_.number(1));
+      if (begin_ == 0 && code_ != static_cast<std::uint8_t>(Opcode::protocol)) fail("begins with");
+      if (code_ == static_cast<std::uint8_t>(Opcode::stop)) return values_.json(pop(), limits_);
+      if (!number() && !text() && !container() && !memo()) refuse();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw PickleError(
+        fmt::format("{} opcode {:#04x} at byte {}, which no flight recorder writes there", what, code_, begin_));
+  }
+
+  [[noreturn]] void refuse() const {
+    const auto name = pickle::code_opcode(code_);
+    if (name.empty()) fail("has");
+    throw PickleError(
+        fmt::format("would have Python run code: opcode {} at byte {}; a dump holds only dicts, lists, "
+                    "texts and numbers, so do not load this file with Python",
+                    name, begin_));
+  }
+
+  void push(Id id) { stack_.push_back(id); }
+
+  // Does not reach below the last mark.
+  Id pop() {
+    if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("has too few values for");
+    const Id id = stack_.back();
+    stack_.pop_back();
+    return id;
+  }
+
+  std::vector<Id> pop_to_mark() {
+    if (marks_.empty()) fail("has no mark for");
+    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+    std::vector<Id> items(first, stack_.end());
+    stack_.erase(first, stack_.end());
+    marks_.pop_back();
+    return items;
+  }
+
+  std::vector<Id> pop_some(std::size_t count) {
+    std::vector<Id> items(count);
+    for (std::size_t i = count; i-- > 0;) items[i] = pop();
+    return items;
+  }
+
+  bool number() {
+    switch (static_cast<Opcode>(code_)) {
+      case Opcode::none:
+        return push(values_.none()), true;
+      case Opcode::new_true:
+      case Opcode::new_false:
+        return push(values_.boolean(static_cast<Opcode>(code_) == Opcode::new_true)), true;
+      case Opcode::bin_int:
+        return push(values_.integer(static_cast<std::int32_t>(bytes_.number(4)))), true;
+      case Opcode::bin_int_1:
+        return push(values_.integer(static_cast<std::int64_t>(bytes_.number(1)))), true;
+      case Opcode::bin_int_2:
+        return push(values_.integer(static_cast<std::int64_t>(bytes_.number(2)))), true;
+      case Opcode::long_1:
+        return push(values_.integer(long_number())), true;
+      case Opcode::bin_float:
+        return push(values_.real(bytes_.real())), true;
+      default:
+        return false;
+    }
+  }
+
+  std::int64_t long_number() {
+    const auto width = bytes_.number(1);
+    if (width == 0) return 0;
+    if (width > sizeof(std::int64_t)) fail("has a number of more than 64 bits in");
+    const auto shift = 64 - 8 * width;
+    return static_cast<std::int64_t>(bytes_.number(width) << shift) >> shift;
+  }
+
+  bool text() {
+    switch (static_cast<Opcode>(code_)) {
+      case Opcode::short_bin_string:
+      case Opcode::short_bin_unicode:
+        return push(values_.text(bytes_.take(bytes_.number(1)))), true;
+      case Opcode::bin_string:
+      case Opcode::bin_unicode:
+        return push(values_.text(bytes_.take(bytes_.number(4)))), true;
+      case Opcode::bin_unicode_8:
+        return push(values_.text(bytes_.take(bytes_.number(8)))), true;
+      default:
+        return false;
+    }
+  }
+
+  bool container() {
+    switch (static_cast<Opcode>(code_)) {
+      case Opcode::mark:
+        return marks_.push_back(stack_.size()), true;
+      case Opcode::empty_list:
+      case Opcode::empty_tuple:
+        return push(values_.array({})), true;
+      case Opcode::empty_dict:
+        return push(values_.dict()), true;
+      case Opcode::list:
+      case Opcode::tuple:
+        return push(values_.array(pop_to_mark())), true;
+      case Opcode::tuple_1:
+      case Opcode::tuple_2:
+      case Opcode::tuple_3:
+        return push(values_.array(pop_some(code_ - static_cast<std::size_t>(Opcode::tuple_1) + 1))), true;
+      case Opcode::dict: {
+        auto items = pop_to_mark();
+        const Id dict = values_.dict();
+        add_items(dict, items);
+        return push(dict), true;
+      }
+      default:
+        return growth();
+    }
+  }
+
+  // What adds to the container below on the stack.
+  bool growth() {
+    std::vector<Id> items;
+    switch (static_cast<Opcode>(code_)) {
+      case Opcode::append:
+        items = pop_some(1);
+        return append(items), true;
+      case Opcode::appends:
+        items = pop_to_mark();
+        return append(items), true;
+      case Opcode::set_item:
+        items = pop_some(2);
+        return set(items), true;
+      case Opcode::set_items:
+        items = pop_to_mark();
+        return set(items), true;
+      default:
+        return false;
+    }
+  }
+
+  void append(const std::vector<Id>& items) {
+    const Id list = pop();
+    if (!values_.is_array(list)) fail("has no list below");
+    auto& all = values_.items(list);
+    all.insert(all.end(), items.begin(), items.end());
+    push(list);
+  }
+
+  void set(const std::vector<Id>& items) {
+    const Id dict = pop();
+    if (!values_.is_dict(dict)) fail("has no dict below");
+    add_items(dict, items);
+    push(dict);
+  }
+
+  void add_items(Id dict, const std::vector<Id>& items) {
+    if (items.size() % 2 != 0) fail("has a key without a value below");
+    auto& all = values_.items(dict);
+    all.insert(all.end(), items.begin(), items.end());
+  }
+
+  bool memo() {
+    switch (static_cast<Opcode>(code_)) {
+      case Opcode::protocol:
+        if (const auto number = bytes_.number(1); number < 2 || number > kProtocolsMost)
+          fail("has no known protocol in");
+        return true;
+      case Opcode::frame:
+        return bytes_.number(8), true;
+      case Opcode::bin_put:
+        return put(bytes_.number(1)), true;
+      case Opcode::long_bin_put:
+        return put(bytes_.number(4)), true;
+      case Opcode::memoize:
+        return put(memo_.size()), true;
+      case Opcode::bin_get:
+        return get(bytes_.number(1)), true;
+      case Opcode::long_bin_get:
+        return get(bytes_.number(4)), true;
+      default:
+        return false;
+    }
+  }
+
+  // Picklers number what they keep from 0 on.
+  void put(std::uint64_t place) {
+    const Id top = pop();
+    push(top);
+    if (place > memo_.size()) fail("leaves a gap in the memo by");
+    if (place == memo_.size()) return memo_.push_back(top);
+    memo_[static_cast<std::size_t>(place)] = top;
+  }
+
+  void get(std::uint64_t place) {
+    if (place >= memo_.size()) fail("has nothing in the memo for");
+    push(memo_[static_cast<std::size_t>(place)]);
+  }
+
+  PickleBytes bytes_;
+  const PickleLimits limits_;
+  pickle::Values values_;
+  std::vector<Id> stack_;
+  std::vector<std::size_t> marks_;
+  std::vector<Id> memo_;
+  std::size_t begin_ = 0;
+  std::uint8_t code_ = 0;
+};
+
+}  // namespace
+
+Json unpickled(std::string_view bytes, PickleLimits limits) { return Unpickler(bytes, limits).run(); }
+
+}  // namespace rehearse::sim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/pickle_values.h"
+
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace rehearse::sim::pickle {
+
+Id Values::add(Value value) {
+  if (values_.size() >= most_) throw PickleError(fmt::format("holds more than {} values", most_));
+  values_.push_back(value);
+  return static_cast<Id>(values_.size() - 1);
+}
+
+Json Values::json(Id root, PickleLimits limits) const {
+  auto budget = limits.values;
+  return json_of(root, limits.depth, budget);
+}
+
+Json Values::json_of(Id id, std::size_t depth, std::size_t& budget) const {
+  if (depth == 0) throw PickleError("is nested too deep for a dump, or holds itself");
+  if (budget-- == 0) throw PickleError("holds more values than a dump has");
+  const auto& value = values_[id];
+  switch (value.kind) {
+    case Kind::none:
+      return {};
+    case Kind::boolean:
+      return value.payload != 0;
+    case Kind::integer:
+      return static_cast<std::int64_t>(value.payload);
+    case Kind::real:
+      return std::bit_cast<double>(value.payload);
+    case Kind::text:
+      return texts_[value.payload];
+    case Kind::array: {
+      Json array = Json::array();
+      for (const Id item : items_[value.payload]) array.push_back(json_of(item, depth - 1, budget));
+      return array;
+    }
+    case Kind::dict: {
+      const auto& items = items_[value.payload];
+      std::map<std::string, Json> entries;  // a Json that grows by keys would look each of them up among all
+      for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+        if (!is_text(items[i])) throw PickleError("has a dict with a key that is no text");
+        auto& entry = entries[std::string(texts_[values_[items[i]].payload])];
+        entry = json_of(items[i + 1], depth - 1, budget);
+      }
+      return entries;
+    }
+  }
+  return {};
+}
+
+}  // namespace rehearse::sim::pickle

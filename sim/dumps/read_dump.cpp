@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/read_dump.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dumps/dump_error.h"
+
+namespace rehearse::sim {
+namespace {
+
+std::string version_of(const Field& whole) {
+  const auto field = whole.at("version");
+  auto version = field.text();
+  if (minor_version(version) < 0)
+    field.wrong(fmt::format("a version from {0}.0 to {0}.{1}", kDumpMajor, kDumpMinorMost));
+  return version;
+}
+
+// "[0, 1]" as c10d writes it, or a list.
+std::vector<int> ranks_of(const Field& field) {
+  std::vector<int> ranks;
+  if (field.is_list()) {
+    field.each([&](const Field& rank) { ranks.push_back(static_cast<int>(rank.integer(0, kDumpedRanksMost - 1))); });
+    return ranks;
+  }
+  const auto text = field.text();
+  const auto wrong = [&] { field.wrong("ranks in brackets, as in \"[0, 1]\""); };
+  if (!text.starts_with('[') || !text.ends_with(']')) wrong();
+  const char* at = text.data() + 1;
+  const char* const end = text.data() + text.size() - 1;
+  while (at != end) {
+    int rank = -1;
+    const auto [next, error] = std::from_chars(at, end, rank);
+    if (error != std::errc() || rank < 0 || rank >= kDumpedRanksMost) wrong();
+    ranks.push_back(rank);
+    at = next;
+    while (at != end && (*at == ',' || *at == ' ')) ++at;
+  }
+  return ranks;
+}
+
+// A back end that registers no members leaves one group without a name.
+std::vector<DumpedGroup> groups_of(const Field& whole) {
+  std::vector<DumpedGroup> groups;
+  if (!whole.has("pg_config")) return groups;
+  whole.at("pg_config").each_entry([&](const std::string& key, const Field& field) {
+    DumpedGroup group{key, field.at("desc").text(), ranks_of(field.at("ranks"))};
+    if (!group.ranks.empty()) groups.push_back(std::move(group));
+  });
+  return groups;
+}
+
+// In JSON the numbers are texts.
+std::int64_t number_of(const Field& field) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  if (!field.is_text()) return field.integer(-1, kMost);
+  const auto text = field.text();
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) field.wrong("a number");
+  return value;
+}
+
+void read_status(const Field& whole, Dump& dump) {
+  if (!whole.has("pg_status")) return;
+  whole.at("pg_status").each_entry([&](const std::string& key, const Field& status) {
+    std::int64_t group = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), group);
+    if (error != std::errc() || end != key.data() + key.size()) status.wrong("the status of a group with a number");
+    if (status.has("last_enqueued_collective")) dump.enqueued[group] = number_of(status.at("last_enqueued_collective"));
+  });
+}
+
+// The recorder keeps the latest calls only, and may be asked for those alone that are not complete.
+void settle(Dump& dump) {
+  std::stable_sort(dump.calls.begin(), dump.calls.end(),
+                   [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
+  std::map<std::int64_t, std::int64_t> last;  // by group
+  for (std::size_t i = 0; i < dump.calls.size(); ++i) {
+    const auto& call = dump.calls[i];
+    auto& number = last.try_emplace(call.group_id, 0).first->second;
+    number = std::max<std::int64_t>(
+        {number, static_cast<std::int64_t>(call.collective_seq), static_cast<std::int64_t>(call.p2p_seq)});
+    dump.filtered = dump.filtered || (i > 0 && call.record_id != dump.calls[i - 1].record_id + 1);
+  }
+  bool all_enqueued = true;
+  for (const auto& [group, number] : dump.enqueued) {
+    const auto seen = last.find(group);
+    all_enqueued = all_enqueued && number <= (seen != last.end() ? seen->second : 0);
+    dump.filtered = dump.filtered || (seen != last.end() && number > seen->second);
+  }
+  const bool from_first = dump.calls.empty() || dump.calls.front().record_id == 0;
+  dump.whole = from_first && all_enqueued && !dump.filtered;
+}
+
+void read_calls(const Field& entries, Dump& dump, Stacks& stacks) {
+  entries.each([&](const Field& entry) { dump.calls.push_back(read_call(entry, stacks)); });
+}
+
+}  // namespace
+
+const DumpedGroup* Dump::group_called(const std::string& name) const {
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.name == name; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+int minor_version(const std::string& version) {
+  const auto prefix = fmt::format("{}.", kDumpMajor);
+  if (!version.starts_with(prefix)) return -1;
+  int minor = -1;
+  const char* const end = version.data() + version.size();
+  const auto [at, error] = std::from_chars(version.data() + prefix.size(), end, minor);
+  return error == std::errc() && at == end ? minor : -1;
+}
+
+Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
+  Dump dump;
+  dump.file = std::move(file);
+  dump.rank = rank;
+  dump.version = version_of(whole);
+  if (whole.has("rank") && whole.at("rank").integer(0, kDumpedRanksMost - 1) != rank)
+    whole.at("rank").wrong(fmt::format("{}, as the file's name says", rank));
+  for (const auto* const key : {"comm_lib_version", "nccl_version"}) {  // the second in older versions
+    if (whole.has(key)) dump.library = whole.at(key).text();
+  }
+  dump.groups = groups_of(whole);
+  read_status(whole, dump);
+  if (whole.has("entries")) read_calls(whole.at("entries"), dump, stacks);
+  settle(dump);
+  return dump;
+}
+
+bool is_of_all_ranks(const Field& whole) { return whole.has("groups") && whole.has("entries"); }
+
+std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string& file, Stacks& stacks) {
+  const auto version = version_of(whole);
+  std::vector<DumpedGroup> groups;
+  whole.at("groups").each([&](const Field& group) {
+    groups.push_back({group.at("name").text(), group.at("desc").text(), ranks_of(group.at("ranks"))});
+  });
+  std::vector<Dump> dumps;
+  whole.at("entries").each([&](const Field& entries) {
+    Dump dump;
+    dump.file = file;
+    dump.rank = static_cast<int>(dumps.size());
+    dump.version = version;
+    for (const auto& group : groups) {
+      if (std::find(group.ranks.begin(), group.ranks.end(), dump.rank) != group.ranks.end())
+        dump.groups.push_back(group);
+    }
+    read_calls(entries, dump, stacks);
+    settle(dump);
+    dumps.push_back(std::move(dump));
+  });
+  return dumps;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/stacks.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace rehearse::sim {
+namespace {
+
+// Parts of paths that no user's file has.
+constexpr std::string_view kLibraries[] = {"-packages/torch/", "/torch/csrc/",     "/aten/src/",   "/c10/",
+                                           "<frozen ",         "multiprocessing/", "/threading.py"};
+
+std::string identity_of(const Stacks::Frames& frames) {
+  std::string text;
+  for (const auto& frame : frames) text += fmt::format("{}\n{}\n{}\n", frame.function, frame.file, frame.line);
+  return text;
+}
+
+// Functions of Python stand as they are: "<module>" is none with template arguments.
+std::string describe_frame(const exec::Frame& frame) {
+  const bool is_python = frame.file.ends_with(".py");
+  if (!is_python) return exec::describe(frame);
+  return fmt::format("{}:{} in {}", frame.file.substr(frame.file.rfind('/') + 1), frame.line, frame.function);
+}
+
+}  // namespace
+
+bool is_of_libraries(const exec::Frame& frame) {
+  if (frame.file.empty() || frame.file == "??" || frame.file.starts_with("torch/")) return true;
+  return std::any_of(std::begin(kLibraries), std::end(kLibraries),
+                     [&](std::string_view part) { return frame.file.find(part) != std::string::npos; });
+}
+
+std::size_t Stacks::add(Frames frames) {
+  if (frames.empty()) return kNone;
+  const auto [entry, is_new] = known_.try_emplace(identity_of(frames), stacks_.size());
+  if (is_new) stacks_.push_back(std::move(frames));
+  return entry->second;
+}
+
+std::string Stacks::place(std::size_t stack) const {
+  const auto& all = stacks_[stack];
+  if (all.empty()) return "";
+  const auto own = std::find_if_not(all.begin(), all.end(), is_of_libraries);
+  return describe_frame(own == all.end() ? all.front() : *own);
+}
+
+std::vector<std::string> Stacks::lines(std::size_t stack) const {
+  std::vector<std::string> lines;
+  for (const auto& frame : stacks_[stack]) {
+    lines.push_back(frame.file.empty() ? frame.function
+                                       : fmt::format("{} at {}:{}", frame.function, frame.file, frame.line));
+  }
+  return lines;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: what dumps of all ranks come to, in the matcher's words: who, which call, where.
+#include "dumps/explain_dumps.h"
+
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "dump_maker.h"
+
+namespace rehearse::sim {
+namespace {
+
+TEST(ExplainDumps, AllComplete_IsOk) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {4});
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::ok);
+  EXPECT_EQ(report.headline, "all 2 calls in the dumps are complete");
+  EXPECT_EQ(report.operations, 2u);
+  EXPECT_TRUE(report.remarks.empty());
+}
+
+TEST(ExplainDumps, OneRankCallsSomethingElse_IsAMismatch) {
+  DumpMaker job(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    job.stand_at(10);
+    job.call(rank, "all_reduce", {4});
+    job.stand_at(rank == 3 ? 31 : 20);
+    job.call(rank, rank == 3 ? "broadcast" : "all_reduce", {8}, false);
+  }
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  EXPECT_EQ(
+      report.headline,
+      "rank 3 called broadcast(float32[8], cuda) where ranks 0-2 called allreduce(float32[8], cuda) as #2 of group "
+      "\"0:default_pg\": op broadcast, not allreduce");
+  EXPECT_EQ(report.dumps->culprits, std::vector<int>{3});
+  ASSERT_EQ(report.differences.size(), 1u);
+  EXPECT_EQ(report.differences[0].first.where, "train.py:20 in step");
+  EXPECT_EQ(report.differences[0].second.where, "train.py:31 in step");
+  ASSERT_EQ(report.dumps->stacks.size(), 2u);
+  EXPECT_EQ(report.dumps->stacks[0].ranks, std::vector<int>{3});
+  EXPECT_EQ(report.dumps->stacks[0].call, "broadcast #2 on group \"0:default_pg\"");
+  EXPECT_EQ(report.dumps->stacks[0].own, std::vector<std::string>{"step at /job/train.py:31"});
+  EXPECT_EQ(report.dumps->stacks[0].frames.size(), 2u);
+}
+
+TEST(ExplainDumps, OtherSizes_AreAMismatch_AlsoWhereTheCallIsOver) {
+  DumpMaker job(3);
+  for (const int rank : {0, 1, 2}) job.call(rank, "all_reduce", {rank == 1 ? 5 : 4});
+  const auto report = job.explained();
+  EXPECT_EQ(
+      report.headline,
+      "rank 1 called allreduce(float32[5], cuda) where ranks 0,2 called allreduce(float32[4], cuda) as #1 of group "
+      "\"0:default_pg\": shape [5], not [4]");
+}
+
+TEST(ExplainDumps, OtherDtype_IsAMismatch) {
+  DumpMaker job(3);
+  for (const int rank : {0, 1, 2}) job.call(rank, "all_reduce", {4});
+  job.dump(2)["entries"].items()[0]["input_dtypes"] = Json::array({"BFloat16"});
+  EXPECT_EQ(
+      job.explained().headline,
+      "rank 2 called allreduce(bfloat16[4], cuda) where ranks 0-1 called allreduce(float32[4], cuda) as #1 of group "
+      "\"0:default_pg\": dtype bfloat16, not float32");
+}
+
+TEST(ExplainDumps, RankThatDidNotCome_IsTheCulprit) {
+  DumpMaker job(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    job.stand_at(10);
+    job.call(rank, "broadcast", {4});
+    job.stand_at(20);
+    if (rank != 2) job.call(rank, "all_reduce", {4}, false);
+  }
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.dumps->culprits, std::vector<int>{2});
+  EXPECT_EQ(
+      to_text(report),
+      R"(DEADLOCK: allreduce #2 on group "0:default_pg": rank 2 has not come; rank 2 called last: broadcast #1 on group
+  "0:default_pg" at train.py:10 in step
+ranks 0-1,3  blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks are here)  waits for rank 2
+             at train.py:20 in step  completed last: broadcast #1 on group "0:default_pg"
+rank 2       stopped: all its calls are complete, it was in code of its own  at train.py:10 in step
+             completed last: broadcast #1 on group "0:default_pg"
+culprit: rank 2
+stack of rank 2 in broadcast #1 on group "0:default_pg":
+  step at /job/train.py:10
+stack of ranks 0-1,3 in allreduce #2 on group "0:default_pg":
+  step at /job/train.py:20
+rehearse )" +
+          report.version + R"( ranks=4: 7 calls in the dumps of ranks 0-3, format 2.10, carried by nccl
+)");
+}
+
+TEST(ExplainDumps, FewerCallersThanMissing_AreNamedFirst) {
+  DumpMaker job(4);
+  for (int rank = 0; rank < 4; ++rank) job.call(rank, "broadcast", {4});
+  job.call(0, "all_reduce", {4}, false);
+  EXPECT_EQ(
+      job.explained().headline,
+      "rank 0 waits in allreduce #2 on group \"0:default_pg\" for ranks 1-3, which have not come; ranks 1-3 called "
+      "last: broadcast #1 on group \"0:default_pg\"");
+}
+
+// Each has made the call for which the other waits second.
+TEST(ExplainDumps, TwoGroupsInTurn_AreACycle) {
+  DumpMaker job(2);
+  job.add_group("a", {0, 1});
+  job.add_group("b", {0, 1});
+  job.call(0, "all_reduce", {4}, false, "a");
+  job.call(1, "all_reduce", {4}, false, "b");
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(
+      report.headline,
+      "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"a\", rank 1 in allreduce #1 on group "
+      "\"b\"");
+  EXPECT_EQ(report.wait_cycle, (std::vector<std::string>{"rank 0 waits for rank 1 (allreduce #1 on group \"a\")",
+                                                         "rank 1 waits for rank 0 (allreduce #1 on group \"b\")"}));
+  EXPECT_EQ(report.dumps->culprits, (std::vector<int>{0, 1}));
+}
+
+// Of a chain across groups, the rank at its end.
+TEST(ExplainDumps, ChainOfWaits_EndsAtTheCulprit) {
+  DumpMaker job(3);
+  job.add_group("pair", {1, 2});
+  job.call(0, "all_reduce", {4}, false);
+  job.call(1, "all_reduce", {2}, false, "pair");
+  const auto report = job.explained();
+  EXPECT_EQ(report.headline, "allreduce #1 on group \"0:default_pg\": rank 2 has not come; rank 2 called nothing");
+  EXPECT_EQ(report.dumps->culprits, std::vector<int>{2});
+}
+
+TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutOfNobodysFault) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) job.call(rank, "all_gather", {4}, rank == 0);
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_EQ(
+      report.headline,
+      "allgather #1 on group \"0:default_pg\": all its ranks called it alike, and on rank 1 it has not ended; the "
+      "fault lies below the calls (network, device, driver, or the order of calls on several groups)");
+  EXPECT_TRUE(report.dumps->culprits.empty());
+}
+
+// Which sizes each rank sends to which a dump does not hold, so they may differ.
+TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) job.call(rank, "all_to_all", {4 + rank});
+  EXPECT_EQ(job.explained().verdict, Verdict::ok);
+  job.dump(1)["entries"].items()[0]["input_dtypes"] = Json::array({"Int"});
+  EXPECT_EQ(
+      job.explained().headline,
+      "ranks 0 and 1 disagree at #1 of group \"0:default_pg\": rank 0 called alltoall_base(float32[4], cuda), rank 1 "
+      "called alltoall_base(int32[5], cuda); they differ in dtype (float32, int32)");
+}
+
+// Lists of tensors say what goes to whom.
+TEST(ExplainDumps, AllToAllOfLists_IsComparedEdgeByEdge) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) {
+    auto& entry = job.call(rank, "all_to_all", {2});
+    for (const char* list : {"input", "output"}) {
+      entry[std::string(list) + "_sizes"] = Json::array({Json::array({2}), Json::array({2})});
+      entry[std::string(list) + "_dtypes"] = Json::array({"Float", "Float"});
+    }
+  }
+  EXPECT_EQ(job.explained().verdict, Verdict::ok);
+  job.dump(1)["entries"].items()[0]["output_sizes"] = Json::array({Json::array({3}), Json::array({2})});
+  EXPECT_EQ(
+      job.explained().headline,
+      "ranks 0 and 1 disagree at #1 of group \"0:default_pg\": rank 0 sends 2 elements to rank 1, which expects 3; "
+      "rank 0 called alltoall(float32, cuda, send [2, 2], receive [2, 2]), rank 1 called alltoall(float32, cuda, send "
+      "[2, 2], receive [3, 2])");
+}
+
+TEST(ExplainDumps, CoalescedCalls_AreComparedAsOne) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) {
+    auto& first = job.call(rank, "_broadcast_oop", {4});
+    const auto number = first.at("collective_seq_id").get<int>();
+    job.call(rank, "_broadcast_oop", {2 + rank})["collective_seq_id"] = number;
+    job.call(rank, "coalesced", {}, false)["collective_seq_id"] = number;
+  }
+  EXPECT_EQ(
+      job.explained().headline,
+      "ranks 0 and 1 disagree at #1 of group \"0:default_pg\": rank 0 called coalesced(broadcast(float32[4], cuda), "
+      "broadcast(float32[2], cuda)), rank 1 called coalesced(broadcast(float32[4], cuda), broadcast(float32[3], "
+      "cuda)); they differ in shape of operation 2 ([2], [3])");
+}
+
+TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
+  DumpMaker job(3);
+  for (const int rank : {0, 1, 2}) job.call(rank, rank == 1 ? "fused" : "mixed", {4 + rank}, false);
+  EXPECT_EQ(
+      job.explained().headline,
+      "rank 1 called unknown() label=\"nccl:fused\" where ranks 0,2 called unknown() label=\"nccl:mixed\" as #1 of "
+      "group \"0:default_pg\": other label");
+}
+
+TEST(ExplainDumps, Json_IsReadBackWithWhatTheDumpsSaid) {
+  DumpMaker job(2);
+  job.stand_at(7);
+  job.call(0, "all_reduce", {4}, false);
+  const auto json = to_json(job.explained({0}));
+  const auto report = report_from_json(json);
+  EXPECT_EQ(to_json(report), json);
+  EXPECT_EQ(report.dumps->without_dump, std::vector<int>{1});
+}
+
+}  // namespace
+}  // namespace rehearse::sim

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: of ranks without a dump, and of calls that recorders have dropped, nothing is claimed.
+#include <gtest/gtest.h>
+
+#include "dump_maker.h"
+
+namespace rehearse::sim {
+namespace {
+
+TEST(PartialDumps, RankWithoutDump_MayHaveCome) {
+  DumpMaker job(3);
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {4}, false);
+  const auto report = job.explained({0, 1});
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(report.headline,
+            "allreduce #1 on group \"0:default_pg\": rank 2 left no dump, so it is not known whether it came");
+  EXPECT_TRUE(report.dumps->culprits.empty());
+  EXPECT_EQ(report.dumps->without_dump, std::vector<int>{2});
+  EXPECT_EQ(report.rank_lines[2].doing, "left no dump");
+  EXPECT_EQ(report.remarks, std::vector<std::string>{"rank 2 left no dump: what it called is not known"});
+}
+
+TEST(PartialDumps, RankThatIsKnownNotToHaveCome_IsNamedAlone) {
+  DumpMaker job(4);
+  job.call(0, "all_reduce", {4}, false);
+  const auto report = job.explained({0, 1});
+  EXPECT_EQ(report.headline, "allreduce #1 on group \"0:default_pg\": rank 1 has not come; rank 1 called nothing");
+  EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
+}
+
+// Keeps the last `count` entries of the rank, as a full recorder does.
+void drop_but(DumpMaker& job, int rank, std::size_t count) {
+  auto& entries = job.dump(rank)["entries"].items();
+  entries.erase(entries.begin(), entries.end() - static_cast<std::ptrdiff_t>(count));
+}
+
+TEST(PartialDumps, CallsThatARecorderDropped_CountAsMade) {
+  DumpMaker job(3);
+  for (int i = 1; i <= 5; ++i) {
+    for (int rank = 0; rank < 3; ++rank) job.call(rank, "all_reduce", {i}, i < 5);
+  }
+  job.dump(2)["entries"].items().pop_back();
+  drop_but(job, 0, 2);
+  drop_but(job, 1, 3);
+  const auto report = job.explained();
+  EXPECT_EQ(report.headline,
+            "allreduce #5 on group \"0:default_pg\": rank 2 has not come; rank 2 called last: allreduce #4 on group "
+            "\"0:default_pg\"");
+  EXPECT_EQ(report.remarks, std::vector<std::string>{
+                                "the recorder of ranks 0-1 no longer had the earliest calls, which are not compared; "
+                                "TORCH_FR_BUFFER_SIZE has it keep more"});
+}
+
+// Nothing of the group is left on rank 1, whose recorder is full of another group's calls.
+TEST(PartialDumps, GroupWithoutEntriesOnARank_IsNotKnown) {
+  DumpMaker job(2);
+  job.add_group("a", {0, 1});
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {4}, rank == 1, "a");
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {8});
+  drop_but(job, 1, 1);
+  const auto report = job.explained();
+  EXPECT_EQ(report.rank_lines[0].doing, "allreduce #1 on group \"a\" (1 of 2 ranks are here)");
+  EXPECT_EQ(
+      report.headline,
+      "allreduce #1 on group \"a\": rank 1 had dropped its calls of that group, so it is not known whether it came");
+}
+
+// A dump of active calls alone leaves out what is complete.
+TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
+  DumpMaker job(2);
+  for (int i = 1; i <= 3; ++i) {
+    for (const int rank : {0, 1}) job.call(rank, "broadcast", {4}, rank == 0 || i < 2);
+  }
+  for (const int rank : {0, 1}) {
+    auto& entries = job.dump(rank)["entries"].items();
+    std::erase_if(entries, [](const Json& entry) { return entry.at("state").get<std::string>() == "completed"; });
+    job.dump(rank)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};
+  }
+  const auto report = job.explained();
+  EXPECT_TRUE(report.dumps->culprits.empty());
+  EXPECT_EQ(
+      report.headline,
+      "broadcast #2 on group \"0:default_pg\": rank 0 had dropped its calls of that group, so it is not known whether "
+      "it came");
+}
+
+TEST(PartialDumps, PartOfACoalescedCall_IsNotCompared) {
+  DumpMaker job(2);
+  for (const int rank : {0, 1}) {
+    job.call(rank, "_broadcast_oop", {4});
+    job.call(rank, "_broadcast_oop", {2})["collective_seq_id"] = 1;
+    job.call(rank, "coalesced", {})["collective_seq_id"] = 1;
+  }
+  drop_but(job, 1, 2);
+  EXPECT_EQ(job.explained().verdict, Verdict::ok);
+}
+
+}  // namespace
+}  // namespace rehearse::sim
