@@ -19,8 +19,8 @@ def ladder(*names, below=()):
     return {name: (*below, *names[:place]) for place, name in enumerate(names)}
 
 
-SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/story", "dumps",
-              "world", "run", "scenario")
+SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/story",
+              "report/page", "dumps", "world", "run", "scenario")
 # "cli" are its files of no other room: run, replay, explain, list. The larger commands do not know each other.
 COMMAND = ("cli/terminal", "cli/grammar", "cli/death", "cli")
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +11,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/writers/rank_groups.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::sim {
@@ -21,29 +21,7 @@ constexpr std::size_t kGroupsShown = 16;  // lines for ranks
 constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first, the last one among them
 constexpr std::size_t kLabelWidthMax = 24;
 
-// Ranks that ended alike.
-struct Group {
-  const RankLine* line = nullptr;
-  std::vector<int> ranks;
-  VirtualTime earliest{}, latest{};
-};
-
-std::vector<Group> grouped(const std::vector<RankLine>& lines) {
-  std::vector<Group> groups;
-  using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>, bool>;
-  std::map<Story, std::size_t> known;
-  for (const RankLine& line : lines) {
-    const bool has_time = line.at != RankLine::kNotKnown;
-    const auto [entry, is_new] =
-        known.try_emplace({line.state, line.doing, line.last, line.where, line.waits_for, has_time}, groups.size());
-    if (is_new) groups.push_back({&line, {}, line.at, line.at});
-    Group& group = groups[entry->second];
-    group.ranks.push_back(line.rank);
-    group.earliest = std::min(group.earliest, line.at);
-    group.latest = std::max(group.latest, line.at);
-  }
-  return groups;
-}
+using Group = RankGroup;
 
 // Of too many groups, those whose state is the rarest stay: one failed rank of 1,024 is what the reader looks
 // for.
@@ -69,8 +47,9 @@ std::string story(const RankLine& line) {
 
 // "t=2 ms to 3 ms"
 std::string time_of(const Group& group) {
-  const auto from = "t=" + format_time(group.earliest);
-  return group.latest == group.earliest ? from : from + " to " + format_time(group.latest);
+  const auto [earliest, latest] = std::minmax_element(group.times.begin(), group.times.end());
+  const auto from = "t=" + format_time(*earliest);
+  return *latest == *earliest ? from : from + " to " + format_time(*latest);
 }
 
 // Where and when; what the rank had completed comes last, lest the place seem to be that call's.
@@ -78,7 +57,7 @@ std::string circumstances(const Group& group) {
   const RankLine& line = *group.line;
   std::vector<std::string> parts;
   if (!line.where.empty()) parts.push_back("at " + line.where);
-  if (group.earliest != RankLine::kNotKnown) parts.push_back(time_of(group));
+  if (!group.times.empty()) parts.push_back(time_of(group));
   if (!line.last.empty()) parts.push_back("completed last: " + line.last);
   return fmt::format("{}", fmt::join(parts, "  "));
 }
@@ -102,7 +81,7 @@ std::string further_lines(std::string_view text, std::size_t indent, std::size_t
 }  // namespace
 
 std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width) {
-  const auto groups = most_telling(grouped(lines));
+  const auto groups = most_telling(rank_groups(lines));
   std::size_t label_width = 0;
   for (const Group& group : groups) label_width = std::max(label_width, describe_ranks(group.ranks).size());
   label_width = std::min(label_width, kLabelWidthMax);

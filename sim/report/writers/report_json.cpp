@@ -8,6 +8,7 @@
 #include <rehearse/sim/report_writers.h>
 
 #include "report/writers/json_reader.h"
+#include "report/writers/report_json.h"
 
 namespace rehearse::sim {
 namespace {
@@ -188,7 +189,7 @@ DumpFacts dump_facts_of(const Reader& reader) {
 
 }  // namespace
 
-std::string to_json(const Report& report) {
+Json report_as_json(const Report& report) {
   Json json{
       {"rehearse_report", kReportFormatVersion},
       {"verdict", to_string(report.verdict)},
@@ -221,8 +222,10 @@ std::string to_json(const Report& report) {
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
   if (!report.faults.empty()) json["faults"] = list_of(report.faults);
   if (report.dumps) json["dumps"] = json_of(*report.dumps);
-  return json_text(std::move(json), 2) + "\n";
+  return json;
 }
+
+std::string to_json(const Report& report) { return json_text(report_as_json(report), 2) + "\n"; }
 
 Report report_from_json(std::string_view text) {
   const Json json = parsed_json(text, kWhat);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the reader looks for, by rank, group, kind and text; whoever shows something asks it.
+
+const KIND_CHOICES = [["", "everything"], ["collective", "collectives"], ["message", "sends and receives"],
+  ["unfinished", "calls that never ended"], ["work", "work between calls"], ["marks", "faults and restarts"]];
+
+class Filters {
+  constructor(models) {
+    this.listeners = [];
+    this.rank = null;
+    this.group = this.kind = this.text = "";
+    this.groups = [...new Set(models.flatMap((model) => (model.timeline?.groups ?? []).map((group) => group.name)))];
+    this.names = [...new Set(models.flatMap((model) => (model.timeline?.signatures ?? []).map(([name]) => name)))];
+    this.told = el("p", { class: "told", role: "status" });
+    this.element = this.form();
+  }
+
+  // `listener` is called when something changes; what it returns, if it does, is told: "8 of 64 ranks".
+  listen(listener) { this.listeners.push(listener); }
+
+  get active() { return this.rank !== null || this.group !== "" || this.kind !== "" || this.text !== ""; }
+
+  changed() {
+    const told = this.listeners.map((listener) => listener()).filter(Boolean);
+    this.told.textContent = this.active ? `Shown: ${told.join("; ") || "what fits"}` : "";
+  }
+
+  showsRank(rank) { return this.rank === null || this.rank(rank); }
+
+  showsText(...texts) {
+    const wanted = this.text.toLowerCase();
+    return wanted === "" || texts.some((text) => text && text.toLowerCase().includes(wanted));
+  }
+
+  // Of calls, by kind: all that is asked but the rank and whether the call ended.
+  showsKind(kind, groups) {
+    if (this.group !== "" && groups[kind.group]?.name !== this.group) return false;
+    if (this.kind === "work" || this.kind === "marks") return false;
+    if (this.kind === "collective" && !kind.collective) return false;
+    if (this.kind === "message" && kind.collective) return false;
+    if (this.kind.startsWith("=") && this.kind !== `=${kind.name}`) return false;
+    return this.showsText(kind.name, kind.fingerprint, kind.label, groups[kind.group]?.name, ...kind.site);
+  }
+
+  get onlyUnfinished() { return this.kind === "unfinished"; }
+  showsSpan(name) { return (this.kind === "" || this.kind === "work") && this.group === "" && this.showsText(name); }
+  get showsMarks() { return this.kind === "" || this.kind === "marks"; }
+
+  form() {
+    const ranks = el("input", { type: "search", id: "filter-rank", placeholder: "0-3, 7", inputmode: "text",
+      autocomplete: "off", oninput: () => this.takeRanks(ranks) });
+    const text = el("input", { type: "search", id: "filter-text", placeholder: "a call, a label, a line",
+      autocomplete: "off", oninput: () => this.take("text", text.value.trim()) });
+    const group = this.choice("filter-group", [["", "all"], ...this.groups.map((name) => [name, name])], "group");
+    const kind = this.choice("filter-kind",
+      [...KIND_CHOICES, ...this.names.map((name) => [`=${name}`, `${name} alone`])], "kind");
+    const reset = el("button", { type: "reset", id: "filter-reset" }, "Show all");
+    return el("form", { class: "filters", role: "search", "aria-label": "Filters",
+      onsubmit: (event) => event.preventDefault(), onreset: () => this.reset(ranks) },
+      el("label", {}, "Ranks", ranks), el("label", {}, "Group", group), el("label", {}, "Kind", kind),
+      el("label", {}, "Text", text), reset, this.told);
+  }
+
+  choice(id, options, field) {
+    const select = el("select", { id, onchange: () => this.take(field, select.value) },
+      options.map(([value, text]) => el("option", { value }, text)));
+    return select;
+  }
+
+  take(field, value) {
+    this[field] = value;
+    this.changed();
+  }
+
+  takeRanks(input) {
+    const filter = rankFilter(input.value);
+    input.setAttribute("aria-invalid", filter === undefined);
+    if (filter === undefined) {
+      this.told.textContent = `"${input.value}" is no list of ranks, as "0-3, 7" is one`;
+      return;
+    }
+    this.take("rank", filter);
+  }
+
+  reset(ranks) {
+    Object.assign(this, { rank: null, group: "", kind: "", text: "" });
+    ranks.setAttribute("aria-invalid", false);
+    this.changed();
+  }
+}

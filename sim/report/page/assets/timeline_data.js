@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads what timeline_json.h describes into flat arrays: a million calls are no million objects.
+
+const NEVER = -1;
+const MEETS = ["collective", "send", "receive"];
+
+class Bytes {
+  constructor(base64) {
+    const text = atob(base64);
+    this.bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; ++i) this.bytes[i] = text.charCodeAt(i);
+    this.at = 0;
+  }
+  get done() { return this.at >= this.bytes.length; }
+  number() {
+    let result = 0, scale = 1, byte;
+    do {
+      byte = this.bytes[this.at++];
+      result += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte >= 128);
+    return result;
+  }
+  signed() { return unzigzag(this.number()); }
+  time(base) {
+    const number = this.number();
+    return number === 0 ? NEVER : base + unzigzag(number - 1);
+  }
+}
+
+function unzigzag(number) { return number % 2 === 0 ? number / 2 : -(number + 1) / 2; }
+
+// Room for what `bytes` hold, of which each takes at least `least`.
+function room(bytes, least, types) {
+  const size = Math.ceil(bytes.bytes.length / least);
+  return Object.fromEntries(Object.entries(types).map(([name, type]) => [name, new type(size)]));
+}
+
+// Reads lists one after the other, one of each rank, by `read(at)`, which is told where the rank begins, too.
+function readLists(bytes, begin, read) {
+  const offsets = [0];
+  let at = 0;
+  while (!bytes.done) {
+    begin();
+    for (let left = bytes.number(); left > 0; --left) read(at++);
+    offsets.push(at);
+  }
+  return Uint32Array.from(offsets);
+}
+
+function cut(columns, size) {
+  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column.subarray(0, size)]));
+}
+
+function readCalls(data, kinds) {
+  const bytes = new Bytes(data.calls);
+  const calls = room(bytes, 4, { kind: Uint32Array, number: Uint32Array, created: Float64Array, started: Float64Array,
+    completed: Float64Array });
+  const reader = { bytes, kinds, calls, meetings: new Map(), numbers: new Map(), before: 0 };
+  const offsets = readLists(bytes, () => {
+    reader.numbers.clear();
+    reader.before = 0;
+  }, (at) => readCall(reader, at));
+  return { offsets, ...cut(calls, offsets[offsets.length - 1]) };
+}
+
+function readCall(reader, at) {
+  const { bytes, kinds, calls, meetings, numbers } = reader;
+  const head = bytes.number();
+  const kind = Math.floor(head / 2);
+  const { group, collective } = kinds[kind];
+  const place = group * 2 + (collective ? 0 : 1);
+  const number = (numbers.get(place) ?? 0) + 1 + (head % 2 === 0 ? 0 : bytes.signed());
+  numbers.set(place, number);
+  const created = reader.before + bytes.signed();
+  const key = group * 2 ** 32 + number;
+  const first = collective ? meetings.get(key) : undefined;  // where this collective's times are
+  const started = bytes.time(first === undefined ? created : calls.started[first]);
+  const own = started === NEVER ? created : started;
+  const completed = bytes.time(first === undefined ? own : calls.completed[first]);
+  if (collective && first === undefined && started !== NEVER && completed !== NEVER) meetings.set(key, at);
+  calls.kind[at] = kind;
+  calls.number[at] = number;
+  calls.created[at] = created;
+  calls.started[at] = started;
+  calls.completed[at] = completed;
+  reader.before = completed === NEVER ? created : completed;
+}
+
+function readSpans(data) {
+  const bytes = new Bytes(data.spans);
+  const spans = room(bytes, 3, { name: Uint32Array, begin: Float64Array, end: Float64Array });
+  let before = 0;
+  const offsets = readLists(bytes, () => { before = 0; }, (at) => {
+    spans.name[at] = bytes.number();
+    spans.begin[at] = before + bytes.signed();
+    spans.end[at] = bytes.time(spans.begin[at]);
+    before = spans.end[at] === NEVER ? spans.begin[at] : spans.end[at];
+  });
+  return { offsets, names: data.span_names, ...cut(spans, offsets[offsets.length - 1]) };
+}
+
+function readKind(data, [group, signature, site, meets, peer, tag]) {
+  const [name, fingerprint, label] = data.signatures[signature];
+  return { group, name, fingerprint, label, site: data.sites[site], meets: MEETS[meets], collective: meets === 0, peer,
+    tag };
+}
+
+// Each call's track within its rank's row: calls that overlap in time have different ones. And the latest end of this
+// call and those of the rank before it, by which a search finds where to begin.
+function addLanes(calls, end) {
+  const size = calls.kind.length;
+  calls.lane = new Uint8Array(size);
+  calls.latest = new Float64Array(size);
+  calls.lanes = new Uint8Array(calls.offsets.length - 1);
+  for (let rank = 0; rank + 1 < calls.offsets.length; ++rank) {
+    const free = [];
+    let latest = -Infinity;
+    for (let i = calls.offsets[rank]; i < calls.offsets[rank + 1]; ++i) {
+      const own = calls.completed[i] === NEVER ? end : calls.completed[i];
+      let lane = free.findIndex((time) => time <= calls.created[i]);
+      if (lane < 0) lane = Math.min(free.length, LANES_MOST - 1);
+      free[lane] = own;
+      calls.lane[i] = lane;
+      calls.latest[i] = latest = Math.max(latest, own);
+    }
+    calls.lanes[rank] = Math.max(free.length, 1);
+  }
+}
+
+const LANES_MOST = 4;
+
+// The timeline of a run; null where the page has none.
+function readTimeline(run) {
+  const data = run.timeline;
+  if (!data) return null;
+  const kinds = data.kinds.map((kind) => readKind(data, kind));
+  const calls = readCalls(data, kinds);
+  addLanes(calls, run.report.end_time_ns);
+  return { kinds, calls, spans: readSpans(data), leftOut: data.left_out, spansLeftOut: data.spans_left_out,
+    groups: data.groups,
+    ranks: calls.offsets.length - 1, end: run.report.end_time_ns };
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which rows a timeline has: a rank each, or ranks that did the same as one.
+
+const FOLD_FROM = 33;  // ranks, from which on they are folded unless the reader says otherwise
+
+// A number for what the rank did and how it ended, whenever that was.
+function storyOf(model, rank) {
+  const { calls } = model.timeline;
+  let hash = 2166136261 ^ (model.rowOf[rank] + 1);
+  for (let i = calls.offsets[rank]; i < calls.offsets[rank + 1]; ++i) {
+    hash = Math.imul(hash ^ calls.kind[i], 16777619);
+    hash = Math.imul(hash ^ calls.number[i], 16777619);
+    hash = Math.imul(hash ^ (calls.completed[i] === NEVER ? 1 : 0), 16777619);
+  }
+  return hash >>> 0;
+}
+
+// Two ranks with one number may still have made other calls.
+function sameStory(model, a, b) {
+  const { calls } = model.timeline;
+  const from = calls.offsets[a], other = calls.offsets[b], size = calls.offsets[a + 1] - from;
+  if (model.rowOf[a] !== model.rowOf[b] || calls.offsets[b + 1] - other !== size) return false;
+  for (let i = 0; i < size; ++i) {
+    if (calls.kind[from + i] !== calls.kind[other + i]) return false;
+    if (calls.number[from + i] !== calls.number[other + i]) return false;
+    if ((calls.completed[from + i] === NEVER) !== (calls.completed[other + i] === NEVER)) return false;
+  }
+  return true;
+}
+
+// [{rank, runs}]: `rank` is drawn for all of the runs. Ranks that faults hit stand alone.
+function timelineRows(model, folded, shows) {
+  const rows = [], known = new Map();
+  for (let rank = 0; rank < model.timeline.ranks; ++rank) {
+    if (!shows(rank)) continue;
+    const story = folded && !model.marks.has(rank) ? storyOf(model, rank) : undefined;
+    const row = (story === undefined ? [] : known.get(story) ?? []).find((each) => sameStory(model, each.rank, rank));
+    if (row) {
+      row.ranks.push(rank);
+      continue;
+    }
+    const own = { rank, ranks: [rank] };
+    rows.push(own);
+    if (story !== undefined) known.set(story, [...known.get(story) ?? [], own]);
+  }
+  for (const row of rows) row.runs = runsOf(row.ranks);
+  return rows;
+}

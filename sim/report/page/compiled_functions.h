@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "report/writers/json.h"
+
+namespace rehearse::compiler {
+class Journal;
+}  // namespace rehearse::compiler
+
+namespace rehearse::sim {
+
+// Which ranks compiled what, in which of their calls and why, as data of a page. Ranks of which the same is to be said
+// are one: [{"name": "step", "ranks": [0, 3], "calls": 9, "compiles": [{"call": 1, "why": "", "where": ...}]}].
+Json compiled_functions(const compiler::Journal& journal);
+
+}  // namespace rehearse::sim

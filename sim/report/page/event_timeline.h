@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/comm/event_log.h>
+
+#include "report/page/timeline.h"
+
+namespace rehearse::sim {
+
+// The calls and spans that the log still has. Looks the source lines of all calls up, which is slow the first time.
+Timeline timeline_of(const comm::EventLog& events, int ranks);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/page/page_text.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include <rehearse_internal/exec/check.h>
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// As JSON prints it, bytes that are not UTF-8 are replaced; without the quotes and escapes.
+std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json(text))).get<std::string>(); }
+
+bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string result;
+  for (const char c : valid_utf8(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += is_control(c) ? std::string(kReplacement) : std::string(1, c);
+    }
+  }
+  return result;
+}
+
+std::string script_json(Json json) {
+  const std::string text = json_text(std::move(json));
+  std::string result;
+  result.reserve(text.size() + text.size() / 64);
+  // In JSON it stands in texts alone, where it may be written as an escape.
+  for (const char c : text) {
+    if (c == '<') {
+      result += "\\u003c";
+    } else {
+      result.push_back(c);
+    }
+  }
+  return result;
+}
+
+std::string filled(std::string_view text, const Fills& fills) {
+  std::string result;
+  for (auto open = text.find("{{"); open != std::string_view::npos; open = text.find("{{")) {
+    const auto close = text.find("}}", open);
+    REHEARSE_CHECK(close != std::string_view::npos, open);
+    const auto name = text.substr(open + 2, close - open - 2);
+    const auto fill = std::find_if(fills.begin(), fills.end(), [&](const auto& each) { return each.first == name; });
+    REHEARSE_CHECK(fill != fills.end(), name);
+    result += text.substr(0, open);
+    result += fill->second;
+    text.remove_prefix(close + 2);
+  }
+  return result += text;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/page/report_page.h"
+
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/sim/report_writers.h>
+
+#include "report/page/page_assets.h"
+#include "report/page/page_text.h"
+#include "report/page/rank_rows.h"
+#include "report/page/source_excerpts.h"
+#include "report/page/timeline_json.h"
+#include "report/writers/json_reader.h"
+#include "report/writers/report_json.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr int kPageFormatVersion = 1;
+constexpr std::string_view kPage = "page";
+constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">";
+constexpr std::string_view kDataEnds = "</script>";
+constexpr std::size_t kLinesOfPlainMost = 400;
+
+// Every text that may name a line, the most important ones first.
+std::vector<std::string> texts_with_places(const Report& report, const Timeline& timeline) {
+  std::vector<std::string> texts = {report.headline};
+  const auto add = [&](const std::string& text) {
+    if (texts.back() != text) texts.push_back(text);
+  };
+  for (const auto& difference : report.differences) {
+    add(difference.first.where);
+    add(difference.second.where);
+    for (const auto& side : difference.others) add(side.where);
+  }
+  for (const auto& finding : report.findings) {
+    for (const auto& detail : finding.details) add(detail);
+  }
+  for (const auto& line : report.rank_lines) add(line.where);
+  for (const auto& line : report.rank_lines) add(line.doing);
+  for (const auto& call : report.call_places) {
+    for (const auto& side : call.sides) add(side.where);
+  }
+  for (const auto& line : report.call_counts) add(line.where);
+  for (const auto& remark : report.remarks) add(remark);
+  for (const auto& event : report.last_events) add(event);
+  for (const auto& site : timeline.sites) {
+    if (!site.empty()) add(site.front());
+  }
+  return texts;
+}
+
+Json sources_json(const Report& report, const Timeline& timeline) {
+  Json sources = Json::array();
+  for (auto& excerpt : source_excerpts(texts_with_places(report, timeline), timeline.files)) {
+    sources.push_back({{"name", excerpt.name},
+                       {"path", excerpt.path},
+                       {"first", excerpt.first},
+                       {"lines", excerpt.lines},
+                       {"named", excerpt.named}});
+  }
+  return sources;
+}
+
+// What readers without scripts see of a very long report is its beginning.
+std::string beginning_of(const std::string& text) {
+  std::size_t end = 0;
+  for (std::size_t lines = 0; lines < kLinesOfPlainMost && end != std::string::npos; ++lines)
+    end = text.find('\n', end + 1);
+  return end == std::string::npos ? text : text.substr(0, end) + "\n...\n";
+}
+
+}  // namespace
+
+Json page_run(PageRun run) {
+  Json report = report_as_json(run.report);
+  report["rank_lines"] = rank_rows(run.report.rank_lines);
+  Json json{{"report", std::move(report)}, {"culprits", rank_runs(run.culprits)}};
+  if (run.timeline != nullptr) {
+    json["timeline"] = timeline_json(*run.timeline);
+    json["sources"] = sources_json(run.report, *run.timeline);
+  }
+  if (!run.compiled.items().empty()) json["compiled"] = std::move(run.compiled);
+  return json;
+}
+
+void write_page(std::ostream& out, const PageHead& head, Json data) {
+  data["rehearse_page"] = kPageFormatVersion;
+  out << filled(page::skeleton(),
+                {{"title", html_text(head.title)},
+                 {"tone", head.good ? "good" : "bad"},
+                 {"word", html_text(head.word)},
+                 {"headline", html_text(head.headline)},
+                 {"plain", html_text(beginning_of(head.plain))},
+                 {"style", std::string(page::style())},
+                 {"data", std::string(kDataBegins) + script_json(std::move(data)) + std::string(kDataEnds)},
+                 {"script", std::string(page::script())}});
+}
+
+void write_report_page(std::ostream& out, PageRun run) {
+  const Report& report = run.report;
+  const PageHead head{.title = fmt::format("{}: {}, seed {}", to_string(report.verdict), report.program, report.seed),
+                      .word = std::string(to_string(report.verdict)),
+                      .good = report.verdict == Verdict::ok,
+                      .headline = report.headline,
+                      .plain = to_text(report)};
+  Json runs = Json::array();
+  runs.push_back(page_run(std::move(run)));
+  write_page(out, head, {{"kind", "report"}, {"runs", std::move(runs)}});
+}
+
+Json page_data_in(std::string_view html) {
+  const auto begin = html.find(kDataBegins);
+  const auto end = begin == std::string_view::npos ? begin : html.find(kDataEnds, begin);
+  if (end == std::string_view::npos) throw ReportFormatError("is no page of rehearse: it has no data");
+  const auto from = begin + kDataBegins.size();
+  Json data = parsed_json(html.substr(from, end - from), kPage);
+  const auto version = JsonReader(data, kPage).get<int>("rehearse_page");
+  if (version != kPageFormatVersion) {
+    throw ReportFormatError(
+        fmt::format("is a page of format {}; this rehearse reads format {}", version, kPageFormatVersion));
+  }
+  return data;
+}
+
+}  // namespace rehearse::sim

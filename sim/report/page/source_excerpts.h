@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rehearse::sim {
+
+// A few lines of a source file, as it is now.
+struct SourceExcerpt {
+  std::string name, path;  // "train.cpp", "/src/train.cpp"
+  int first = 1;           // the number of its first line
+  std::vector<std::string> lines;
+  std::vector<int> named;  // numbers of the lines that texts name; ascending
+};
+
+// The lines that `texts` name, as "train.cpp:41", with those around them; neighbours are one excerpt. `files` says
+// where the files lie. The first places are taken, at most 80; files that are not there are left out. Reads files; does
+// not throw.
+std::vector<SourceExcerpt> source_excerpts(const std::vector<std::string>& texts,
+                                           const std::map<std::string, std::string>& files);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/page/timeline_json.h"
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "report/page/byte_text.h"
+
+namespace rehearse::sim {
+namespace {
+
+using Call = Timeline::Call;
+using Kind = Timeline::Kind;
+
+class CallWriter {
+ public:
+  explicit CallWriter(const Timeline& timeline) : timeline_(timeline) {}
+
+  std::string write() {
+    for (const auto& calls : timeline_.calls) {
+      bytes_.add(calls.size());
+      numbers_.clear();
+      before_ = 0;
+      for (const auto& call : calls) add(call);
+    }
+    return bytes_.base64();
+  }
+
+ private:
+  struct Meeting {
+    std::int64_t started, completed;
+  };
+
+  void add(const Call& call) {
+    const Kind& kind = timeline_.kinds[call.kind];
+    const bool message = kind.meets != Timeline::Meets::everybody;
+    auto& last = numbers_[{kind.group, message}];
+    const auto step = static_cast<std::int64_t>(call.number) - last - 1;
+    last = call.number;
+    bytes_.add(std::uint64_t{call.kind} * 2 + (step == 0 ? 0 : 1));
+    if (step != 0) bytes_.add_signed(step);
+    bytes_.add_signed(call.created - before_);
+    before_ = call.completed == Timeline::kNever ? call.created : call.completed;
+    const auto meeting = message ? own_meeting(call) : meeting_of(kind, call);
+    bytes_.add_time(call.started, meeting.started);
+    bytes_.add_time(call.completed, meeting.completed);
+  }
+
+  static Meeting own_meeting(const Call& call) {
+    return {call.created, call.started == Timeline::kNever ? call.created : call.started};
+  }
+
+  // Of the first rank whose call was completed.
+  Meeting meeting_of(const Kind& kind, const Call& call) {
+    const auto key = std::uint64_t{kind.group} << 32 | call.number;
+    if (const auto known = meetings_.find(key); known != meetings_.end()) return known->second;
+    if (call.started != Timeline::kNever && call.completed != Timeline::kNever)
+      meetings_.emplace(key, Meeting{call.started, call.completed});
+    return own_meeting(call);
+  }
+
+  const Timeline& timeline_;
+  ByteText bytes_;
+  std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // of the rank's last calls to each group
+  std::int64_t before_ = 0;
+  std::unordered_map<std::uint64_t, Meeting> meetings_;
+};
+
+std::string span_text(const Timeline& timeline) {
+  ByteText bytes;
+  for (const auto& spans : timeline.spans) {
+    bytes.add(spans.size());
+    std::int64_t before = 0;
+    for (const auto& span : spans) {
+      bytes.add(span.name);
+      bytes.add_signed(span.begin - before);
+      bytes.add_time(span.end, span.begin);
+      before = span.end == Timeline::kNever ? span.begin : span.end;
+    }
+  }
+  return bytes.base64();
+}
+
+// What `write` gives; if that is longer than `text_most`, of as many items as are likely to fit.
+template <class Items, class Write, class Shorten>
+std::string fitting(const Items& items, std::size_t text_most, const Write& write, const Shorten& shorten) {
+  std::string text = write();
+  for (std::size_t tries = 0; text.size() > text_most && tries < 8; ++tries) {
+    std::size_t count = 0;
+    for (const auto& of_rank : items) count += of_rank.size();
+    shorten(static_cast<std::size_t>(static_cast<double>(count) * 0.95 * static_cast<double>(text_most) /
+                                     static_cast<double>(text.size())));
+    text = write();
+  }
+  return text;
+}
+
+Json table_row(const Timeline::Group& group) {
+  return {{"name", group.name}, {"description", group.description}, {"ranks", rank_runs(group.ranks)}};
+}
+
+Json table_row(const Timeline::Signature& signature) {
+  return Json::array({signature.name, signature.fingerprint, signature.label});
+}
+
+Json table_row(const Kind& kind) {
+  return Json::array({kind.group, kind.signature, kind.site, static_cast<int>(kind.meets),
+                      kind.any_peer ? Json() : Json(kind.peer_offset), kind.tag});
+}
+
+template <class Items>
+Json table_of(const Items& items) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(table_row(item));
+  return list;
+}
+
+}  // namespace
+
+Json rank_runs(const std::vector<int>& ranks) {
+  Json runs = Json::array();
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    runs.push_back(ranks[first]);
+    runs.push_back(ranks[last]);
+    first = last + 1;
+  }
+  return runs;
+}
+
+Json timeline_json(Timeline timeline, std::size_t text_most) {
+  const auto spans = fitting(
+      timeline.spans, text_most / 3, [&] { return span_text(timeline); },
+      [&](std::size_t most) { shorten_spans(timeline, most); });
+  const auto calls = fitting(
+      timeline.calls, text_most - spans.size(), [&] { return CallWriter(timeline).write(); },
+      [&](std::size_t most) { shorten_calls(timeline, most); });
+  Json sites = Json::array();
+  for (const auto& site : timeline.sites) sites.push_back(Json(site));
+  return {{"groups", table_of(timeline.groups)},
+          {"signatures", table_of(timeline.signatures)},
+          {"kinds", table_of(timeline.kinds)},
+          {"sites", std::move(sites)},
+          {"calls", calls},
+          {"span_names", timeline.span_names},
+          {"spans", spans},
+          {"left_out", timeline.left_out},
+          {"spans_left_out", timeline.spans_left_out}};
+}
+
+}  // namespace rehearse::sim

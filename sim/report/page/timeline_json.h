@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "report/page/timeline.h"
+#include "report/writers/json.h"
+
+namespace rehearse::sim {
+
+// With a report of 65,536 ranks beside it, a page stays below 15 MB.
+inline constexpr std::size_t kTimelineTextMost = std::size_t{13} << 20;
+
+// Ranks as their runs, one after the other: 0, 1, 2 and 5 are [0, 2, 5, 5]. Ranks keep their order.
+Json rank_runs(const std::vector<int>& ranks);
+
+// The timeline as data of a page. Tables are lists; calls and spans are bytes (ByteText) in base64, rank by rank:
+//
+//   number of calls, and for each of them
+//     its kind, doubled, and 1 more unless it has the number after that of the rank's last call to its group
+//     then, of those, the distance of the two numbers less 1
+//     created, from where the rank's call before it was completed (or created, if it never was)
+//     started, from where the first rank of the same collective started; of messages from `created`
+//     completed, from where that one was completed; of messages from `started` or `created`
+//
+//   number of spans, and for each its name, its beginning from the end of the one before, its end from its beginning
+//
+// timeline_data.js reads them. Of a run that would make them longer than `text_most`, a third of that for spans, the
+// latest ones of each rank are in it.
+Json timeline_json(Timeline timeline, std::size_t text_most = kTimelineTextMost);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/page/event_timeline.h"
+
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/sim/chrome_trace.h>
+#include <rehearse_internal/sim/flight_recorder.h>
+
+#include "report/page/trace_timeline.h"
+#include "sim/report/event_log_maker.h"
+
+// Contract: a page's timeline has every call of the log with its times; the one that is read from the run's trace.json
+// has the same.
+
+namespace rehearse::sim {
+namespace {
+
+using c10d::OpType;
+using Call = Timeline::Call;
+
+class EventTimelines : public ::testing::Test {
+ protected:
+  EventTimelines() {
+    made_.add(OpType::ALLREDUCE, 1, 1, 2, 10, 13);
+    made_.add(OpType::ALLREDUCE, 0, 1, 10, 10, 13);
+    made_.add(OpType::SEND, 0, 1, 14, 15, 16, 1, 7);
+    made_.add(OpType::RECV, 1, 1, 15, 15, 16, 0, 7);
+    made_.add(OpType::RECV, 1, 2, 20, -1, -1);
+    made_.add(OpType::ALLREDUCE, 0, 2, 30, 31, -1);
+    auto& spans = made_.log.spans();
+    spans.end(spans.begin(0, "forward of f", EventLogMaker::at(3), 0), EventLogMaker::at(9), 0);
+  }
+
+  EventLogMaker made_{2};
+};
+
+TEST_F(EventTimelines, Calls_AreThoseOfTheLogByRank) {
+  const auto timeline = timeline_of(made_.log, 2);
+  EXPECT_THAT(timeline.calls[0],
+              ::testing::ElementsAre(Call{0, 1, 10'000, 10'000, 13'000}, Call{1, 1, 14'000, 15'000, 16'000},
+                                     Call{0, 2, 30'000, 31'000}));
+  ASSERT_EQ(timeline.calls[1].size(), 3u);
+  EXPECT_EQ(timeline.calls[1][2].started, Timeline::kNever);
+  EXPECT_EQ(timeline.left_out, 0u);
+}
+
+TEST_F(EventTimelines, Kinds_SayWhomACallMeets) {
+  const auto timeline = timeline_of(made_.log, 2);
+  const auto kind_of = [&](std::size_t rank, std::size_t call) {
+    return timeline.kinds[timeline.calls[rank][call].kind];
+  };
+  EXPECT_EQ(kind_of(0, 0), kind_of(1, 0));
+  EXPECT_EQ(kind_of(0, 0).meets, Timeline::Meets::everybody);
+  EXPECT_EQ(kind_of(0, 1).meets, Timeline::Meets::receiver);
+  EXPECT_EQ(kind_of(0, 1).peer_offset, 1);
+  EXPECT_EQ(kind_of(0, 1).tag, 7);
+  EXPECT_EQ(kind_of(1, 1).peer_offset, -1);
+  EXPECT_TRUE(kind_of(1, 2).any_peer);
+}
+
+TEST_F(EventTimelines, Trace_HasTheSameCalls) {
+  Report report;
+  report.ranks = 2;
+  report.end_time = EventLogMaker::at(50);
+  std::ostringstream trace;
+  write_chrome_trace(trace, made_.log, report);
+  const auto read = timeline_in_trace(trace.str(), 2), kept = timeline_of(made_.log, 2);
+  ASSERT_EQ(read.calls.size(), kept.calls.size());
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(read.calls[rank].size(), kept.calls[rank].size());
+    for (std::size_t i = 0; i < kept.calls[rank].size(); ++i) {
+      auto call = read.calls[rank][i];
+      EXPECT_EQ(read.signatures[read.kinds[call.kind].signature],
+                kept.signatures[kept.kinds[kept.calls[rank][i].kind].signature]);
+      EXPECT_EQ(read.kinds[call.kind].meets, kept.kinds[kept.calls[rank][i].kind].meets);
+      call.kind = kept.calls[rank][i].kind;
+      EXPECT_EQ(call, kept.calls[rank][i]);
+    }
+    EXPECT_EQ(read.spans[rank], kept.spans[rank]);
+  }
+  EXPECT_EQ(read.groups, kept.groups);
+  EXPECT_EQ(read.span_names, kept.span_names);
+}
+
+TEST(TraceTimelines, OtherFiles_AreRefusedWithWhatIsWrong) {
+  const auto problem_of = [](const std::string& text) -> std::string {
+    try {
+      timeline_in_trace(text, 2);
+      return "";
+    } catch (const ReportFormatError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(problem_of("{"), "is no trace of rehearse: not JSON, see byte 2");
+  EXPECT_EQ(problem_of("{}"), "is no trace of rehearse: traceEvents is missing");
+  EXPECT_EQ(problem_of(R"({"traceEvents":[{"ph":"X","pid":2}]})"),
+            "is no trace of rehearse: traceEvents[0].pid is 2, and not a number from 0 to 1");
+}
+
+TEST(TraceTimelines, FlightRecord_TellsWhereFilesLieUnlessTwoHaveOneName) {
+  const auto entry = [](const std::string& path) { return R"({"frames":[{"filename":")" + path + "\"}]}"; };
+  const auto files = files_in_flight_recorder("{\"entries\":[[" + entry("/a/x.cpp") + "," + entry("/a/y.cpp") + "],[" +
+                                              entry("/b/y.cpp") + "]]}");
+  EXPECT_EQ(files, (std::map<std::string, std::string>{{"x.cpp", "/a/x.cpp"}}));
+  EXPECT_THROW(files_in_flight_recorder("{\"entries\":[{}]}"), ReportFormatError);
+}
+
+}  // namespace
+}  // namespace rehearse::sim
