@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks on the text of the source tree: lint.py <includes|files|functions|classes|pages|public|banned|format>
-<root>.
+"""Checks on the text of the source tree: lint.py <includes|files|functions|classes|pages|public|banned|scripts|
+format> <root>.
 
 includes  the include arrows between the houses, and between the rooms inside them (rooms.py has their order)
 files     licence line, file length, line width, no disabled tests, no leftovers, no machine paths
@@ -9,6 +9,7 @@ classes   no class with methods in more than 2 .cpp files, or with more than 30 
 pages     the files and folders that ARCHITECTURE and CONTRIBUTING name are there
 public    only headers that a user can reach are public, and they include no internal one (public_headers.py)
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
+scripts   scripts and style sheets of report pages: size, width, nothing that loads or makes markup of texts
 format    what .clang-format, with the version that it names, would write differently
 
 Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
@@ -23,6 +24,7 @@ import sys
 import classes
 import cpp_text
 import libraries
+import page_files
 import public_headers
 import rooms
 
@@ -211,6 +213,10 @@ def check_classes(root, files):
     return classes.check(files, lambda path: (root / path).read_text())
 
 
+def check_scripts(root, files):
+    return page_files.check(files, lambda path: (root / path).read_text())
+
+
 def check_banned(root, files):
     for path in files:
         if pathlib.PurePath(path).suffix not in CODE or path.startswith(REAL_TIME_ALLOWED):
@@ -253,7 +259,8 @@ def check_format(root, files):
 
 
 CHECKS = {"includes": check_includes, "files": check_files, "functions": check_functions, "classes": check_classes,
-          "pages": check_pages, "public": check_public, "banned": check_banned, "format": check_format}
+          "pages": check_pages, "public": check_public, "banned": check_banned, "scripts": check_scripts,
+          "format": check_format}
 
 
 def main(arguments):

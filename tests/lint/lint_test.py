@@ -292,6 +292,20 @@ class LintTest(unittest.TestCase):
         self.expect_one("public", there | {"README.md": "#include <rehearse/a/inner.h>\n"}, "there is no public header")
         self.assertEqual(findings("public", there | {"docs/ARCHITECTURE.md": "`<rehearse/AREA/x.h>`\n"}), [])
 
+    def test_scripts_of_pages_make_no_markup_and_load_nothing(self):
+        licence = "// SPDX-License-Identifier: BSD-3-Clause\n"
+        for line, words in (("element.innerHTML = text;", "innerHTML"), ("fetch(\"a\");", "fetch"),
+                            ("if (a == b) go();", "=="), ("const a = 'https://a.org';", "https://"),
+                            ("const a = \"\u00e9\";", "ASCII"), ("//" + "x" * 119, "121 columns")):
+            self.expect_one("scripts", {"sim/a.js": licence + line + "\n"}, words)
+        style = "/* SPDX-License-Identifier: BSD-3-Clause */\n"
+        self.expect_one("scripts", {"sim/a.css": style + "a { background: url(b.png); }\n"}, "url(")
+        self.expect_one("scripts", {"sim/a.css": "a {}\n"}, "the first line")
+        self.expect_one("scripts", {"sim/a.js": licence + "let a;\n" * 400}, "401 lines")
+        fits = "  f(a) {\n" + "    go();\n" * 38 + "  }\n"
+        self.assertEqual(findings("scripts", {"sim/a.js": licence + "class A {\n" + fits + fits + "}\n"}), [])
+        self.expect_one("scripts", {"sim/a.js": licence + fits.replace("go", "go();\n    go", 1)}, "f has 41 lines")
+
     def test_leftovers_and_disabled_tests(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
         self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
