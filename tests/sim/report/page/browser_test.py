@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a browser makes of pages: browser_test.py PAGE_SAMPLES SOURCES setting.folder [test...].
+
+page_samples writes the pages; each has the report.json of its run beside it. The exit status is 77 where there is no
+browser.
+"""
+
+import json
+import os
+import sys
+
+import page_case
+from page_case import PageTest, as_shown, report_of, setting, texts_in
+
+FIRST_PAINT_MS_MOST = 2000
+BYTES_MOST = 15_000_000
+
+
+class Reports(PageTest):
+    def test_every_golden_report_is_shown(self):
+        names = sorted(path.stem for path in setting.folder.glob("report_*.html") if path.stem != "report_large")
+        self.assertEqual(len(names), 11)
+        for name in names:
+            with self.subTest(name):
+                self.open(name)
+                report, shown = report_of(name), as_shown(self.page.text("body"))
+                self.assertEqual(self.page.text("#verdict"), report["verdict"])
+                for text in texts_in({key: value for key, value in report.items() if key != "seed"}):
+                    self.assertIn(as_shown(text), shown)
+                self.check_ranks(report)
+                self.assertIn(f"seed {int(report['seed'], 16)}", shown)
+                self.assertEqual(self.page.problems(), [])
+
+    def check_ranks(self, report):
+        told = {}
+        rows = self.page.value("[...document.querySelectorAll('[data-ranks]')].map((row) => row.dataset.ranks)")
+        for row, state in zip(rows, self.page.texts("[data-ranks] .state")):
+            ends = [int(number) for number in row.split()]
+            for first, last in zip(ends[::2], ends[1::2]):
+                told.update(dict.fromkeys(range(first, last + 1), state))
+        self.assertEqual(told, {line["rank"]: line["state"] for line in report["rank_lines"]})
+
+    def test_differences_stand_side_by_side_and_what_differs_is_marked(self):
+        self.open("report_mismatch")
+        self.assertEqual(self.page.texts(".side h4"), ["ranks 0-2", "rank 3"])
+        self.assertEqual(self.page.texts(".side mark"), ["sum", "max"])
+        self.assertEqual(self.page.texts(".side.odd h4"), ["rank 3"])
+        (_, top, _, _), (_, other_top, _, _) = self.page.box(".side"), self.page.box(".side.odd")
+        self.assertEqual(top, other_top)
+        self.assertEqual(self.page.texts("td mark"), ["max"])
+
+    def test_further_sides_have_cards_of_their_own(self):
+        self.open("everything")
+        self.assertEqual(self.page.texts(".side.odd h4"), ["rank 3", "rank 5"])
+        self.assertEqual(self.page.texts(".side mark"), ["allreduce", "sum", "max", "barrier"])
+
+    def test_waits_are_a_picture_and_sentences(self):
+        self.open("report_deadlock")
+        self.assertEqual(self.page.texts("#waits-0 .lines li"),
+                         ['ranks 0-1,3-7 wait for rank 2 (allreduce #7 on group "world")'])
+        self.assertEqual(self.page.value("document.querySelectorAll('.graph .box').length"), 2)
+        self.assertEqual(self.page.value("document.querySelectorAll('.graph .edge').length"), 1)
+        self.open("report_deadlock_cycle")
+        self.assertEqual(self.page.value("document.querySelectorAll('.graph .edge.ring').length"), 2)
+
+    def test_culprit_is_told_by_word_shape_and_colour(self):
+        self.open("everything")
+        self.assertEqual(as_shown(self.page.text(".culprits")), "Culprit rank 2")
+        self.assertEqual(list(map(as_shown, self.page.texts(".guilty-row th"))), ["2 (culprit)"])
+
+    def test_long_tables_grow_by_a_button(self):
+        self.open("report_large")
+        count = "document.querySelectorAll('[data-ranks]').length"
+        self.assertEqual(self.page.value(count), 100)
+        self.assertEqual(self.page.text("#ranks-0 .more"), "Show 100 more of 512 rows")
+        self.page.click("#ranks-0 .more")
+        self.assertEqual(self.page.value(count), 200)
+
+    def test_texts_of_programs_stay_texts(self):
+        self.open("hostile")
+        self.assertNotEqual(self.page.value("document.title"), "taken")
+        self.assertIn("<img src=x", self.page.value("document.title"))
+        self.assertEqual(self.page.value("document.querySelectorAll('img').length"), 0)
+        self.assertEqual(self.page.value("document.scripts.length"), 2)
+        self.assertIn("</script><script>", self.page.text("#headline"))
+        self.page.value("document.querySelector('canvas').focus()")
+        self.page.press("ArrowRight")
+        self.assertIn("</script><script>", self.chosen())
+
+    def test_checkers_compiler_and_faults_have_their_parts(self):
+        self.open("everything")
+        self.assertIn("written at train.cpp:32 in train_step", self.page.text("#findings-0"))
+        self.assertIn("call 3: x.size(0) is 4, guard x.size(0) == 8 of entry 0 at train.cpp:27",
+                      as_shown(self.page.text("#compiled-0")))
+        self.assertEqual(self.page.texts("#compiled-0 li"), ["forward of submod_0", "backward of submod_0"])
+        self.assertIn("rank 5 in allreduce #4 on group \"world\" at 420 us; began again at 560 us",
+                      as_shown(self.page.text("#faults-0")))
+
+    def test_places_lead_to_their_lines(self):
+        self.open("everything")
+        self.assertIn("ctx.group().allreduce(gradient)->wait();", self.page.texts(".excerpt li.named")[0])
+        self.page.click(".side a")
+        self.assertEqual(self.page.value("location.hash"), "#line-0-train.cpp-41")
+        self.assertIn("the mean, for the log", self.page.text("li:target"))
+        top = self.page.value("document.querySelector('li:target').getBoundingClientRect().top")
+        self.assertTrue(0 < top < 880, top)
+
+
+class Timelines(PageTest):
+    def setUp(self):
+        super().setUp()
+        self.open("everything")
+
+    def test_the_table_says_what_the_calls_were(self):
+        self.page.click("summary")
+        while self.page.value("!document.querySelector('details .more').hidden"):
+            self.page.click("details .more")
+        rows = self.page.value("[...document.querySelectorAll('details tbody tr')].map((row) =>"
+                               " [...row.cells].map((cell) => cell.textContent).join('|'))")
+        self.assertEqual(rows, (setting.folder / "everything.calls").read_text().splitlines())
+
+    def test_buttons_zoom_and_move(self):
+        whole = self.range()
+        self.page.click("[aria-label='Zoom in']")
+        near = self.range()
+        self.assertAlmostEqual(near[1] - near[0], (whole[1] - whole[0]) / 1.6, delta=1)
+        self.page.click("[aria-label='Later']")
+        self.assertGreater(self.range()[0], near[0])
+        self.page.click("[aria-label='All of the time']")
+        self.assertEqual(self.range(), whole)
+
+    def test_wheel_zooms_at_the_mouse_and_drag_moves(self):
+        left, top, width, height = self.page.box("canvas")
+        x, y = left + width / 2, top + height / 2
+        before = self.range()
+        self.page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-240, modifiers=2)
+        after = self.range()
+        self.assertLess(after[1] - after[0], (before[1] - before[0]) / 2)
+        self.page.drag("canvas", 200)
+        self.assertLess(self.range()[0], after[0])
+        self.assertEqual(self.chosen(), "")  # a drag chooses nothing
+
+    def test_click_chooses_a_call_and_tells_of_it(self):
+        end = report_of("everything")["end_time_ns"]
+        low, high = self.range()
+        _, _, width, _ = self.page.box("canvas")
+        x = 132 + (end - 5000 - low) / (high - low) * (width - 144)
+        self.page.click("canvas", x, 30 + 19)
+        self.assertIn('rank 0 call allreduce #21 of "fc1.weight"', self.chosen())
+        self.assertIn("until the end: not everybody came", self.chosen())
+        self.assertIn("train.cpp:31 in train_step", self.chosen())
+
+    def test_keys_go_through_the_calls(self):
+        self.page.value("document.querySelector('canvas').focus()")
+        self.page.press("ArrowRight")
+        self.assertIn('rank 0 call allreduce #1 of "fc1.weight"', self.chosen())
+        self.assertIn("last to come rank", self.chosen())
+        self.page.press("ArrowRight", "ArrowDown", "ArrowDown")
+        self.assertIn('rank 2 call allreduce #2 of "fc1.weight"', self.chosen())
+        whole = self.range()
+        self.page.press("+", "+")
+        self.assertLess(self.range()[1] - self.range()[0], (whole[1] - whole[0]) / 2)
+        self.page.press("0")
+        self.assertEqual(self.range(), whole)
+        self.page.press("Escape")
+        self.assertEqual(self.chosen(), "")
+
+    def test_mouse_over_a_call_tells_of_it(self):
+        left, top, _, _ = self.page.box("canvas")
+        self.page.mouse("mouseMoved", left + 60, top + 30 + 2 * 38 + 19)
+        self.assertEqual(self.page.text(".tip"), "rank 2: returned")
+
+    def test_filters_hold_for_timeline_and_tables(self):
+        self.page.write("#filter-rank", "2, 5-6")
+        self.assertEqual(self.rows(), 3)
+        self.assertEqual(len(self.page.texts("[data-ranks]")), 2)
+        self.assertEqual(self.page.text(".told"), "Shown: 2 of 2 rows of ranks; 3 of 8 ranks")
+        self.page.write("#filter-rank", "2")
+        self.assertEqual(len(self.page.texts("[data-ranks]")), 1)
+        self.page.click("summary")
+        self.page.choose("#filter-kind", "message")
+        self.assertTrue(all("send #" in row or "recv #" in row for row in self.page.texts("details tbody tr")))
+        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+        self.page.choose("#filter-kind", "unfinished")
+        self.assertEqual(self.page.texts("details tbody tr"), [])
+        self.page.click("#filter-reset")
+        self.assertEqual(self.rows(), 8)
+        self.page.choose("#filter-kind", "=broadcast")
+        self.page.choose("#filter-group", "world")
+        self.page.write("#filter-rank", "0")
+        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+        self.page.choose("#filter-kind", "")
+        self.page.write("#filter-text", "pipeline.cpp:12")
+        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+
+    def test_what_is_no_list_of_ranks_is_said(self):
+        self.page.write("#filter-rank", "two")
+        self.assertEqual(self.page.text(".told"), '"two" is no list of ranks, as "0-3, 7" is one')
+        self.assertEqual(self.page.value("document.querySelector('#filter-rank').ariaInvalid"), "true")
+        self.assertEqual(self.rows(), 8)
+
+    def test_ranks_fold_on_demand(self):
+        self.page.click("#fold-0")
+        self.assertEqual(self.rows(), 4)  # even, odd, the one that faults hit, and the culprit
+
+    def test_bars_are_drawn(self):
+        self.page.frame()
+        colours = self.page.value("(() => { const canvas = document.querySelector('canvas'); const seen = new Set();"
+                                  " const data = canvas.getContext('2d').getImageData(140, 32, 1000, 300).data;"
+                                  " for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 3).join());"
+                                  " return [...seen]; })()")
+        for colour in ("0,114,178", "0,128,93", "208,140,0", "201,75,0", "139,146,160"):
+            self.assertIn(colour, colours)
+
+
+class Looks(PageTest):
+    def test_dark_mode_follows_the_system_and_the_button(self):
+        ground = "getComputedStyle(document.body).backgroundColor"
+        self.page.colours("dark")
+        self.open("everything")
+        self.assertEqual(self.page.value(ground), "rgb(13, 15, 19)")
+        self.page.click("#theme")
+        self.assertEqual(self.page.text("#theme"), "Colours: light")
+        self.assertEqual(self.page.value(ground), "rgb(244, 245, 247)")
+        self.assertEqual(self.page.value("[...document.querySelector('canvas').getContext('2d')"
+                                         ".getImageData(2, 2, 1, 1).data].slice(0, 3)"), [255, 255, 255])
+
+    def test_texts_stand_out_in_both_schemes(self):
+        for scheme in ("light", "dark"):
+            self.page.colours(scheme)
+            self.open("everything")
+            for selector in ("body", "h1", ".facts dt", "nav a", "section a", ".chip.guilty", ".state.blocked",
+                             ".side.odd", "li.named", "li.named span", "caption", "mark", "th", ".legend li"):
+                with self.subTest(scheme=scheme, selector=selector):
+                    self.assertGreaterEqual(self.page.value(CONTRAST % json.dumps(selector)), 4.5)
+
+    def test_print_has_no_controls_and_light_colours(self):
+        self.open("everything")
+        self.page.call("Emulation.setEmulatedMedia", media="print")
+        for selector in ("nav", ".filters", ".tools", "#theme"):
+            self.assertEqual(self.page.value(f"getComputedStyle(document.querySelector('{selector}')).display"), "none")
+        self.assertGreater(len(self.page.call("Page.printToPDF")["data"]), 20000)
+
+    def test_accessibility_tree_has_landmarks_and_names(self):
+        self.open("everything")
+        nodes = self.page.call("Accessibility.getFullAXTree")["nodes"]
+        roles = {}
+        for node in nodes:
+            if not node.get("ignored"):
+                roles.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
+        for role in ("banner", "navigation", "main", "contentinfo", "search"):
+            self.assertEqual(len(roles.get(role, [])), 1, role)
+        self.assertEqual(roles["application"], ["Timeline of ranks; the table below says the same"])
+        self.assertEqual(roles["heading"][0], "DEADLOCK")
+        self.assertIn("Calls that disagree", roles["region"])
+        for role in ("button", "combobox", "searchbox", "checkbox", "link", "region", "application", "image", "table"):
+            self.assertTrue(all(roles.get(role, ["named"])), f"{role}: {roles.get(role)}")
+
+    def test_tab_comes_to_everything(self):
+        self.open("everything")
+        self.page.press("Tab")
+        self.assertEqual(self.page.value("document.activeElement.className"), "skip")
+        self.page.press("Enter")
+        self.assertEqual(self.page.value("document.activeElement.id"), "main")
+        seen = set()
+        for _ in range(16):
+            self.page.press("Tab")
+            seen.add(self.page.value("document.activeElement.id || document.activeElement.tagName"))
+        self.assertLessEqual({"filter-rank", "filter-group", "filter-kind", "filter-text", "fold-0", "CANVAS"}, seen)
+
+
+CONTRAST = """(() => {
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map((each) => each / 255)
+      .map((each) => each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const element = document.querySelector(%s);
+  let behind = element;
+  while (/, 0\\)|transparent/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+  const a = light(getComputedStyle(element).color), b = light(getComputedStyle(behind).backgroundColor);
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+})()"""
+
+
+class Phones(PageTest):
+    width, mobile = 400, True
+
+    def test_nothing_is_wider_than_the_screen(self):
+        for name in ("everything", "report_large", "report_deadlock_cycle", "hostile", "ranks_64"):
+            with self.subTest(name):
+                self.open(name)
+                self.assertEqual(self.page.value("document.documentElement.scrollWidth"), 400)
+
+    def test_two_fingers_zoom(self):
+        self.open("everything")
+        before = self.range()
+        self.page.pinch("canvas", 60, 180)
+        after = self.range()
+        self.assertLess(after[1] - after[0], (before[1] - before[0]) / 2)
+
+
+FIRST_PAINT = """new Promise((done) => new PerformanceObserver((list) => done(list.getEntries()[0].startTime))
+  .observe({ type: "paint", buffered: true }))"""
+
+
+class Sizes(PageTest):
+    def test_large_runs_are_small_files_that_are_shown_at_once(self):
+        told = []
+        for name, rows in (("ranks_8", 8), ("ranks_64", 3), ("ranks_1024", 3), ("ranks_65536", 3)):
+            with self.subTest(name):
+                self.open(name)
+                size = os.path.getsize(setting.folder / f"{name}.html")
+                paint = self.page.value(FIRST_PAINT)
+                self.assertLess(size, BYTES_MOST)
+                self.assertLess(paint, FIRST_PAINT_MS_MOST)
+                self.assertEqual(self.rows(), rows)
+                self.assertEqual(self.page.text("#verdict"), "DEADLOCK")
+                told.append(f"{name}: {size / 1e6:.1f} MB, first paint after {paint:.0f} ms")
+        print("\n".join(told))
+
+    def test_all_calls_of_1024_ranks_are_there(self):
+        self.open("ranks_1024")
+        self.page.write("#filter-rank", "1023")
+        self.page.click("summary")
+        self.assertEqual(self.page.text("details .more"), "Show 100 more of 1000 calls")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    sys.exit(page_case.run(__name__, *sys.argv[1:4], sys.argv[4:]))

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rehearse/sim/report_writers.h>
+
+#include "golden/report_samples.h"
+#include "report/page/byte_text.h"
+#include "report/page/page_text.h"
+#include "report/page/rank_rows.h"
+#include "report/page/report_page.h"
+#include "report/page/source_excerpts.h"
+#include "report/page/timeline_json.h"
+#include "report/writers/report_json.h"
+#include "sim/report/page/page_worlds.h"
+
+// Contract: a page is one file that holds its run's report and timeline as data which nothing in them can break out of.
+
+namespace rehearse::sim {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string page_of(const Report& report) {
+  std::ostringstream out;
+  write_report_page(out, {.report = report});
+  return out.str();
+}
+
+TEST(ByteText, Numbers_TakeSevenBitsOfEachByte) {
+  ByteText bytes;
+  for (const std::uint64_t number : {0u, 1u, 127u, 128u, 300u}) bytes.add(number);
+  EXPECT_EQ(bytes.base64(), "AAF/gAGsAg==");  // 00 01 7f 80 01 ac 02
+}
+
+TEST(ByteText, SignedNumbersAndTimes_AreSmallNearZero) {
+  ByteText bytes;
+  for (const std::int64_t number : {0, -1, 1, -2}) bytes.add_signed(number);
+  bytes.add_time(Timeline::kNever, 5);
+  bytes.add_time(5, 5);
+  bytes.add_time(4, 5);
+  EXPECT_EQ(bytes.base64(), "AAECAwABAg==");
+}
+
+TEST(RankRuns, FirstAndLastOfEachRun) {
+  EXPECT_EQ(json_text(rank_runs({0, 1, 2, 5, 7, 8})), "[0,2,5,5,7,8]");
+  EXPECT_EQ(json_text(rank_runs({3, 1})), "[3,3,1,1]");
+  EXPECT_EQ(json_text(rank_runs({})), "[]");
+}
+
+TEST(RankRows, RanksThatEndedAlike_ShareARow) {
+  EXPECT_EQ(json_text(rank_rows(golden::deadlock_report().rank_lines)),
+            R"([{"ranks":[0,1,3,7],"state":"blocked","times_ns":[1203000],"doing":"allreduce #7 on group \"world\"",)"
+            R"("last":"broadcast #6 on group \"world\"","where":"train.cpp:41 in train_step","waits_for":[2,2]},)"
+            R"({"ranks":[2,2],"state":"returned","times_ns":[903000],"last":"broadcast #6 on group \"world\""}])");
+}
+
+TEST(RankRows, OtherTimes_AreListedInTheOrderOfTheRanks) {
+  EXPECT_EQ(json_text(rank_rows(golden::ok_report().rank_lines)),
+            R"([{"ranks":[0,3],"state":"returned","times_ns":[1200000,1201000,1202000,1203000]}])");
+}
+
+TEST(RankRows, UnknownTime_IsLeftOut) {
+  RankLine line;
+  line.rank = 4;
+  line.at = RankLine::kNotKnown;
+  EXPECT_EQ(json_text(rank_rows({line})), R"([{"ranks":[4,4],"state":"stopped"}])");
+}
+
+TEST(PageText, Html_HasNoMarkupAndNoControlCharactersLeft) {
+  EXPECT_EQ(html_text("<b a=\"1\">&\x1b\x7f\n\t"), "&lt;b a=&quot;1&quot;&gt;&amp;\xEF\xBF\xBD\xEF\xBF\xBD\n\t");
+  EXPECT_EQ(html_text("caf\xC3\xA9 \xff"), "caf\xC3\xA9 \xEF\xBF\xBD");
+}
+
+TEST(PageText, ScriptJson_CannotEndItsElement) {
+  const auto text = script_json(Json::array({"</script><!--\x01"}));
+  EXPECT_EQ(text, R"(["\u003c/script>\u003c!--\u0001"])");
+  EXPECT_EQ(parse_json(text).items().front().get<std::string>(), "</script><!--\x01");
+}
+
+TEST(PageText, Filled_DoesNotSearchWhatItPutIn) {
+  EXPECT_EQ(filled("a {{x}} b {{y}}", {{"x", "{{y}}"}, {"y", "2"}}), "a {{y}} b 2");
+}
+
+class Excerpts : public ::testing::Test {
+ protected:
+  Excerpts() {
+    std::ofstream out(file_);
+    for (int line = 1; line <= 40; ++line) out << "line " << line << (line % 2 == 0 ? "\r\n" : "\n");
+  }
+  std::vector<SourceExcerpt> of(const std::vector<std::string>& texts) const {
+    return source_excerpts(texts, {{"a-1.cpp", file_.string()}, {"gone.cpp", "/nowhere/gone.cpp"}});
+  }
+
+  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "page_excerpts.txt";
+};
+
+TEST_F(Excerpts, NearLines_AreOneExcerpt) {
+  const auto excerpts = of({"at a-1.cpp:20 in f, from a-1.cpp:9 in g", "(a-1.cpp:38)"});
+  ASSERT_EQ(excerpts.size(), 2u);
+  EXPECT_EQ(excerpts[0].first, 4);
+  EXPECT_EQ(excerpts[0].named, (std::vector<int>{9, 20}));
+  EXPECT_EQ(excerpts[0].lines.size(), 22u);
+  EXPECT_EQ(excerpts[0].lines[16], "line 20");
+  EXPECT_EQ(excerpts[1].lines.back(), "line 40");
+}
+
+TEST_F(Excerpts, OtherFilesAndLinesThatAreNotThere_AreLeftOut) {
+  EXPECT_TRUE(of({"a-1.cpp:50 in f", "other.cpp:3", "gone.cpp:1", "a-1.cpp: 3", ":7", "xa-1.cpp:7"}).empty());
+}
+
+TEST_F(Excerpts, ManyPlaces_AreBounded) {
+  std::vector<std::string> texts;
+  for (int line = 1; line <= 40; ++line) texts.push_back("a-1.cpp:" + std::to_string(line));
+  const auto excerpts = of(texts);
+  ASSERT_EQ(excerpts.size(), 1u);
+  EXPECT_EQ(excerpts[0].lines.size(), 40u);
+}
+
+TEST(TimelineJson, Calls_AreToldByWhatWasExpectedOfThem) {
+  Timeline timeline;
+  timeline.groups = {{"world", "", {0, 1}}};
+  timeline.signatures = {{"allreduce", "allreduce(sum)", ""}};
+  timeline.kinds = {{}};
+  timeline.calls = {{{0, 1, 10, 12, 20}, {0, 2, 20, 25, 30}}, {{0, 1, 12, 12, 20}, {0, 3, 20}}};
+  timeline.spans = {{}, {}};
+  const auto json = timeline_json(timeline);
+  ByteText expected;
+  for (const auto number : {2, 0, 20, 5, 17, 0, 0, 11, 11, 2, 0, 24, 1, 1, 1, 2, 0, 0, 0}) expected.add(number);
+  EXPECT_EQ(json.at("calls").get<std::string>(), expected.base64());
+  EXPECT_EQ(json_text(json.at("kinds")), "[[0,0,0,0,0,0]]");
+  EXPECT_EQ(json_text(json.at("groups")), R"([{"name":"world","description":"","ranks":[0,1]}])");
+}
+
+TEST(Timeline, Shortened_KeepsTheLatestOfEachRank) {
+  auto timeline = test::skips_a_call(4, 10).timeline;
+  const auto last = timeline.calls[0].back();
+  shorten_calls(timeline, 8);
+  EXPECT_EQ(timeline.calls[0].size(), 2u);
+  EXPECT_EQ(timeline.calls[0].back(), last);
+  EXPECT_EQ(timeline.left_out, 31u);  // rank 2 had made 9, the others 10
+}
+
+TEST(TimelineJson, LongOnes_HaveTheirLatestCallsAndSpansAndSayHowManyAreMissing) {
+  const auto timeline = test::skips_a_call(64, 100).timeline;
+  const auto whole = timeline_json(timeline), part = timeline_json(timeline, 30'000);
+  EXPECT_EQ(whole.at("left_out").get<int>() + whole.at("spans_left_out").get<int>(), 0);
+  EXPECT_GT(whole.at("calls").get<std::string>().size(), 40'000u);
+  EXPECT_LE(part.at("spans").get<std::string>().size(), 10'000u);
+  EXPECT_LE(part.at("calls").get<std::string>().size(), 20'000u);
+  EXPECT_GT(part.at("calls").get<std::string>().size(), 15'000u);
+  EXPECT_GT(part.at("left_out").get<int>(), 3000);
+  EXPECT_GT(part.at("spans_left_out").get<int>(), 3000);
+}
+
+TEST(ReportPage, EveryVerdict_HoldsItsReport) {
+  for (const auto& sample : golden::samples()) {
+    const auto data = page_data_in(page_of(sample.report));
+    auto report = report_as_json(sample.report);
+    report["rank_lines"] = rank_rows(sample.report.rank_lines);
+    EXPECT_EQ(json_text(data.at("runs").items().front().at("report")), json_text(report)) << sample.name;
+    EXPECT_EQ(data.at("kind").get<std::string>(), "report");
+  }
+}
+
+TEST(ReportPage, BeforeScriptsRun_ItHasTheVerdictAndTheTextOfTheReport) {
+  const auto page = page_of(golden::deadlock_report());
+  EXPECT_THAT(page, HasSubstr("<title>DEADLOCK: lm_ddp, seed 7</title>"));
+  EXPECT_THAT(page, HasSubstr("</span>DEADLOCK</h1>\n<p class=\"headline\" id=\"headline\">allreduce #7 on group "
+                              "&quot;world&quot;: missing rank 2</p>"));
+  EXPECT_THAT(page, HasSubstr("<noscript><pre class=\"wrap plain\">DEADLOCK: allreduce #7"));
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+}
+
+TEST(ReportPage, OfWhatPrograms_NothingIsMarkup) {
+  auto report = golden::ok_report();
+  const std::string evil = "</script></pre><script>alert(1)</script>";
+  report.headline = report.program = report.replay = evil;
+  const auto page = page_of(report);
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_EQ(page_data_in(page).at("runs").items().front().at("report").at("headline").get<std::string>(), evil);
+}
+
+TEST(ReportPage, LoadsNothing) {
+  const auto page = page_of(golden::ok_report());
+  EXPECT_THAT(page, HasSubstr("content=\"default-src 'none';"));
+  for (const char* loads : {" src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("})
+    EXPECT_THAT(page, Not(HasSubstr(loads)));
+}
+
+TEST(ReportPage, EqualReports_GiveEqualBytes) {
+  EXPECT_EQ(page_of(golden::mismatch_report()), page_of(golden::mismatch_report()));
+}
+
+TEST(PageData, OtherFiles_AreRefusedWithWhatIsWrong) {
+  const auto problem_of = [](const std::string& html) -> std::string {
+    try {
+      page_data_in(html);
+      return "";
+    } catch (const ReportFormatError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(problem_of("<html>"), "is no page of rehearse: it has no data");
+  auto page = page_of(golden::ok_report());
+  const std::string key = "\"rehearse_page\":1";
+  page.replace(page.find(key), key.size(), "\"rehearse_page\":9");
+  EXPECT_EQ(problem_of(page), "is a page of format 9; this rehearse reads format 1");
+}
+
+}  // namespace
+}  // namespace rehearse::sim
