@@ -15,7 +15,7 @@
 namespace rehearse::operators {
 namespace {
 
-constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 
 const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;

@@ -23,7 +23,7 @@ namespace {
 
 // What is sent is not the user's: no capture sees it, and no model of computing counts it.
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
-                                           c10::DispatchKey::TESTING_ONLY_GenericMode};
+                                           c10::DispatchKey::TESTING_ONLY_GenericWrapper};
 
 comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
 

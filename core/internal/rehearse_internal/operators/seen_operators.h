@@ -33,8 +33,9 @@ class OperatorWatcher {
   virtual void save(const at::Tensor&) {}
 };
 
-// While it lives, the operators of the fiber that made it are seen: by a boxed fallback at a key above all others,
-// which is in that fiber's key set alone. Without watchers nothing happens. Ends in the fiber that made it.
+// While it lives, the operators of the fiber that made it are seen: by a boxed fallback at a key above all others but
+// that of GuardedStorages, which is in that fiber's key set alone. Without watchers nothing happens. Ends in the fiber
+// that made it.
 class SeenOperators {
  public:
   // Told in this order; null ones are none. They outlive it.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <rehearse_internal/operators/guarded_storages.h>
+
+#include <unordered_map>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <rehearse_internal/exec/fiber_local.h>
+
+namespace rehearse::operators {
+namespace {
+
+constexpr auto kGuardKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+constexpr c10::DispatchKeySet kBelowGuards(c10::DispatchKeySet::FULL_AFTER, kGuardKey);
+
+}  // namespace
+
+struct GuardedStorages::Table {
+  struct Entry {
+    StorageGuard* guard;
+    std::size_t tag;
+  };
+  std::unordered_map<const c10::StorageImpl*, Entry> entries;  // looked up, never walked
+};
+
+struct TableAccess {
+  using Table = GuardedStorages::Table;
+
+  // Looks through what an operator is given. A guard may change the table, so nothing of it is kept.
+  static void look(const Table& table, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const c10::IValue& value = arguments[i];
+      if (value.isTensor()) {
+        look(table, op, i, *value.unsafeToTensorImpl());
+      } else if (value.isTensorList()) {
+        for (const at::Tensor& each : value.toTensorVector()) look(table, op, i, *each.unsafeGetTensorImpl());
+      } else if (value.isList()) {  // optional tensors
+        for (const c10::IValue& each : value.toListRef()) {
+          if (each.isTensor()) look(table, op, i, *each.unsafeToTensorImpl());
+        }
+      }
+    }
+  }
+
+ private:
+  static void look(const Table& table, const c10::OperatorHandle& op, std::size_t argument, c10::TensorImpl& tensor) {
+    if (!tensor.has_storage()) return;
+    const auto found = table.entries.find(tensor.unsafe_storage().unsafeGetStorageImpl());
+    if (found == table.entries.end()) [[likely]]
+      return;
+    const auto* const alias = op.schema().arguments()[argument].alias_info();
+    const auto entry = found->second;
+    entry.guard->before_use(entry.tag, op, alias != nullptr && alias->isWrite());
+  }
+};
+
+namespace {
+
+const exec::FiberLocal<std::shared_ptr<TableAccess::Table>> tables;
+
+bool has_no_data(c10::DispatchKeySet keys) {
+  return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit);
+}
+
+void guard_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto* const found = tables.find();
+  if (found != nullptr && *found && !(*found)->entries.empty() && !has_no_data(keys)) {
+    const auto table = *found;
+    TableAccess::look(*table, op, torch::jit::last(*stack, op.schema().arguments().size()));
+  }
+  op.redispatchBoxed(keys & kBelowGuards, stack);
+}
+
+// Once a process: programs that never ask for it do not pay for it.
+void register_guard_fallback() {
+  static torch::Library library(torch::Library::IMPL, "_", kGuardKey, __FILE__, __LINE__);
+  static const bool registered = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&guard_operator>()), true);
+  static_cast<void>(registered);
+}
+
+// The calling fiber's, made when it is first needed.
+std::shared_ptr<TableAccess::Table> table_here() {
+  auto& table = *tables;
+  if (!table) table = std::make_shared<TableAccess::Table>();
+  return table;
+}
+
+}  // namespace
+
+GuardedStorages::GuardedStorages(StorageGuard& guard) : guard_(&guard), table_(table_here()) {
+  register_guard_fallback();
+  c10::impl::tls_set_dispatch_key_included(kGuardKey, true);
+}
+
+// The key stays if another fiber ends it: then that of its maker finds an empty table.
+GuardedStorages::~GuardedStorages() {
+  for (const auto& storage : added_) table_->entries.erase(storage.unsafeGetStorageImpl());
+  if (table_->entries.empty() && is_seen_here()) c10::impl::tls_set_dispatch_key_included(kGuardKey, false);
+}
+
+bool GuardedStorages::add(const at::Tensor& tensor, std::size_t tag) {
+  const c10::Storage& storage = tensor.storage();
+  if (!table_->entries.try_emplace(storage.unsafeGetStorageImpl(), Table::Entry{guard_, tag}).second) return false;
+  added_.push_back(storage);
+  return true;
+}
+
+bool GuardedStorages::is_seen_here() const {
+  const auto* const found = tables.find();
+  return found != nullptr && *found == table_;
+}
+
+UnguardedStorages::UnguardedStorages() : key_(kGuardKey) {}
+
+}  // namespace rehearse::operators
