@@ -74,12 +74,12 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
 }
 
 [[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,
-                       const std::vector<std::string>& names) {
+                       const std::vector<std::string>& names, const char* who) {
   const auto zero = parse(zero_numbers, 0);
   const auto theirs = parse(other_numbers, other);
   if (zero.size() != theirs.size()) {
     const bool differs = rank == other;
-    TORCH_CHECK(false, "DDP expects same model across all ranks, but Rank ", rank, " has ",
+    TORCH_CHECK(false, who, " expects same model across all ranks, but Rank ", rank, " has ",
                 (differs ? theirs : zero).size(), " params, while rank ", differs ? 0 : other, " has inconsistent ",
                 (differs ? zero : theirs).size(), " params.");
   }
@@ -97,7 +97,8 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
 
 }  // namespace
 
-void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters) {
+void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters,
+                            const char* who) {
   const NumberExchange exchange(group, parameters.tensors.at(0).device());
   const auto own = description_of(parameters.tensors);
   const auto count = static_cast<std::int64_t>(parameters.tensors.size());
@@ -112,8 +113,8 @@ void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
               " has other parameters; the group has no such rank: what a rank sent was damaged");
   const auto theirs = exchange.broadcast(own, other);
   // Every rank tells of itself when it differs, and of the first one that does otherwise.
-  if (own == zero) fail(rank, other, zero, theirs, parameters.names);
-  fail(rank, rank, zero, own, parameters.names);
+  if (own == zero) fail(rank, other, zero, theirs, parameters.names, who);
+  fail(rank, rank, zero, own, parameters.names, who);
 }
 
 }  // namespace rehearse::parallel

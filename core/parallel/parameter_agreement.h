@@ -12,6 +12,8 @@ namespace rehearse::parallel {
 // c10d::verify_params_across_processes(), which compares with rank 0 too, but throws on the differing ranks
 // only, and gathers a tensor from each rank on each rank. This makes one all-reduce of four numbers; only
 // when ranks disagree do rank 0 and the first rank that differs from it broadcast what they have.
-void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters);
+// `who`: whose text it is.
+void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters,
+                            const char* who = "DDP");
 
 }  // namespace rehearse::parallel

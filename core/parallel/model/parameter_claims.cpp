@@ -23,14 +23,15 @@ std::unordered_map<const c10::TensorImpl*, Claim> g_claims;
 
 }  // namespace
 
-ParameterClaims::ParameterClaims(int rank, const ReducedParameters& parameters) : world_(exec::world_number()) {
+ParameterClaims::ParameterClaims(int rank, const ReducedParameters& parameters, const char* who)
+    : world_(exec::world_number()) {
   if (world_ == 0) return;
   const std::lock_guard lock(g_mutex);
   for (std::size_t i = 0; i < parameters.tensors.size(); ++i) {
     const auto found = g_claims.find(parameters.tensors[i].unsafeGetTensorImpl());
     if (found == g_claims.end() || found->second.world != world_) continue;
-    TORCH_CHECK_VALUE(found->second.rank == rank, "DistributedDataParallel: parameter \"", parameters.names[i],
-                      "\" of rank ", rank, " is that of rank ", found->second.rank,
+    TORCH_CHECK_VALUE(found->second.rank == rank, who, ": parameter \"", parameters.names[i], "\" of rank ", rank,
+                      " is that of rank ", found->second.rank,
                       ", too: one model for several ranks, as processes cannot have it. Make it inside of the body "
                       "that ranks run.");
   }

@@ -15,8 +15,8 @@ namespace rehearse::parallel {
 // of worlds it does nothing.
 class ParameterClaims {
  public:
-  // `rank`: of the world. Throws c10::ValueError where a parameter is another rank's.
-  ParameterClaims(int rank, const ReducedParameters& parameters);
+  // `rank`: of the world. `who`: whose errors these are. Throws c10::ValueError where a parameter is another rank's.
+  ParameterClaims(int rank, const ReducedParameters& parameters, const char* who = "DistributedDataParallel");
   ParameterClaims(const ParameterClaims&) = delete;
   ParameterClaims& operator=(const ParameterClaims&) = delete;
   ~ParameterClaims();

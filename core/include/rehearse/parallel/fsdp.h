@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <rehearse/parallel/cast_inputs.h>
+#include <rehearse/parallel/fsdp_session.h>
+#include <rehearse/parallel/module_traits.h>
+#include <rehearse/parallel/output_tensors.h>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace rehearse {
+namespace parallel {
+
+// See FullyShardedDataParallel::no_sync(). Guards may be nested; the inner ones end first. May be moved.
+class FsdpNoSyncGuard {
+ public:
+  explicit FsdpNoSyncGuard(FsdpSession& session) : session_(&session), before_(session.set_gradient_sync(false)) {}
+  FsdpNoSyncGuard(FsdpNoSyncGuard&& other) noexcept
+      : session_(std::exchange(other.session_, nullptr)), before_(other.before_) {}
+  FsdpNoSyncGuard& operator=(FsdpNoSyncGuard&&) = delete;
+  ~FsdpNoSyncGuard() {
+    if (session_ != nullptr) session_->set_gradient_sync(before_);
+  }
+
+ private:
+  FsdpSession* session_;
+  bool before_;
+};
+
+}  // namespace parallel
+
+// Data parallel training in which each rank keeps only its rows of every parameter, gradient and optimizer state:
+// PyTorch's fully_shard (FSDP2) for C++.
+//
+//   rehearse::FullyShardedDataParallel fsdp(net, ctx.group(), {.units = rehearse::UnitPolicy::of_type<BlockImpl>()});
+//   torch::optim::AdamW optimizer(fsdp.parameters(), 1e-3);  // shards
+//   ...
+//   fsdp.zero_grad();
+//   loss_of(fsdp.forward(x)).backward();
+//   fsdp.clip_grad_norm_(1.0);
+//   optimizer.step();
+//
+// The module keeps its tensors. Their memory is there while code uses them, in forward and in backward: the first
+// operator that is given a parameter of a unit waits for the unit's all-gather, whoever calls it. Nothing in the module
+// has to be changed. When backward has all of a unit's gradients, a reduce-scatter adds their mean to those of the
+// shards.
+//
+// `Net` is a module holder or a std::shared_ptr to a module; include your module's own header. `group` is any
+// c10d::ProcessGroup or a rehearse::Group. docs/FSDP.md has the memory formula and the differences from PyTorch.
+//
+// In the order in which collectives appear in the group:
+//   construction   whether all ranks have the same parameters, rank 0's values (see init_sync)
+//   forward        an all-gather for each unit
+//   backward       an all-gather for each unit that forward has freed, always one ahead, and a reduce-scatter for each
+//                  unit with gradients
+// A group of one rank makes none of them.
+//
+// Blocking: the constructor, forward() and backward() wait for the other ranks.
+// Threads: as a module: one thread (one fiber) at a time, that which made it.
+// Ownership: shares the module and the group. The module's parameters are without memory from now on, also when this
+// object is gone. Neither copied nor moved.
+// Errors: c10::ValueError for a module that cannot be sharded; c10::Error that names parameter and unit, for code that
+// uses a parameter where it is not, changes it in place, or has changed the module; errors of the group's collectives.
+// After an error in backward, zero_grad() makes a fresh start.
+template <class Net>
+class FullyShardedDataParallel {
+ public:
+  using Module = typename parallel::ModuleTraits<Net>::Module;
+
+  FullyShardedDataParallel(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                           FullyShardedOptions options = {})
+      : net_(std::move(net)),
+        output_dtype_(options.mixed_precision ? options.mixed_precision->output_dtype : std::nullopt),
+        session_(parallel::ModuleTraits<Net>::pointer(net_), group, nullptr, std::move(options)) {
+    static_assert(std::is_base_of_v<torch::nn::Module, Module>,
+                  "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
+  }
+  FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
+  FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
+
+  // The module's forward(). The output is returned as it is, but for mixed_precision's dtypes.
+  template <class... Args>
+  auto forward(Args&&... args) {
+    return forward_with([this]<class... Each>(Each&&... each) { return module().forward(std::forward<Each>(each)...); },
+                        std::forward<Args>(args)...);
+  }
+
+  // forward() with `body` in the place of the module's: for code that uses the module's parameters besides.
+  template <class Body, class... Args>
+  auto forward_with(Body&& body, Args&&... args) {
+    parallel::FsdpSession::Forward forward(session_);
+    const auto dtype = session_.input_dtype();
+    if (!dtype) return run(forward, body, std::forward<Args>(args)...);
+    return parallel::with_cast_inputs(
+        *dtype, [&]<class... Cast>(Cast&&... cast) { return run(forward, body, std::forward<Cast>(cast)...); },
+        std::forward<Args>(args)...);
+  }
+
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return forward(std::forward<Args>(args)...);
+  }
+
+  // Clears the gradients of the shards, and what backward has left on this rank inside of no_sync().
+  void zero_grad() { session_.zero_grad(); }
+
+  // While the returned guard lives, gradients stay this rank's own, whole, and add up; the first backward of a forward
+  // made after it reduces what has come together. A forward inside it counts, wherever its backward is.
+  [[nodiscard]] parallel::FsdpNoSyncGuard no_sync() { return parallel::FsdpNoSyncGuard(session_); }
+
+  // Scales the shards' gradients so that the norm of the whole model's is at most `max_norm`, and returns what it was.
+  // All ranks call it; blocks. An infinite `norm_type` is the largest absolute value.
+  at::Tensor clip_grad_norm_(double max_norm, double norm_type = 2.0) {
+    return session_.clip_grad_norm(max_norm, norm_type);
+  }
+
+  Net& net() noexcept { return net_; }
+  Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }
+  Module* operator->() const { return &module(); }
+
+  // This rank's shards, each once, frozen ones too, in order of modules: what an optimizer takes. Parameters that are
+  // ignored are there as they are.
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> tensors;
+    for (auto& [name, tensor] : session_.named_parameters()) tensors.push_back(std::move(tensor));
+    return tensors;
+  }
+  std::vector<std::pair<std::string, at::Tensor>> named_parameters() const { return session_.named_parameters(); }
+
+  std::vector<parallel::ShardUnitInfo> units() const { return session_.units(); }
+
+ private:
+  template <class Body, class... Args>
+  auto run(parallel::FsdpSession::Forward& forward, Body& body, Args&&... args) {
+    std::vector<at::Tensor> tensors;
+    if constexpr (std::is_void_v<decltype(body(std::forward<Args>(args)...))>) {
+      body(std::forward<Args>(args)...);
+      forward.finish(tensors);
+    } else {
+      auto output = body(std::forward<Args>(args)...);
+      parallel::for_each_tensor(output, [&](at::Tensor& tensor) { tensors.push_back(tensor); });
+      forward.finish(tensors);
+      std::size_t next = 0;
+      if (output_dtype_) parallel::for_each_tensor(output, [&](at::Tensor& tensor) { tensor = tensors[next++]; });
+      return output;
+    }
+  }
+
+  Net net_;
+  std::optional<at::ScalarType> output_dtype_;
+  parallel::FsdpSession session_;
+};
+
+// A FullyShardedDataParallel on the heap, for code that hands it on.
+template <class Net>
+std::unique_ptr<FullyShardedDataParallel<Net>> fully_shard(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+                                                           FullyShardedOptions options = {}) {
+  return std::make_unique<FullyShardedDataParallel<Net>>(std::move(net), group, std::move(options));
+}
+
+}  // namespace rehearse

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "parallel/fsdp/shard_group.h"
+#include "parallel/fsdp/unit_plan.h"
+#include "parallel/model/model_state.h"
+
+namespace rehearse::parallel {
+
+// All parameters of the plan, each once.
+ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan);
+
+// Verifies that all ranks have the same parameters, and gives them the values of the first rank, with its buffers.
+// Blocks. Throws c10::Error that names the first parameter which differs.
+void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
+                             const ReducedParameters& parameters, const std::vector<std::string>& ignored);
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <utility>
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/nn/module.h>
+
+#include "parallel/fsdp/sharded_model.h"
+#include "parallel/fsdp/unit_plan.h"
+
+namespace rehearse::parallel {
+
+namespace autograd = torch::autograd;
+
+bool ShardedModel::is_in_backward() { return autograd::get_current_graph_task_id() >= 0; }
+
+// Backwards inside of a backward, as those of a checkpoint, belong to the one that is under way.
+void ShardedModel::enter_backward() {
+  if (!is_in_backward()) return;
+  require_usable("backward()");
+  if (backward_) return;
+  const auto runs = std::make_shared<int>(autograd::get_current_graph_task_id());
+  const auto none = std::vector<std::size_t>(units_.size(), 0);
+  backward_ = Backward{runs, count_expected(), none, std::vector<bool>(units_.size(), false)};
+  autograd::Engine::get_default_engine().queue_callback([model = weak_from_this(), runs] {
+    if (const auto held = model.lock()) held->end_backward();
+  });
+}
+
+std::vector<std::size_t> ShardedModel::count_expected() const {
+  const auto* const nodes = autograd::get_current_graph_task_nodes_in_graph();
+  const auto* const execution = autograd::get_current_graph_task_exec_info();
+  const auto runs = [&](autograd::Node* node) {
+    if (node == nullptr || nodes == nullptr || !nodes->contains(node)) return false;
+    if (execution == nullptr || execution->empty()) return true;
+    const auto found = execution->find(node);
+    return found != execution->end() && found->second.needed_;
+  };
+  std::vector<std::size_t> counts;
+  for (const auto& unit : units_) {
+    counts.push_back(
+        static_cast<std::size_t>(std::count_if(unit.parameters().begin(), unit.parameters().end(),
+                                               [&](const auto& each) { return runs(each.accumulator().get()); })));
+  }
+  return counts;
+}
+
+// The code of a unit begins in backward: launches its all-gather and that of the unit whose code comes next.
+void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
+  if (backward_->current == unit) return;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    // The others are freed when their gradients have come.
+    const bool is_over = backward_->visited[i] && backward_->expected[i] == 0;
+    if (is_over && !units_[i].path().empty() && is_freed_by(i, unit)) units_[i].free();
+  }
+  backward_->current = unit;
+  backward_->visited[unit] = true;
+  if (is_used) units_[unit].start_gather();
+  const auto found = std::find(to_visit_.rbegin(), to_visit_.rend(), unit);
+  if (found == to_visit_.rend()) return;
+  to_visit_.erase(found.base() - 1, to_visit_.end());
+  if (!to_visit_.empty()) units_[to_visit_.back()].start_gather();
+}
+
+void ShardedModel::use_in_backward(std::size_t unit) {
+  enter_backward();
+  auto& used = units_[unit];
+  if (backward_->current == unit && used.is_whole()) return;
+  TORCH_CHECK(used.is_whole() || used.version() == used_versions_[unit].value_or(used.version()),
+              "FSDP: the shards of ", used.text(),
+              " were changed between a forward and its backward, which needs the values that the forward used. Make "
+              "the optimizer's step after backward()");
+  follow_backward(unit, true);
+  make_whole(used);
+}
+
+void ShardedModel::before_gradient(std::size_t unit, std::size_t parameter) {
+  enter_backward();
+  units_[unit].parameters()[parameter].clear_mark();
+}
+
+void ShardedModel::after_gradient(std::size_t unit, std::size_t parameter) {
+  enter_backward();
+  const auto& own = units_[unit].parameters()[parameter];
+  TORCH_CHECK(!own.gradient().defined() || !own.gradient().requires_grad(), "FSDP: backward() with create_graph: the ",
+              "gradient of parameter \"", own.name(), "\" of ", units_[unit].text(),
+              " has a history, which the reduce-scatter does not keep. Use torch::autograd::grad() of inputs");
+  follow_backward(unit, false);
+  if (++backward_->arrived[unit] != backward_->expected[unit]) return;
+  if (backward_reduces_ && units_[unit].has_gradients()) reduce(unit);
+  units_[unit].free();
+}
+
+// One reduce-scatter is under way at a time, so that there is one buffer.
+void ShardedModel::reduce(std::size_t unit) {
+  finish_reduce();
+  units_[unit].start_reduce();
+  reducing_ = unit;
+}
+
+void ShardedModel::finish_reduce() {
+  if (reducing_ != kNone) units_[std::exchange(reducing_, kNone)].finish_reduce();
+}
+
+void ShardedModel::end_backward() {
+  const auto& arrived = backward_->arrived;
+  const bool made_gradients = std::any_of(arrived.begin(), arrived.end(), [](std::size_t each) { return each > 0; });
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    // From earlier backwards, inside of no_sync().
+    if (made_gradients && backward_reduces_ && units_[i].has_gradients()) reduce(i);
+  }
+  finish_reduce();
+  for (auto& unit : units_) unit.free();
+  to_visit_.clear();
+  backward_.reset();
+}
+
+void ShardedModel::zero_grad() {
+  TORCH_CHECK(depth_ == 0 && !is_in_backward(), "FSDP: zero_grad() is called inside of ",
+              depth_ > 0 ? "forward()" : "backward()", ". Call it before or after the two");
+  if (std::exchange(backward_, std::nullopt)) {  // one that has failed
+    for (auto& unit : units_) unit.abandon();
+    reducing_ = kNone;
+    to_visit_.clear();
+  }
+  for (auto& each : module_->parameters()) each.mutable_grad().reset();  // those that are ignored, too
+  for (auto& unit : units_) {
+    for (auto& each : unit.parameters()) {
+      if (each.is_trained()) each.take_gradient();
+      each.shard().mutable_grad().reset();
+    }
+  }
+}
+
+}  // namespace rehearse::parallel

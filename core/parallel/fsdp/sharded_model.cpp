@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/fsdp/sharded_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <rehearse_internal/operators/capture_mode.h>
+
+#include "parallel/fsdp/gradient_hooks.h"
+#include "parallel/fsdp/model_agreement.h"
+#include "parallel/fsdp/unit_plan.h"
+
+namespace rehearse::parallel {
+namespace {
+
+void cast_output(at::Tensor& output, at::ScalarType dtype) {
+  if (output.defined() && output.is_floating_point()) output = output.to(dtype);
+}
+
+}  // namespace
+
+ShardedModel::ShardedModel(std::shared_ptr<torch::nn::Module> module, GroupPtr group, GroupPtr replicas,
+                           FullyShardedOptions options)
+    : module_(std::move(module)), options_(std::move(options)), group_(std::move(group), std::move(replicas)) {}
+
+std::shared_ptr<ShardedModel> ShardedModel::make(std::shared_ptr<torch::nn::Module> module, GroupPtr group,
+                                                 GroupPtr replicas, FullyShardedOptions options) {
+  operators::refuse_in_capture("the constructor of FullyShardedDataParallel", "Make it before the captured function.");
+  TORCH_CHECK(module, "FullyShardedDataParallel was given an empty module");
+  TORCH_CHECK(group, "FullyShardedDataParallel was given an empty process group: is this rank a member?");
+  const std::shared_ptr<ShardedModel> made(
+      new ShardedModel(std::move(module), std::move(group), std::move(replicas), std::move(options)));
+  made->shard();
+  made->watch();
+  return made;
+}
+
+ShardedModel::~ShardedModel() {
+  for (auto& unit : units_) unit.abandon();
+}
+
+void ShardedModel::shard() {
+  auto plan = plan_units(*module_, options_);
+  const auto parameters = planned_parameters(plan);
+  if (const auto* const identity = group_.identity())
+    claims_.emplace(identity->global_rank(group_.rank()), parameters, "FullyShardedDataParallel");
+  if (options_.init_sync) take_first_ranks_values(group_, *module_, parameters, options_.parameters_to_ignore);
+  ShardedUnit::Dtypes dtypes;
+  if (options_.mixed_precision)
+    dtypes = {options_.mixed_precision->param_dtype, options_.mixed_precision->reduce_dtype};
+  units_.reserve(plan.size());
+  for (auto& unit : plan) units_.emplace_back(std::move(unit.path), std::move(unit.parameters), group_, dtypes);
+  used_versions_.resize(units_.size());
+  for (const auto& each : module_->parameters()) known_.push_back(each.unsafeGetTensorImpl());
+}
+
+void ShardedModel::watch() {
+  guarded_.emplace(*this);
+  const auto add = [this](const at::Tensor& tensor, Place place) {
+    const auto& unit = units_[place.unit];
+    TORCH_CHECK_VALUE(guarded_->add(tensor, places_.size()), "FSDP: parameter \"",
+                      unit.parameters()[place.parameter].name(), "\" of ", unit.text(),
+                      " is sharded by another FullyShardedDataParallel already");
+    places_.push_back(place);
+  };
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    auto& parameters = units_[unit].parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      add(parameters[i].whole(), {unit, i, false});
+      add(parameters[i].mark(), {unit, i, true});
+      if (parameters[i].is_trained()) add_gradient_hooks(weak_from_this(), unit, i, *parameters[i].accumulator());
+    }
+  }
+}
+
+void ShardedModel::require_usable(const char* call) const {
+  TORCH_CHECK(guarded_->is_seen_here(), "FSDP: ", call,
+              " is called in another thread than that which made the FullyShardedDataParallel, and operators are not "
+              "seen there. Make and use it in one thread");
+  TORCH_CHECK(!backward_ || !backward_->runs.expired(), "FSDP: ", call,
+              " comes after a backward that did not come to its end, and some gradients are lost. Call zero_grad() "
+              "and begin the step again");
+}
+
+void ShardedModel::require_idle(const char* call) const {
+  require_usable(call);
+  TORCH_CHECK(depth_ == 0 && !backward_, "FSDP: ", call, " is called inside of ",
+              depth_ > 0 ? "forward()" : "backward()", ". Call it between the two and the optimizer's step");
+}
+
+void ShardedModel::require_unchanged() const {
+  for (const auto& unit : units_) {
+    for (const auto& each : unit.parameters()) each.require_unchanged(unit.text());
+  }
+  const auto now = module_->parameters();
+  const bool same =
+      std::equal(now.begin(), now.end(), known_.begin(), known_.end(),
+                 [](const auto& tensor, const auto* known) { return tensor.unsafeGetTensorImpl() == known; });
+  TORCH_CHECK(same, "FSDP: the module has other parameters than when it was sharded: ", known_.size(), " then, ",
+              now.size(), " now. Register parameters before FullyShardedDataParallel is made");
+}
+
+void ShardedModel::begin_forward() {
+  operators::refuse_in_capture("the forward of a FullyShardedDataParallel",
+                               "Compile the modules inside of its units instead.");
+  require_usable("forward()");
+  if (depth_ == 0 && !is_in_backward()) {
+    require_unchanged();
+    for (auto& unit : units_) unit.free();  // an optimizer's step may have been in between
+    order_.clear();
+    next_in_order_ = 0;
+    if (at::GradMode::is_enabled()) {
+      to_visit_.clear();
+      backward_reduces_ = reduces_;
+    }
+  }
+  ++depth_;
+}
+
+void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
+  if (options_.mixed_precision && options_.mixed_precision->output_dtype) {
+    for (auto& output : outputs) cast_output(output, options_.mixed_precision->output_dtype.value());
+  }
+  for (auto& output : outputs) {
+    if (!output.defined() || !output.requires_grad() || !output.grad_fn()) continue;
+    output.register_hook([model = weak_from_this()](const at::Tensor&) {
+      if (const auto held = model.lock()) held->enter_backward();
+    });
+  }
+  if (--depth_ > 0 || is_in_backward()) return;
+  current_ = kNone;
+  last_order_ = std::move(order_);
+  const bool no_backward = !at::GradMode::is_enabled();
+  for (auto& unit : units_) {
+    if (no_backward || !unit.is_whole() || is_freed_after_forward(unit)) unit.free();
+  }
+}
+
+void ShardedModel::fail_forward() noexcept {
+  if (--depth_ > 0 || is_in_backward()) return;
+  current_ = kNone;
+  order_.clear();
+  for (auto& unit : units_) unit.abandon();
+}
+
+bool ShardedModel::is_freed_after_forward(const ShardedUnit& unit) const {
+  return options_.reshard_after_forward.value_or(!unit.path().empty());
+}
+
+// A module around the one whose code runs is still under way itself.
+bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
+  return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());
+}
+
+void ShardedModel::refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const {
+  const auto& unit = units_[place.unit];
+  const auto subject = fmt::format("parameter \"{}\" of {}", unit.parameters()[place.parameter].name(), unit.text());
+  const auto& name = op.operator_name().name;
+  TORCH_CHECK(!place.is_mark, "FSDP: ", name, " uses the gradient of ", subject,
+              ", which the module does not have: gradients are reduced to those of the shards. Give fsdp.parameters() "
+              "to optimizers, and call fsdp.zero_grad() and fsdp.clip_grad_norm_()");
+  TORCH_CHECK(!is_written, "FSDP: ", name, " changes ", subject,
+              " in place, and the change would be lost when its memory is freed. Change fsdp.parameters(), which are "
+              "the shards, outside of forward() and backward()");
+  TORCH_CHECK(false, "FSDP: ", name, " uses ", subject,
+              " outside of forward() and backward(), where it is sharded. Give fsdp.parameters() to optimizers, save "
+              "fsdp.state_dict(), and use the module's own parameters inside of forward() or forward_with() only");
+}
+
+void ShardedModel::before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) {
+  const Place& place = places_[tag];
+  const bool in_backward = is_in_backward();
+  if (place.is_mark || is_written || (!in_backward && depth_ == 0)) refuse(place, op, is_written);
+  if (in_backward) {
+    use_in_backward(place.unit);
+  } else {
+    use_in_forward(place.unit);
+  }
+}
+
+void ShardedModel::use_in_forward(std::size_t unit) {
+  if (unit == current_ && units_[unit].is_whole()) return;
+  if (unit != current_) enter_in_forward(unit);
+  make_whole(units_[unit]);
+  if (options_.forward_prefetch) prefetch_in_forward(unit);
+}
+
+void ShardedModel::enter_in_forward(std::size_t unit) {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    if (is_freed_after_forward(units_[i]) && is_freed_by(i, unit)) units_[i].free();
+  }
+  current_ = unit;
+  order_.push_back(unit);
+  if (!at::GradMode::is_enabled()) return;
+  to_visit_.push_back(unit);
+  used_versions_[unit] = units_[unit].version();
+}
+
+void ShardedModel::prefetch_in_forward(std::size_t unit) {
+  const auto from = last_order_.begin() + static_cast<std::ptrdiff_t>(next_in_order_);
+  const auto found = std::find(from, last_order_.end(), unit);
+  if (found == last_order_.end()) return;
+  next_in_order_ = static_cast<std::size_t>(found - last_order_.begin()) + 1;
+  if (next_in_order_ < last_order_.size()) units_[last_order_[next_in_order_]].start_gather();
+}
+
+// A rank that has no memory left is told what has taken it.
+void ShardedModel::make_whole(ShardedUnit& unit) {
+  try {
+    unit.make_whole();
+  } catch (c10::OutOfMemoryError& error) {
+    std::string others;
+    for (const auto& each : units_) {
+      if (each.is_whole()) others += (others.empty() ? "" : ", ") + each.text();
+    }
+    error.add_context(
+        fmt::format("while FSDP fills {}; whole were: {}", unit.text(), others.empty() ? "none" : others));
+    throw;
+  }
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rehearse/parallel/fsdp_session.h>
+#include <rehearse_internal/operators/guarded_storages.h>
+
+#include "parallel/fsdp/shard_group.h"
+#include "parallel/fsdp/sharded_unit.h"
+#include "parallel/model/parameter_claims.h"
+
+namespace rehearse::parallel {
+
+// The units of a model, through its forwards and backwards. sharded_model.cpp has the forwards, model_backward.cpp the
+// backwards.
+class ShardedModel final : public operators::StorageGuard, public std::enable_shared_from_this<ShardedModel> {
+ public:
+  using GroupPtr = FsdpSession::GroupPtr;
+
+  static std::shared_ptr<ShardedModel> make(std::shared_ptr<torch::nn::Module> module, GroupPtr group,
+                                            GroupPtr replicas, FullyShardedOptions options);
+  ShardedModel(const ShardedModel&) = delete;
+  ShardedModel& operator=(const ShardedModel&) = delete;
+  ~ShardedModel();
+
+  void begin_forward();
+  void end_forward(std::vector<at::Tensor>& outputs);
+  void fail_forward() noexcept;
+
+  void before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) override;
+
+  // Autograd has added up the gradient of a parameter, or is about to.
+  void before_gradient(std::size_t unit, std::size_t parameter);
+  void after_gradient(std::size_t unit, std::size_t parameter);
+
+  bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
+  void zero_grad();
+
+  const FullyShardedOptions& options() const noexcept { return options_; }
+  const torch::nn::Module& module() const noexcept { return *module_; }
+  const ShardGroup& group() const noexcept { return group_; }
+  std::vector<ShardedUnit>& units() noexcept { return units_; }
+  const std::vector<ShardedUnit>& units() const noexcept { return units_; }
+  // Throws c10::Error in the midst of a forward or backward, or after one that has failed.
+  void require_idle(const char* call) const;
+
+ private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  struct Place {
+    std::size_t unit, parameter;
+    bool is_mark;  // the tensor that stands for a gradient which has been taken away
+  };
+
+  // A backward, from its first step in this model to its end.
+  struct Backward {
+    std::weak_ptr<int> runs;            // expires when the engine has dropped the backward
+    std::vector<std::size_t> expected;  // by unit: how many gradients autograd is going to add up
+    std::vector<std::size_t> arrived;
+    std::vector<bool> visited;
+    std::size_t current = kNone;
+  };
+
+  ShardedModel(std::shared_ptr<torch::nn::Module> module, GroupPtr group, GroupPtr replicas,
+               FullyShardedOptions options);
+  void shard();
+  void watch();
+
+  // Forwards.
+  void use_in_forward(std::size_t unit);
+  void enter_in_forward(std::size_t unit);
+  void prefetch_in_forward(std::size_t unit);
+  bool is_freed_by(std::size_t unit, std::size_t by) const;
+  bool is_freed_after_forward(const ShardedUnit& unit) const;
+  void require_usable(const char* call) const;
+  void require_unchanged() const;
+  [[noreturn]] void refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const;
+
+  // Backwards.
+  static bool is_in_backward();
+  void enter_backward();
+  std::vector<std::size_t> count_expected() const;
+  void follow_backward(std::size_t unit, bool is_used);
+  void use_in_backward(std::size_t unit);
+  void reduce(std::size_t unit);
+  void finish_reduce();
+  void end_backward();
+  void make_whole(ShardedUnit& unit);
+
+  std::shared_ptr<torch::nn::Module> module_;
+  FullyShardedOptions options_;
+  ShardGroup group_;
+  std::optional<ParameterClaims> claims_;
+  std::vector<ShardedUnit> units_;
+  std::vector<Place> places_;                  // by tag
+  std::vector<const c10::TensorImpl*> known_;  // the module's parameters
+  std::optional<operators::GuardedStorages> guarded_;
+
+  bool reduces_ = true;                          // what the next forward is told
+  bool backward_reduces_ = true;                 // what the last one was told
+  int depth_ = 0;                                // of forwards that are under way
+  std::size_t current_ = kNone;                  // the unit whose code runs, in a forward
+  std::vector<std::size_t> order_, last_order_;  // units as their code began, in this forward and the one before
+  std::size_t next_in_order_ = 0;                // in last_order_
+  std::vector<std::size_t> to_visit_;            // in reverse order, by the next backward
+  // By unit: ShardedUnit::version() in the last forward that recorded a graph.
+  std::vector<std::optional<std::uint64_t>> used_versions_;
+  std::optional<Backward> backward_;
+  std::size_t reducing_ = kNone;
+};
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/fsdp/sharded_parameter.h"
+
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "parallel/fsdp/freed_storage.h"
+
+namespace rehearse::parallel {
+namespace {
+
+std::string refusal(const std::string& what, const std::string& name, const std::string& unit) {
+  return fmt::format(
+      "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: it is sharded. Operators find "
+      "them in forward() and backward(), in the thread that made the model. fsdp.parameters() are this rank's shards, "
+      "for optimizers; state_dict() gathers the whole",
+      what, name, unit);
+}
+
+at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank) {
+  return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank)).clone();
+}
+
+// Of the same form, and without memory.
+at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype) {
+  at::Tensor made = at::empty({0}, like.options().dtype(dtype).requires_grad(false));
+  made.unsafeGetTensorImpl()->set_sizes_contiguous(like.sizes());
+  return made;
+}
+
+}  // namespace
+
+ShardedParameter::ShardedParameter(NamedParameter parameter, const std::string& unit, int rank, int ranks,
+                                   std::optional<at::ScalarType> dtype)
+    : names_(std::move(parameter.names)),
+      tensor_(std::move(parameter.tensor)),
+      trained_(tensor_.requires_grad()),
+      layout_(tensor_.sizes(), ranks) {
+  const at::NoGradGuard no_grad;
+  shard_ = shard_of(tensor_.detach(), layout_, rank).requires_grad_(trained_);
+  if (dtype && *dtype != tensor_.scalar_type()) {
+    replaced_ = tensor_.variable_data();
+    tensor_.set_data(without_memory(replaced_, *dtype));
+    refuse_when_freed(replaced_, refusal("a view made earlier of", name(), unit));
+    free_storage(replaced_);
+  }
+  whole_ = tensor_.variable_data();
+  mark_ = without_memory(tensor_, tensor_.scalar_type());
+  refuse_when_freed(tensor_, refusal("the", name(), unit));
+  refuse_when_freed(mark_, refusal("the gradient of", name(), unit));
+  free_storage(tensor_);
+  free_storage(mark_);
+  if (!trained_) return;
+  accumulator_ = torch::autograd::impl::grad_accumulator(tensor_);
+  take_gradient();
+}
+
+void ShardedParameter::fill() {
+  fill_storage(whole_, static_cast<std::size_t>(whole_.numel()) * whole_.element_size());
+}
+
+void ShardedParameter::free() { free_storage(whole_); }
+
+at::Tensor ShardedParameter::gradient() const {
+  const at::Tensor& gradient = tensor_.grad();
+  return gradient.is_same(mark_) ? at::Tensor() : gradient;
+}
+
+at::Tensor ShardedParameter::take_gradient() {
+  at::Tensor taken = gradient();
+  tensor_.mutable_grad() = mark_;
+  return taken;
+}
+
+void ShardedParameter::clear_mark() {
+  if (tensor_.grad().is_same(mark_)) tensor_.mutable_grad().reset();
+}
+
+void ShardedParameter::add_to_shard(const at::Tensor& gradient) const {
+  const at::Tensor own = gradient.to(shard_.scalar_type());
+  at::Tensor& sum = shard_.mutable_grad();
+  if (sum.defined()) {
+    sum.add_(own);
+  } else {
+    sum = own.variable_data();  // no view of the buffer, for Optimizer::zero_grad()
+  }
+}
+
+void ShardedParameter::require_unchanged(const std::string& unit) const {
+  const bool same_memory = tensor_.has_storage() && tensor_.storage().is_alias_of(whole_.storage());
+  TORCH_CHECK(same_memory && tensor_.sizes() == whole_.sizes(), "FSDP: somebody has given parameter \"", name(),
+              "\" of ", unit,
+              " other elements since it was sharded, and they would never be trained. Change the module before "
+              "FullyShardedDataParallel is made, or load a state dict into that");
+  TORCH_CHECK(tensor_.requires_grad() == trained_, "FSDP: requires_grad of parameter \"", name(), "\" of ", unit,
+              " was ", trained_ ? "on" : "off", " when it was sharded, and is ", trained_ ? "off" : "on",
+              " now. Freeze parameters before FullyShardedDataParallel is made");
+}
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/fsdp/shard_group.h"
+#include "parallel/fsdp/sharded_parameter.h"
+
+namespace rehearse::parallel {
+
+// Parameters that are gathered and freed together: one all-gather brings them, and one reduce-scatter takes their
+// gradients away.
+class ShardedUnit {
+ public:
+  struct Dtypes {
+    std::optional<at::ScalarType> parameters, reduction;  // not given: that of the parameters as they are
+  };
+
+  // `path`: of the unit's module, empty for the root. `group` outlives it.
+  ShardedUnit(std::string path, std::vector<NamedParameter> parameters, const ShardGroup& group, Dtypes dtypes);
+
+  const std::string& path() const noexcept { return path_; }
+  // `unit "layers.0"`, "the root unit".
+  const std::string& text() const noexcept { return text_; }
+  std::vector<ShardedParameter>& parameters() noexcept { return parameters_; }
+  const std::vector<ShardedParameter>& parameters() const noexcept { return parameters_; }
+
+  bool is_whole() const noexcept { return state_ == State::whole; }
+  // Launches the all-gather, if the unit is sharded. Does not wait.
+  void start_gather();
+  // Waits for the all-gather, which it launches if need be, and fills the module's memory.
+  void make_whole();
+  // Frees the module's memory. Waits for an all-gather that nobody has used.
+  void free();
+  // The same after an error, and waits for nothing.
+  void abandon() noexcept;
+
+  // Sums of the shards' versions: another number after an optimizer's step.
+  std::uint64_t version() const;
+
+  bool has_gradients() const;
+  // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
+  void start_reduce();
+  bool is_reducing() const noexcept { return reduction_.has_value(); }
+  // Waits for it, and adds the mean over ranks to the shards' gradients.
+  void finish_reduce();
+
+ private:
+  enum class State : std::uint8_t { sharded, gathering, whole };
+  struct Reduction {
+    std::vector<std::size_t> parameters;  // indices, in the order in the buffer
+    at::Tensor output;
+    ShardGroup::WorkPtr work;
+    std::string what;
+  };
+
+  void abandon_memory() noexcept;
+  at::Tensor packed_shards() const;
+  std::vector<std::size_t> with_gradients() const;
+  std::int64_t padded_elements(const std::vector<std::size_t>& parameters) const;
+  std::string gradients_text(const std::vector<std::size_t>& parameters) const;
+
+  std::string path_, text_;
+  const ShardGroup* group_;
+  std::vector<ShardedParameter> parameters_;
+  std::int64_t elements_ = 0;  // of all shards on the way
+  bool is_even_ = true;
+  at::ScalarType reduce_dtype_;
+  State state_ = State::sharded;
+  at::Tensor gathered_;  // while it is gathering: [ranks, elements]; undefined on one rank
+  ShardGroup::WorkPtr gather_;
+  std::optional<Reduction> reduction_;
+};
+
+}  // namespace rehearse::parallel

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/fsdp/unit_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <ranges>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include "checks/values/module_tensors.h"
+#include "parallel/fsdp/planned_parameter.h"
+
+namespace rehearse::parallel {
+namespace {
+
+using Paths = std::set<std::string>;
+
+struct Submodule {
+  std::string path;
+  const torch::nn::Module* module;
+};
+
+std::vector<Submodule> submodules_of(const torch::nn::Module& root) {
+  std::vector<Submodule> found;
+  root.apply([&](const std::string& path, const torch::nn::Module& each) { found.push_back({path, &each}); });
+  return found;
+}
+
+void require_names(const std::vector<Submodule>& modules, const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    TORCH_CHECK_VALUE(std::ranges::any_of(modules, [&](const auto& each) { return each.path == name; }),
+                      "FSDP: units has \"", name, "\", but no module has that name. Names are as those of ",
+                      "named_modules(), \"encoder.0\".");
+  }
+}
+
+// The innermost unit around a name.
+std::string unit_of(std::string name, const Paths& units) {
+  for (auto dot = name.rfind('.'); dot != std::string::npos; dot = name.rfind('.')) {
+    name.resize(dot);
+    if (units.contains(name)) return name;
+  }
+  return "";
+}
+
+// Inner modules come first, so that outer ones are asked about what is left.
+Paths units_by_size(const std::vector<Submodule>& modules, const std::vector<checks::ModuleTensor>& parameters,
+                    std::int64_t least) {
+  Paths units;
+  for (const auto& [path, module] : std::views::reverse(modules)) {
+    if (path.empty()) continue;
+    std::int64_t elements = 0;
+    for (const auto& each : parameters) {
+      if (is_inside(each.name, path) && !is_inside(unit_of(each.name, units), path)) elements += each.tensor.numel();
+    }
+    if (elements >= least) units.insert(path);
+  }
+  return units;
+}
+
+Paths unit_paths(const torch::nn::Module& root, const UnitPolicy& policy,
+                 const std::vector<checks::ModuleTensor>& parameters) {
+  const auto modules = submodules_of(root);
+  require_names(modules, policy.names());
+  if (policy.least_elements()) return units_by_size(modules, parameters, *policy.least_elements());
+  Paths units(policy.names().begin(), policy.names().end());
+  for (const auto& [path, module] : modules) {
+    if (policy.predicate() && policy.predicate()(path, *module)) units.insert(path);
+  }
+  units.erase("");
+  return units;
+}
+
+std::string text_of_unit(const std::string& path) {
+  return path.empty() ? "the root unit" : fmt::format("unit \"{}\"", path);
+}
+
+void require_alike(const PlannedUnit& unit) {
+  const auto& first = unit.parameters.front();
+  for (const auto& each : unit.parameters) {
+    const auto differs = [&](const auto& what, const auto& of_first, const auto& own) {
+      TORCH_CHECK_VALUE(of_first == own, "FSDP: ", text_of_unit(unit.path), " has parameter \"", first.names[0],
+                        "\" of ", what, " ", of_first, " and \"", each.names[0], "\" of ", what, " ", own,
+                        ". One call gathers both, so make them alike, or put them into units of their own.");
+    };
+    differs("dtype", first.tensor.scalar_type(), each.tensor.scalar_type());
+    differs("device", first.tensor.device(), each.tensor.device());
+  }
+}
+
+}  // namespace
+
+bool is_inside(const std::string& path, const std::string& outer) {
+  if (outer.empty()) return !path.empty();
+  return path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
+}
+
+std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullyShardedOptions& options) {
+  const auto parameters = shardable_parameters(module, options.parameters_to_ignore);
+  const auto units = unit_paths(module, options.units, parameters);
+  std::vector<PlannedUnit> plan;
+  std::map<std::string, std::size_t> place_of;  // in the plan, by path
+  std::unordered_map<const c10::TensorImpl*, std::pair<std::size_t, std::size_t>> seen;
+  for (const auto& each : parameters) {
+    const auto path = unit_of(each.name, units);
+    const auto [place, is_new_unit] = place_of.try_emplace(path, plan.size());
+    if (is_new_unit) plan.push_back({path, {}});
+    auto& unit = plan[place->second];
+    const auto [found, is_new] =
+        seen.try_emplace(each.tensor.unsafeGetTensorImpl(), place->second, unit.parameters.size());
+    if (is_new) {
+      unit.parameters.push_back({{each.name}, each.tensor});
+      continue;
+    }
+    auto& same = plan[found->second.first].parameters[found->second.second];
+    TORCH_CHECK_VALUE(found->second.first == place->second, "FSDP: parameter \"", same.names[0], "\" of ",
+                      text_of_unit(plan[found->second.first].path), " is also \"", each.name, "\" of ",
+                      text_of_unit(path), ". Choose units so that one of them has both.");
+    same.names.push_back(each.name);
+  }
+  for (const auto& unit : plan) require_alike(unit);
+  return plan;
+}
+
+}  // namespace rehearse::parallel
