@@ -74,12 +74,12 @@ HOUSES = (
     # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
     House("core/parallel", {
         "model": (), "hooks": (), "mesh": (), ".": ("model", "hooks"), "splitter": (),
-        "fsdp": ("model", "."),
+        "fsdp": ("model", "mesh", "."),
     }, "rehearse/parallel/", {
         "model": ("module_traits.h", "output_tensors.h"),
         "hooks": ("comm_hooks.h", "power_sgd.h"),
         "mesh": ("device_mesh.h", "placement.h"),
-        "fsdp": ("fsdp.h", "fsdp_options.h", "fsdp_session.h"),
+        "fsdp": ("fsdp.h", "fsdp_options.h", "fsdp_session.h", "shard_state.h"),
         "splitter": ("bucket_splitter.h",),
     }),
     House("real", {

@@ -6,6 +6,7 @@
 
 #include "checks/values/module_tensors.h"
 #include "parallel/fsdp/gradient_norm.h"
+#include "parallel/fsdp/model_state_dict.h"
 #include "parallel/fsdp/sharded_model.h"
 
 namespace rehearse::parallel {
@@ -74,9 +75,9 @@ at::Tensor FsdpSession::clip_grad_norm(double max_norm, double norm_type) {
   return norm;
 }
 
-std::vector<std::pair<std::string, at::Tensor>> FsdpSession::named_parameters() const {
+NamedTensors FsdpSession::named_parameters() const {
   const auto sharded = sharded_parameters(*model_);
-  std::vector<std::pair<std::string, at::Tensor>> result;
+  NamedTensors result;
   for (auto& each : checks::each_once(checks::parameters_of(model_->module()), {})) {
     const auto found = sharded.find(each.tensor.unsafeGetTensorImpl());
     result.emplace_back(each.name, found != sharded.end() ? found->second->shard() : each.tensor);
@@ -91,6 +92,17 @@ std::vector<ShardUnitInfo> FsdpSession::units() const {
     for (const auto& each : unit.parameters()) info.parameters.push_back(each.name());
   }
   return result;
+}
+
+NamedTensors FsdpSession::full_state_dict() const { return gather_state(*model_); }
+void FsdpSession::load_full_state_dict(const NamedTensors& state) { load_whole_state(*model_, state); }
+std::vector<SavedRows> FsdpSession::sharded_state_dict() const { return own_rows_of_state(*model_); }
+void FsdpSession::load_sharded_state_dict(const std::vector<SavedRows>& state) { load_rows_of_state(*model_, state); }
+at::Tensor FsdpSession::gather_like(const std::string& parameter, const at::Tensor& rows) const {
+  return parallel::gather_like(*model_, parameter, rows);
+}
+at::Tensor FsdpSession::rows_like(const std::string& parameter, const at::Tensor& whole) const {
+  return parallel::rows_like(*model_, parameter, whole);
 }
 
 }  // namespace rehearse::parallel

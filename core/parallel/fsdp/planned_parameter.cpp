@@ -25,6 +25,8 @@ void require_ignored_names(const Tensors& parameters, const std::vector<std::str
 void require_own_memory(const checks::ModuleTensor& each) {
   const at::Tensor& tensor = each.tensor;
   const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+  TORCH_CHECK_VALUE(bytes == 0 || tensor.storage().nbytes() > 0, "FSDP: parameter \"", each.name,
+                    "\" has no memory: another FullyShardedDataParallel has sharded it already. Make a module anew.");
   TORCH_CHECK_VALUE(tensor.is_contiguous(), "FSDP: parameter \"", each.name, "\" of sizes ", tensor.sizes(),
                     " and strides ", tensor.strides(), " is not contiguous. Make a contiguous one in its place.");
   TORCH_CHECK_VALUE(tensor.storage_offset() == 0 && tensor.storage().nbytes() == bytes, "FSDP: parameter \"", each.name,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
+#include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/operators/capture_mode.h>
 
 #include "parallel/fsdp/gradient_hooks.h"
@@ -62,10 +63,7 @@ void ShardedModel::shard() {
 void ShardedModel::watch() {
   guarded_.emplace(*this);
   const auto add = [this](const at::Tensor& tensor, Place place) {
-    const auto& unit = units_[place.unit];
-    TORCH_CHECK_VALUE(guarded_->add(tensor, places_.size()), "FSDP: parameter \"",
-                      unit.parameters()[place.parameter].name(), "\" of ", unit.text(),
-                      " is sharded by another FullyShardedDataParallel already");
+    REHEARSE_CHECK(guarded_->add(tensor, places_.size()), units_[place.unit].text());
     places_.push_back(place);
   };
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
@@ -169,7 +167,7 @@ void ShardedModel::refuse(const Place& place, const c10::OperatorHandle& op, boo
               "the shards, outside of forward() and backward()");
   TORCH_CHECK(false, "FSDP: ", name, " uses ", subject,
               " outside of forward() and backward(), where it is sharded. Give fsdp.parameters() to optimizers, save "
-              "fsdp.state_dict(), and use the module's own parameters inside of forward() or forward_with() only");
+              "fsdp.full_state_dict(), and use the module's own parameters inside of forward() or forward_with() only");
 }
 
 void ShardedModel::before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) {

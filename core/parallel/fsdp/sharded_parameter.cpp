@@ -17,7 +17,7 @@ std::string refusal(const std::string& what, const std::string& name, const std:
   return fmt::format(
       "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: it is sharded. Operators find "
       "them in forward() and backward(), in the thread that made the model. fsdp.parameters() are this rank's shards, "
-      "for optimizers; state_dict() gathers the whole",
+      "for optimizers; full_state_dict() gathers the whole",
       what, name, unit);
 }
 
@@ -91,7 +91,9 @@ void ShardedParameter::add_to_shard(const at::Tensor& gradient) const {
 }
 
 void ShardedParameter::require_unchanged(const std::string& unit) const {
-  const bool same_memory = tensor_.has_storage() && tensor_.storage().is_alias_of(whole_.storage());
+  const bool same_memory =
+      tensor_.has_storage() &&
+      tensor_.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() == whole_.storage().unsafeGetStorageImpl();
   TORCH_CHECK(same_memory && tensor_.sizes() == whole_.sizes(), "FSDP: somebody has given parameter \"", name(),
               "\" of ", unit,
               " other elements since it was sharded, and they would never be trained. Change the module before "

@@ -88,6 +88,25 @@ void ShardedUnit::make_whole() {
   state_ = State::whole;
 }
 
+std::vector<at::Tensor> ShardedUnit::gather_values() const {
+  std::vector<at::Tensor> values;
+  for (const auto& each : parameters_) values.push_back(gather_rows(each, each.shard().detach()));
+  return values;
+}
+
+at::Tensor ShardedUnit::gather_rows(const ShardedParameter& parameter, const at::Tensor& rows) const {
+  const OwnWork own;
+  const auto& layout = parameter.layout();
+  if (group_->size() == 1) return rows.clone();
+  const at::Tensor input = make_buffer({layout.padded_elements()}, rows.options(), !layout.is_even());
+  input.narrow(0, 0, rows.numel()).copy_(rows.reshape(-1));
+  const at::Tensor output = at::empty({group_->size(), layout.padded_elements()}, rows.options());
+  group_->all_gather(output.view(-1), input, text_ + ": values of " + parameter.name())->wait();
+  at::Tensor whole = at::empty(layout.sizes(), rows.options());
+  layout.copy_out(output, 0, whole);
+  return whole;
+}
+
 void ShardedUnit::free() {
   if (gather_) gather_->wait();
   abandon_memory();

@@ -38,6 +38,11 @@ class ShardedUnit {
   // The same after an error, and waits for nothing.
   void abandon() noexcept;
 
+  // The whole values of all parameters, in the dtype of the shards: tensors of their own. All ranks call it; waits.
+  std::vector<at::Tensor> gather_values() const;
+  // The whole of tensors that are like the parameter's shards.
+  at::Tensor gather_rows(const ShardedParameter& parameter, const at::Tensor& rows) const;
+
   // Sums of the shards' versions: another number after an optimizer's step.
   std::uint64_t version() const;
 

@@ -38,7 +38,7 @@ CastInput<Arg> cast_input(at::ScalarType dtype, Arg&& arg) {
 
 // Calls `body` with the arguments, each cast, of the same value category.
 template <class Body, class... Args>
-decltype(auto) with_cast_inputs(at::ScalarType dtype, Body&& body, Args&&... args) {
+decltype(auto) with_cast_inputs([[maybe_unused]] at::ScalarType dtype, Body&& body, Args&&... args) {
   std::tuple<CastInput<Args>...> held(cast_input<Args>(dtype, std::forward<Args>(args))...);
   return std::apply([&](auto&... each) -> decltype(auto) { return body(static_cast<Args&&>(each)...); }, held);
 }

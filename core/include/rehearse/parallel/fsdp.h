@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/parallel/cast_inputs.h>
+#include <rehearse/parallel/device_mesh.h>
 #include <rehearse/parallel/fsdp_session.h>
 #include <rehearse/parallel/module_traits.h>
 #include <rehearse/parallel/output_tensors.h>
@@ -83,6 +84,14 @@ class FullyShardedDataParallel {
     static_assert(std::is_base_of_v<torch::nn::Module, Module>,
                   "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
   }
+  // Over a mesh. Of one dimension: as over its group. Of two: hybrid sharding, PyTorch's HSDP. Ranks of a line of the
+  // second dimension have a shard each, and those of a line of the first the same shard, whose gradients an all-reduce
+  // adds up besides.
+  FullyShardedDataParallel(Net net, const DeviceMesh& mesh, FullyShardedOptions options = {})
+      : net_(std::move(net)),
+        output_dtype_(options.mixed_precision ? options.mixed_precision->output_dtype : std::nullopt),
+        session_(parallel::ModuleTraits<Net>::pointer(net_), parallel::shards_of(mesh), parallel::replicas_of(mesh),
+                 std::move(options)) {}
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
   FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
 
@@ -133,9 +142,32 @@ class FullyShardedDataParallel {
     for (auto& [name, tensor] : session_.named_parameters()) tensors.push_back(std::move(tensor));
     return tensors;
   }
-  std::vector<std::pair<std::string, at::Tensor>> named_parameters() const { return session_.named_parameters(); }
+  NamedTensors named_parameters() const { return session_.named_parameters(); }
 
   std::vector<parallel::ShardUnitInfo> units() const { return session_.units(); }
+
+  // The whole model: parameters, in the dtype of the shards, and buffers, each under its first name. Tensors of their
+  // own. All ranks call it, between steps; blocks. What a group of any size loads.
+  NamedTensors full_state_dict() const { return session_.full_state_dict(); }
+  // Takes this rank's rows of what full_state_dict() gave. No communication. Throws c10::ValueError for names that are
+  // missing or that the module does not have, and for other sizes; then nothing is changed.
+  void load_full_state_dict(const NamedTensors& state) { session_.load_full_state_dict(state); }
+
+  // What this rank has: copies of its shards, and the buffers. No communication.
+  std::vector<SavedRows> sharded_state_dict() const { return session_.sharded_state_dict(); }
+  // Takes this rank's rows out of what all ranks have saved, of a group of any size: their lists one after the other.
+  // Throws as load_full_state_dict(), and for rows that nobody has saved.
+  void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
+
+  // For what an optimizer keeps of a shard, as its averages: the whole of what all ranks have like their shards of the
+  // parameter (all ranks call it; blocks), and this rank's rows of such a whole. Together they bring an optimizer's
+  // state to another number of ranks.
+  at::Tensor gather_like(const std::string& parameter, const at::Tensor& rows) const {
+    return session_.gather_like(parameter, rows);
+  }
+  at::Tensor rows_like(const std::string& parameter, const at::Tensor& whole) const {
+    return session_.rows_like(parameter, whole);
+  }
 
  private:
   template <class Body, class... Args>
@@ -159,11 +191,11 @@ class FullyShardedDataParallel {
   parallel::FsdpSession session_;
 };
 
-// A FullyShardedDataParallel on the heap, for code that hands it on.
-template <class Net>
-std::unique_ptr<FullyShardedDataParallel<Net>> fully_shard(Net net, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
+// A FullyShardedDataParallel on the heap, for code that hands it on. `over`: a group, or a mesh.
+template <class Net, class Ranks>
+std::unique_ptr<FullyShardedDataParallel<Net>> fully_shard(Net net, const Ranks& over,
                                                            FullyShardedOptions options = {}) {
-  return std::make_unique<FullyShardedDataParallel<Net>>(std::move(net), group, std::move(options));
+  return std::make_unique<FullyShardedDataParallel<Net>>(std::move(net), over, std::move(options));
 }
 
 }  // namespace rehearse

@@ -4,21 +4,29 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <rehearse/parallel/fsdp_options.h>
+#include <rehearse/parallel/shard_state.h>
 
 namespace torch::nn {
 class Module;
 }
 
+namespace rehearse {
+class DeviceMesh;
+}
+
 namespace rehearse::parallel {
 
 class ShardedModel;
+
+// The groups of a mesh of one or two dimensions. Throws c10::ValueError for another one, and on a rank outside of it.
+c10::intrusive_ptr<c10d::ProcessGroup> shards_of(const DeviceMesh& mesh);
+c10::intrusive_ptr<c10d::ProcessGroup> replicas_of(const DeviceMesh& mesh);  // null: one dimension
 
 // A unit of a sharded model.
 struct ShardUnitInfo {
@@ -62,8 +70,15 @@ class FsdpSession {
 
   void zero_grad();
   at::Tensor clip_grad_norm(double max_norm, double norm_type);
-  std::vector<std::pair<std::string, at::Tensor>> named_parameters() const;
+  NamedTensors named_parameters() const;
   std::vector<ShardUnitInfo> units() const;
+
+  NamedTensors full_state_dict() const;
+  void load_full_state_dict(const NamedTensors& state);
+  std::vector<SavedRows> sharded_state_dict() const;
+  void load_sharded_state_dict(const std::vector<SavedRows>& state);
+  at::Tensor gather_like(const std::string& parameter, const at::Tensor& rows) const;
+  at::Tensor rows_like(const std::string& parameter, const at::Tensor& whole) const;
 
  private:
   std::shared_ptr<ShardedModel> model_;  // hooks of autograd look whether it is still there

@@ -104,4 +104,23 @@ struct ReferenceLm : ReferenceModel {
   ReferenceHead head{nullptr};
 };
 
+// Blocks alone, in float: a model whose cost is that of its layers.
+struct ReferenceTransformer : ReferenceModel {
+  ReferenceTransformer(int depth, std::int64_t width, std::int64_t heads) {
+    torch::nn::ModuleList list;
+    for (int i = 0; i < depth; ++i) {
+      blocks.push_back(ReferenceBlock(width, heads));
+      list->push_back(blocks.back());
+    }
+    register_module("blocks", list);
+  }
+  at::Tensor forward(const at::Tensor& input) override {
+    at::Tensor x = input;
+    for (auto& block : blocks) x = block(x);
+    return x;
+  }
+
+  std::vector<ReferenceBlock> blocks;
+};
+
 }  // namespace rehearse_test

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rehearse/parallel/shard_state.h>
+
+namespace rehearse::parallel {
+
+// The rows that a rank takes of what others have saved of one tensor, before any of them is put in its place.
+class LoadedRows {
+ public:
+  // `own`: this rank's rows, from row `first_row` of the whole on. A tensor without dimensions is one row.
+  LoadedRows(at::Tensor own, std::int64_t first_row);
+
+  // Takes what it needs of `saved`. Throws c10::ValueError for rows that the whole does not have.
+  void take(const SavedRows& saved);
+  // Throws c10::ValueError that names the first row which nobody has saved.
+  void require_complete(const std::string& name) const;
+  void put();
+
+ private:
+  at::Tensor own_, loaded_;  // [rows, ...]
+  std::int64_t first_row_;
+  std::vector<bool> has_;  // by row
+};
+
+}  // namespace rehearse::parallel

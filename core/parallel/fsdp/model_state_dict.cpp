@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "parallel/fsdp/model_state_dict.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "checks/values/module_tensors.h"
+#include "parallel/fsdp/loaded_rows.h"
+
+namespace rehearse::parallel {
+namespace {
+
+// What a model's state is made of: sharded parameters, and tensors that each rank has whole.
+struct StateTensor {
+  std::string name;
+  const ShardedUnit* unit = nullptr;  // null: whole
+  const ShardedParameter* parameter = nullptr;
+  at::Tensor tensor = {};               // of the whole ones
+  std::vector<std::string> names = {};  // all, of a tied one
+
+  at::IntArrayRef sizes() const { return parameter != nullptr ? parameter->layout().sizes() : tensor.sizes(); }
+};
+
+std::vector<StateTensor> state_of(const ShardedModel& model) {
+  std::vector<StateTensor> state;
+  std::unordered_set<const c10::TensorImpl*> sharded;
+  for (const auto& unit : model.units()) {
+    for (const auto& each : unit.parameters()) {
+      state.push_back({each.name(), &unit, &each, {}, each.names()});
+      sharded.insert(each.tensor().unsafeGetTensorImpl());
+    }
+  }
+  auto others = checks::each_once(checks::parameters_of(model.module()), {});
+  std::erase_if(others, [&](const auto& each) { return sharded.contains(each.tensor.unsafeGetTensorImpl()); });
+  for (auto& each : checks::each_once(checks::buffers_of(model.module()), {})) others.push_back(std::move(each));
+  for (auto& each : others) state.push_back({each.name, nullptr, nullptr, each.tensor, {each.name}});
+  return state;
+}
+
+const StateTensor& find(const std::vector<StateTensor>& state, const std::string& name, const char* call) {
+  const auto found = std::find_if(state.begin(), state.end(), [&](const auto& each) {
+    return std::find(each.names.begin(), each.names.end(), name) != each.names.end();
+  });
+  TORCH_CHECK_VALUE(found != state.end(), "FSDP: ", call, " has \"", name,
+                    "\", but the module has no parameter or buffer of that name");
+  return *found;
+}
+
+const StateTensor& find_sharded(const std::vector<StateTensor>& state, const std::string& name, const char* call) {
+  const auto& found = find(state, name, call);
+  TORCH_CHECK_VALUE(found.parameter != nullptr, "FSDP: ", call, ": \"", name, "\" is whole on every rank");
+  return found;
+}
+
+void require_sizes(const StateTensor& own, at::IntArrayRef sizes, const char* call) {
+  TORCH_CHECK_VALUE(own.sizes() == sizes, "FSDP: ", call, " has \"", own.name, "\" of sizes ", sizes,
+                    "; the module's has ", own.sizes());
+}
+
+void require_all(const std::vector<StateTensor>& state, const std::set<const StateTensor*>& seen, const char* call) {
+  for (const auto& each : state) {
+    TORCH_CHECK_VALUE(seen.contains(&each), "FSDP: ", call, " lacks \"", each.name, "\" of the module");
+  }
+}
+
+at::Tensor own_rows(const ShardedModel& model, const ShardedParameter& parameter, const at::Tensor& whole) {
+  const auto& layout = parameter.layout();
+  const int rank = model.group().rank();
+  return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank));
+}
+
+}  // namespace
+
+NamedTensors gather_state(const ShardedModel& model) {
+  model.require_idle("full_state_dict()");
+  const at::NoGradGuard no_grad;
+  NamedTensors result;
+  for (const auto& unit : model.units()) {
+    const auto whole = unit.gather_values();
+    for (std::size_t i = 0; i < whole.size(); ++i) result.emplace_back(unit.parameters()[i].name(), whole[i]);
+  }
+  for (const auto& each : state_of(model)) {
+    if (each.parameter == nullptr) result.emplace_back(each.name, each.tensor.detach().clone());
+  }
+  return result;
+}
+
+void load_whole_state(ShardedModel& model, const NamedTensors& given) {
+  constexpr const char* kCall = "load_full_state_dict()";
+  model.require_idle(kCall);
+  const at::NoGradGuard no_grad;
+  const auto state = state_of(model);
+  std::set<const StateTensor*> seen;
+  for (const auto& [name, tensor] : given) {
+    const auto& own = find(state, name, kCall);
+    require_sizes(own, tensor.sizes(), kCall);
+    seen.insert(&own);
+  }
+  require_all(state, seen, kCall);
+  for (const auto& [name, tensor] : given) {
+    const auto& own = find(state, name, kCall);
+    if (own.parameter != nullptr) {
+      own.parameter->shard().detach().copy_(own_rows(model, *own.parameter, tensor));
+    } else {
+      own.tensor.detach().copy_(tensor);
+    }
+  }
+}
+
+std::vector<SavedRows> own_rows_of_state(const ShardedModel& model) {
+  model.require_idle("sharded_state_dict()");
+  const int rank = model.group().rank();
+  std::vector<SavedRows> result;
+  for (const auto& each : state_of(model)) {
+    const auto sizes = each.sizes().vec();
+    if (each.parameter != nullptr) {
+      const auto& parameter = *each.parameter;
+      result.push_back({each.name, sizes, parameter.layout().first_row(rank), parameter.shard().detach().clone()});
+    } else {
+      result.push_back({each.name, sizes, 0, each.tensor.detach().clone()});
+    }
+  }
+  return result;
+}
+
+void load_rows_of_state(ShardedModel& model, const std::vector<SavedRows>& given) {
+  constexpr const char* kCall = "load_sharded_state_dict()";
+  model.require_idle(kCall);
+  const at::NoGradGuard no_grad;
+  const auto state = state_of(model);
+  std::map<const StateTensor*, LoadedRows> loaded;
+  for (const auto& each : given) {
+    const auto& own = find(state, each.name, kCall);
+    require_sizes(own, each.sizes, kCall);
+    if (!loaded.contains(&own)) {
+      const std::int64_t first = own.parameter ? own.parameter->layout().first_row(model.group().rank()) : 0;
+      loaded.emplace(&own, LoadedRows(own.parameter ? own.parameter->shard() : own.tensor, first));
+    }
+    loaded.at(&own).take(each);
+  }
+  for (const auto& each : state) {
+    TORCH_CHECK_VALUE(loaded.contains(&each), "FSDP: ", kCall, " lacks \"", each.name, "\" of the module");
+    loaded.at(&each).require_complete(each.name);
+  }
+  for (auto& [own, rows] : loaded) rows.put();
+}
+
+at::Tensor gather_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& rows) {
+  constexpr const char* kCall = "gather_like()";
+  model.require_idle(kCall);
+  const auto state = state_of(model);
+  const auto& own = find_sharded(state, parameter, kCall);
+  TORCH_CHECK_VALUE(rows.sizes() == own.parameter->shard().sizes(), "FSDP: ", kCall, " was given sizes ", rows.sizes(),
+                    " for \"", parameter, "\", whose shard has ", own.parameter->shard().sizes());
+  return own.unit->gather_rows(*own.parameter, rows);
+}
+
+at::Tensor rows_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& whole) {
+  constexpr const char* kCall = "rows_like()";
+  const auto state = state_of(model);
+  const auto& own = find_sharded(state, parameter, kCall);
+  require_sizes(own, whole.sizes(), kCall);
+  return own_rows(model, *own.parameter, whole).clone();
+}
+
+}  // namespace rehearse::parallel

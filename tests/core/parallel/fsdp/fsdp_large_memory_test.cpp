@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The same of a transformer as one trains it: minutes of computing.
+#include <gtest/gtest.h>
+
+#include "core/parallel/fsdp/memory_formula.h"
+
+namespace {
+
+TEST(FsdpMemory, TransformerOfWidth512_TakesWhatTheFormulaSays) {
+  const auto step = rehearse_test::measure_step({.depth = 12, .width = 512, .heads = 8, .batch = 8, .time = 128}, 8);
+  EXPECT_LE(step.peak, 1.15 * step.formula);
+  EXPECT_GE(step.peak, 0.7 * step.formula);
+}
+
+}  // namespace

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What cannot work says so, and names the parameter and its unit.
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+
+#include "core/parallel/fsdp/fsdp_fixture.h"
+
+namespace {
+
+using namespace rehearse_test;
+using rehearse::FullyShardedDataParallel;
+using rehearse::FullyShardedOptions;
+using rehearse::RankContext;
+using rehearse::UnitPolicy;
+using ::testing::HasSubstr;
+
+// Runs on one rank, where no call of a group is made.
+template <class Body>
+void alone(Body&& body) {
+  run_ranks({.ranks = 1}, [&](RankContext& ctx) {
+    Mlp net;
+    fill(*net);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    body(ctx, net, fsdp);
+  });
+}
+
+void train(auto& fsdp) { fsdp(batch_of(0, 0)).square().sum().backward(); }
+
+TEST(FsdpRefuses, ParametersOutsideOfForwardAndBackward) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    const std::string text =
+        "FSDP: aten::mul uses parameter \"second.weight\" of unit \"second\" outside of forward() and backward(), "
+        "where "
+        "it is sharded. Give fsdp.parameters() to optimizers, save fsdp.full_state_dict(), and use the module's own "
+        "parameters inside of forward() or forward_with() only";
+    EXPECT_THAT(error_of<c10::Error>([&] { net->second->weight * 2; }), HasSubstr(text));
+    train(fsdp);
+    EXPECT_THAT(error_of<c10::Error>([&] { net->second->weight * 2; }), HasSubstr(text));
+  });
+}
+
+TEST(FsdpRefuses, OptimizersWithTheModulesParameters) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    torch::optim::SGD sgd(net->parameters(), 0.1);
+    torch::optim::AdamW adam(net->parameters());
+    train(fsdp);
+    EXPECT_THAT(error_of<c10::Error>([&] { sgd.step(); }), HasSubstr("\"first.weight\" of unit \"first\""));
+    EXPECT_THAT(error_of<c10::Error>([&] { adam.step(); }), HasSubstr("\"first.weight\" of unit \"first\""));
+  });
+}
+
+TEST(FsdpRefuses, GradientsOfTheModule) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    train(fsdp);
+    const std::string text =
+        "uses the gradient of parameter \"first.weight\" of unit \"first\", which the module does not have: gradients "
+        "are "
+        "reduced to those of the shards. Give fsdp.parameters() to optimizers, and call fsdp.zero_grad() and "
+        "fsdp.clip_grad_norm_()";
+    EXPECT_THAT(error_of<c10::Error>([&] { net->zero_grad(); }), HasSubstr(text));
+    EXPECT_THAT(error_of<c10::Error>([&] { torch::nn::utils::clip_grad_norm_(net->parameters(), 1); }),
+                HasSubstr(text));
+  });
+}
+
+TEST(FsdpRefuses, ElementsOfAFreedParameter) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    const std::string text =
+        "FSDP: the parameter \"third.bias\" of unit \"third\" is asked for its elements, which are not here: it is "
+        "sharded.";
+    const auto bias = net->third->bias;
+    EXPECT_THAT(error_of<c10::Error>([&] { bias.data_ptr(); }), HasSubstr(text));
+    EXPECT_THAT(error_of<c10::Error>([&] { bias.accessor<double, 1>(); }), HasSubstr(text));
+    EXPECT_THAT(error_of<c10::Error>([&] {
+                  std::ostringstream out;
+                  torch::save(std::vector<at::Tensor>{bias}, out);
+                }),
+                HasSubstr("\"third.bias\" of unit \"third\""));
+    static_cast<void>(fsdp);
+  });
+}
+
+// Its operators are not seen there, and the memory is not.
+TEST(FsdpRefuses, ThreadsOfTheRank) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    std::string of_operator, of_forward;
+    std::thread([&] {
+      of_operator = error_of<c10::Error>([&] { net->first->weight.sum(); });
+      of_forward = error_of<c10::Error>([&] { fsdp(batch_of(0, 0)); });
+    }).join();
+    EXPECT_THAT(of_operator, HasSubstr("parameter \"first.weight\" of unit \"first\" is asked for its elements"));
+    EXPECT_THAT(of_forward, HasSubstr("FSDP: forward() is called in another thread than that which made the "
+                                      "FullyShardedDataParallel"));
+  });
+}
+
+TEST(FsdpRefuses, ChangesInPlace) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    const auto error = error_of<c10::Error>([&] {
+      fsdp.forward_with([&] {
+        const at::NoGradGuard no_grad;
+        net->first->weight.mul_(2);
+        return at::ones({1});
+      });
+    });
+    EXPECT_THAT(error, HasSubstr("FSDP: aten::mul_ changes parameter \"first.weight\" of unit \"first\" in place, and "
+                                 "the change would be lost when its memory is freed"));
+    train(fsdp);  // goes on
+  });
+}
+
+TEST(FsdpRefuses, StepBetweenForwardAndBackward) {
+  alone([](RankContext&, Mlp&, auto& fsdp) {
+    const auto loss = fsdp(batch_of(0, 0)).square().sum();
+    {
+      const at::NoGradGuard no_grad;
+      for (auto& shard : fsdp.parameters()) shard.add_(1);
+    }
+    EXPECT_THAT(error_of<c10::Error>([&] { loss.backward(); }),
+                HasSubstr("FSDP: the shards of unit \"third\" were changed between a forward and its backward"));
+  });
+}
+
+TEST(FsdpRefuses, TheNextStepBehindAFailedBackward_UntilZeroGrad) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    bool fails = true;
+    const auto failing = [&] {
+      const auto x = fsdp.forward_with(
+          [&](const at::Tensor& input) {
+            const auto hidden = net->first(input);
+            hidden.register_hook([&](const at::Tensor&) {
+              if (fails) throw std::runtime_error("no gradient today");
+            });
+            return net->third(net->second(hidden));
+          },
+          batch_of(0, 0));
+      x.sum().backward();
+    };
+    EXPECT_THAT(error_of<std::runtime_error>(failing), HasSubstr("no gradient today"));
+    const std::string text =
+        "FSDP: forward() comes after a backward that did not come to its end, and some gradients are lost. Call "
+        "zero_grad() and begin the step again";
+    EXPECT_THAT(error_of<c10::Error>(failing), HasSubstr(text));
+    fails = false;
+    fsdp.zero_grad();
+    failing();
+    const auto gradients = gradient_copies(fsdp.parameters());
+    fsdp.zero_grad();
+    failing();
+    EXPECT_TRUE(same_bits(gradient_copies(fsdp.parameters()), gradients));
+  });
+}
+
+TEST(FsdpRefuses, GradientsOfGradients) {
+  alone([](RankContext&, Mlp&, auto& fsdp) {
+    const auto loss = fsdp(batch_of(0, 0)).square().sum();
+    EXPECT_THAT(error_of<c10::Error>([&] { loss.backward({}, true, /*create_graph=*/true); }),
+                HasSubstr("FSDP: backward() with create_graph: the gradient of parameter"));
+  });
+}
+
+TEST(FsdpRefuses, ChangedModules) {
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    net->second->weight.requires_grad_(false);
+    EXPECT_THAT(error_of<c10::Error>([&] { train(fsdp); }),
+                HasSubstr("FSDP: requires_grad of parameter \"second.weight\" of unit \"second\" was on when it was "
+                          "sharded, and is off now"));
+    net->second->weight.requires_grad_(true);
+    net->register_parameter("late", at::zeros({2}));
+    EXPECT_THAT(error_of<c10::Error>([&] { train(fsdp); }),
+                HasSubstr("FSDP: the module has other parameters than when it was sharded: 6 then, 7 now"));
+  });
+  alone([](RankContext&, Mlp& net, auto& fsdp) {
+    const auto change = [&] { net->first->bias.set_data(at::zeros({16}, at::kDouble)); };
+    EXPECT_THAT(error_of<c10::Error>(change), HasSubstr("uses parameter \"first.bias\" of unit \"first\" outside"));
+    std::thread(change).join();  // where nobody sees it
+    EXPECT_THAT(error_of<c10::Error>([&] { train(fsdp); }),
+                HasSubstr("FSDP: somebody has given parameter \"first.bias\" of unit \"first\" other elements since it "
+                          "was sharded"));
+  });
+}
+
+template <class Net>
+std::string refusal_of(Net net, FullyShardedOptions options = {}) {
+  std::string text;
+  run_ranks({.ranks = 1}, [&](RankContext& ctx) {
+    text = error_of<c10::ValueError>([&] { FullyShardedDataParallel(net, ctx.group(), options); });
+  });
+  return text;
+}
+
+struct OfTensorsImpl : torch::nn::Module {
+  explicit OfTensorsImpl(std::vector<at::Tensor> tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) register_parameter("p" + std::to_string(i), tensors[i]);
+  }
+  at::Tensor forward() { return {}; }
+};
+
+std::string refusal_of_tensors(std::vector<at::Tensor> tensors) {
+  return refusal_of(std::make_shared<OfTensorsImpl>(std::move(tensors)));
+}
+
+TEST(FsdpRefuses, ParametersThatCannotBeSharded) {
+  EXPECT_THAT(refusal_of_tensors({at::zeros({2}), at::zeros({2}, at::kDouble)}),
+              HasSubstr("FSDP: the root unit has parameter \"p0\" of dtype Float and \"p1\" of dtype Double. One call "
+                        "gathers both, so make them alike, or put them into units of their own."));
+  EXPECT_THAT(refusal_of_tensors({at::zeros({})}), HasSubstr("FSDP: parameter \"p0\" is a scalar and has no rows"));
+  EXPECT_THAT(refusal_of_tensors({at::zeros({2, 3}).t()}),
+              HasSubstr("FSDP: parameter \"p0\" of sizes [3, 2] and strides [1, 3] is not contiguous"));
+  EXPECT_THAT(refusal_of_tensors({at::zeros({4, 2}).narrow(0, 1, 2).detach()}),
+              HasSubstr("FSDP: parameter \"p0\" is a part of other memory: it takes 16 bytes from byte 8 on of 32"));
+  const auto shared = at::zeros({2});
+  EXPECT_THAT(refusal_of_tensors({shared, shared.detach()}),
+              HasSubstr("FSDP: parameters \"p0\" and \"p1\" are two tensors in the same memory"));
+  EXPECT_THAT(refusal_of_tensors({at::zeros({2}, at::kMeta)}),
+              HasSubstr("FSDP: parameter \"p0\" is on the meta device and has no values to shard"));
+  EXPECT_THAT(refusal_of(torch::nn::Embedding(torch::nn::EmbeddingOptions(4, 2).sparse(true))),
+              HasSubstr("FSDP: parameter \"weight\" is sparse, or belongs to an embedding with sparse gradients"));
+  EXPECT_THAT(refusal_of_tensors({}), HasSubstr("FSDP: the module has no parameters to shard."));
+}
+
+TEST(FsdpRefuses, UnitsThatMakeNoSense) {
+  EXPECT_THAT(refusal_of(Mlp(), {.units = UnitPolicy::named({"fourth"})}),
+              HasSubstr("FSDP: units has \"fourth\", but no module has that name."));
+  EXPECT_THAT(
+      refusal_of(Mlp(), {.parameters_to_ignore = {"fourth.bias"}}),
+      HasSubstr("FSDP: parameters_to_ignore has \"fourth.bias\", but the module has no parameter of that name."));
+  struct TiedImpl : torch::nn::Module {
+    TiedImpl()
+        : a(register_module("a", torch::nn::Linear(2, 2))), b(register_module("b", std::make_shared<Module>("b"))) {
+      b->register_parameter("weight", a->weight);
+    }
+    at::Tensor forward() { return {}; }
+    torch::nn::Linear a;
+    std::shared_ptr<Module> b;
+  };
+  EXPECT_THAT(
+      refusal_of(std::make_shared<TiedImpl>(), {.units = UnitPolicy::named({"a", "b"})}),
+      HasSubstr("FSDP: parameter \"a.weight\" of unit \"a\" is also \"b.weight\" of unit \"b\". Choose units so "
+                "that one of them has both."));
+  EXPECT_THAT(error_of<c10::ValueError>([] { UnitPolicy::of_size(0); }),
+              HasSubstr("UnitPolicy::of_size() was given 0 elements; a unit has 1 or more"));
+}
+
+TEST(FsdpRefuses, ASecondOneOverTheSameModule) {
+  alone([](RankContext& ctx, Mlp& net, auto&) {
+    EXPECT_THAT(
+        error_of<c10::ValueError>([&] { FullyShardedDataParallel(net, ctx.group(), {.units = kEachLinear}); }),
+        HasSubstr("FSDP: parameter \"first.weight\" has no memory: another FullyShardedDataParallel has sharded "
+                  "it already"));
+  });
+}
+
+TEST(FsdpRefuses, GroupsThatThisRankIsNotIn) {
+  run_ranks({.ranks = 3}, [](RankContext& ctx) {
+    const auto group = ctx.new_group({0, 2}, "pair");
+    const rehearse::DeviceMesh mesh(ctx, {2}, {"dp"}, {.ranks = {0, 2}}), cube(ctx, {1, 1, 3});
+    EXPECT_THAT(error_of<c10::ValueError>([&] { FullyShardedDataParallel(Mlp(), cube); }),
+                HasSubstr("was given a mesh of 3 dimensions; it takes one, for shards, or two"));
+    if (ctx.rank() != 1) return;
+    EXPECT_THAT(error_of<c10::Error>([&] { FullyShardedDataParallel(Mlp(), group); }),
+                HasSubstr("FullyShardedDataParallel was given an empty process group: is this rank a member?"));
+    EXPECT_THAT(error_of<c10::ValueError>([&] { FullyShardedDataParallel(Mlp(), mesh); }),
+                HasSubstr("FullyShardedDataParallel was given a mesh in which rank 1 of the world is not"));
+  });
+}
+
+TEST(FsdpRefuses, OtherModelsOnOtherRanks) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    auto net = double_linear(6, 3 + ctx.rank());
+    EXPECT_THAT(error_of<c10::Error>([&] { FullyShardedDataParallel(net, ctx.group()); }), HasSubstr("params[0] in"));
+  });
+}
+
+}  // namespace
