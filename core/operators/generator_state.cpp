@@ -4,10 +4,9 @@
 #include <mutex>
 
 #include <ATen/Context.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
 
 #include <rehearse_internal/operators/capture_mode.h>
+#include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse::operators {
 namespace {
@@ -24,40 +23,19 @@ void write_state(const at::Tensor& state, c10::Device device) {
   generator.set_state(state);
 }
 
-// Registered when they are used first, and never taken back: LibTorch's dispatcher may be gone before us.
-struct Operators {
-  torch::Library library{torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__};
-  c10::TypedOperatorHandle<at::Tensor(c10::Device)> read;
-  c10::TypedOperatorHandle<void(const at::Tensor&, c10::Device)> write;
-
-  Operators()
-      : read(define<at::Tensor(c10::Device)>("generator_state", "(Device device) -> Tensor", &read_state)),
-        write(define<void(const at::Tensor&, c10::Device)>("set_generator_state", "(Tensor state, Device device) -> ()",
-                                                           &write_state)) {}
-
- private:
-  template <class Signature, class Kernel>
-  c10::TypedOperatorHandle<Signature> define(const std::string& name, const std::string& signature, Kernel kernel) {
-    library.def((name + signature).c_str());
-    library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel));
-    return c10::Dispatcher::singleton().findSchemaOrThrow(("rehearse::" + name).c_str(), "").typed<Signature>();
-  }
-};
-
-const Operators& registered() {
-  static const auto* const all = new Operators();
-  return *all;
-}
-
 }  // namespace
 
 at::Tensor generator_state(c10::Device device) {
-  return CaptureMode::current() != nullptr ? registered().read.call(device) : read_state(device);
+  if (CaptureMode::current() == nullptr) return read_state(device);
+  static const auto op = own_operator("generator_state", "(Device device) -> Tensor", &read_state, Derivative::none);
+  return op.call(device);
 }
 
 void set_generator_state(const at::Tensor& state, c10::Device device) {
   if (CaptureMode::current() == nullptr) return write_state(state, device);
-  registered().write.call(state, device);
+  static const auto op =
+      own_operator("set_generator_state", "(Tensor state, Device device) -> ()", &write_state, Derivative::none);
+  op.call(state, device);
 }
 
 }  // namespace rehearse::operators

@@ -5,10 +5,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
-
-#include "capture/fake/never_destroyed.h"
+#include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse::capture::detail {
 namespace {
@@ -42,23 +39,13 @@ std::vector<at::Tensor> opaque_kernel(const std::string& name, const std::vector
   return bodies().at(name)(tensors);
 }
 
-const auto& opaque_operator() {
-  static const NeverDestroyed<torch::Library> library([] {
-    torch::Library made(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
-    made.def("opaque(str name, Tensor[] tensors) -> Tensor[]", opaque_kernel);
-    return made;
-  });
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("rehearse::opaque", "")
-                             .typed<std::vector<at::Tensor>(const std::string&, const std::vector<at::Tensor>&)>();
-  return op;
-}
-
 }  // namespace
 
 std::vector<at::Tensor> call_opaque(const std::string& name, OpaqueBody body, std::vector<at::Tensor> tensors) {
   bodies().add(name, body);
-  return opaque_operator().call(name, tensors);
+  static const auto op = operators::own_operator("opaque", "(str name, Tensor[] tensors) -> Tensor[]", &opaque_kernel,
+                                                 operators::Derivative::by_its_calls);
+  return op.call(name, tensors);
 }
 
 }  // namespace rehearse::capture::detail

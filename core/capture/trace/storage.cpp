@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/storage.h>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
-#include <torch/library.h>
-
-#include "capture/fake/never_destroyed.h"
+#include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse {
 namespace {
@@ -19,25 +16,6 @@ void resize_storage_kernel(const at::Tensor& tensor, c10::SymInt bytes) {
   at::native::resize_bytes_nocuda(tensor.storage(), bytes);
 }
 
-// Autograd has nothing to do with it.
-void define_storage_operators() {
-  static const capture::NeverDestroyed<torch::Library> library([] {
-    torch::Library made(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
-    made.def("storage_bytes(Tensor self) -> SymInt");
-    made.impl("storage_bytes", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(storage_bytes_kernel));
-    made.impl("storage_bytes", c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough());
-    made.def("resize_storage(Tensor(a!) self, SymInt bytes) -> ()");
-    made.impl("resize_storage", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(resize_storage_kernel));
-    made.impl("resize_storage", c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough());
-    return made;
-  });
-}
-
-c10::OperatorHandle find_storage_operator(const char* name) {
-  define_storage_operators();
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-}
-
 void check_has_storage(const at::Tensor& tensor, const char* call) {
   TORCH_CHECK_VALUE(tensor.defined(), call, ": the tensor is undefined");
   TORCH_CHECK_VALUE(tensor.has_storage(), call, ": the tensor has no storage: its layout is ", tensor.layout());
@@ -47,14 +25,15 @@ void check_has_storage(const at::Tensor& tensor, const char* call) {
 
 c10::SymInt storage_bytes(const at::Tensor& tensor) {
   check_has_storage(tensor, "storage_bytes");
-  static const auto op = find_storage_operator("rehearse::storage_bytes").typed<c10::SymInt(const at::Tensor&)>();
+  static const auto op = operators::own_operator("storage_bytes", "(Tensor self) -> SymInt", &storage_bytes_kernel,
+                                                 operators::Derivative::none);
   return op.call(tensor);
 }
 
 void resize_storage(const at::Tensor& tensor, const c10::SymInt& bytes) {
   check_has_storage(tensor, "resize_storage");
-  static const auto op =
-      find_storage_operator("rehearse::resize_storage").typed<void(const at::Tensor&, c10::SymInt)>();
+  static const auto op = operators::own_operator("resize_storage", "(Tensor(a!) self, SymInt bytes) -> ()",
+                                                 &resize_storage_kernel, operators::Derivative::none);
   op.call(tensor, bytes);
 }
 

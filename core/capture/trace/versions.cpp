@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse/capture/versions.h>
 
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
-
-#include "capture/fake/never_destroyed.h"
+#include <rehearse_internal/operators/own_operator.h>
 
 namespace rehearse {
 namespace {
@@ -24,35 +21,19 @@ void set_version_kernel(const at::Tensor& tensor, c10::SymInt version) {
   counter.set_version(version.guard_int(__FILE__, __LINE__));
 }
 
-void define_version_operators() {
-  static const capture::NeverDestroyed<torch::Library> library([] {
-    torch::Library made(torch::Library::FRAGMENT, "rehearse", std::nullopt, __FILE__, __LINE__);
-    made.def("version(Tensor self) -> SymInt");
-    made.impl("version", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(version_kernel));
-    made.impl("version", c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough());
-    made.def("set_version(Tensor(a!) self, SymInt version) -> ()");
-    made.impl("set_version", c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(set_version_kernel));
-    made.impl("set_version", c10::DispatchKey::Autograd, torch::CppFunction::makeFallthrough());
-    return made;
-  });
-}
-
-c10::OperatorHandle find_version_operator(const char* name) {
-  define_version_operators();
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
-}
-
 }  // namespace
 
 c10::SymInt version(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "version: the tensor is undefined");
-  static const auto op = find_version_operator("rehearse::version").typed<c10::SymInt(const at::Tensor&)>();
+  static const auto op =
+      operators::own_operator("version", "(Tensor self) -> SymInt", &version_kernel, operators::Derivative::none);
   return op.call(tensor);
 }
 
 void set_version(const at::Tensor& tensor, const c10::SymInt& version) {
   TORCH_CHECK_VALUE(tensor.defined(), "set_version: the tensor is undefined");
-  static const auto op = find_version_operator("rehearse::set_version").typed<void(const at::Tensor&, c10::SymInt)>();
+  static const auto op = operators::own_operator("set_version", "(Tensor(a!) self, SymInt version) -> ()",
+                                                 &set_version_kernel, operators::Derivative::none);
   op.call(tensor, version);
 }
 
