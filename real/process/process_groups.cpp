@@ -6,11 +6,10 @@
 #include <thread>
 #include <utility>
 
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "comm/agree/group_arguments.h"
 
 namespace rehearse::real {
 
@@ -21,27 +20,14 @@ ProcessGroups::~ProcessGroups() {
   for (const auto& name : registered_) c10d::unregister_process_group(name);
 }
 
-// The texts of the simulation.
-void ProcessGroups::check_ranks(const std::vector<int>& ranks) const {
-  auto sorted = ranks;
-  std::sort(sorted.begin(), sorted.end());
-  const auto members = fmt::format("{{{}}}", fmt::join(ranks, ", "));
-  TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
-  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < size_, "new_group: the ranks are ", members, "; a world of ",
-                    size_, " has ranks 0 to ", size_ - 1);
-  TORCH_CHECK_VALUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
-                    "new_group: a rank is named twice in ", members);
-}
-
 std::string ProcessGroups::unique_name(std::string_view name) const {
-  auto unique = name.empty() ? fmt::format("group{}", names_.size()) : std::string(name);
-  TORCH_CHECK_VALUE(std::find(names_.begin(), names_.end(), unique) == names_.end(),
-                    "new_group: there is a group of the name \"", unique, "\" already");
+  auto unique = name.empty() ? comm::name_of_new_group(names_.size()) : std::string(name);
+  if (std::find(names_.begin(), names_.end(), unique) != names_.end()) comm::refuse_taken_name(unique);
   return unique;
 }
 
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vector<int>& ranks, std::string_view name) {
-  check_ranks(ranks);
+  comm::check_group_ranks(ranks, size_);
   const auto unique = unique_name(name);
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   const bool is_member = place != ranks.end();
@@ -54,13 +40,11 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vecto
 
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std::vector<int>& ranks,
                                                                       std::string_view name) {
-  check_ranks(ranks);
-  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank_) != ranks.end(), "new_local_group: rank ", rank_,
-                    " is not among the ranks ", fmt::format("{{{}}}", fmt::join(ranks, ", ")),
-                    "; only members call it");
-  const auto given = name.empty() ? fmt::format("local:[{}]", fmt::join(ranks, ", ")) : std::string(name);
+  comm::check_group_ranks(ranks, size_);
+  comm::check_is_member(ranks, rank_);
+  const auto given = name.empty() ? comm::name_of_local_group(ranks) : std::string(name);
   const auto number = services_.derived[given]++;
-  const auto key = number == 0 ? given : fmt::format("{}#{}", given, number + 1);
+  const auto key = comm::numbered_name(given, number);
   services_.session.make(GroupMade{"new_local_group", number, given, given, key, ranks}, true);
   return connect(given, key, ranks);
 }

@@ -32,7 +32,6 @@ class ProcessGroups {
   c10::intrusive_ptr<c10d::ProcessGroup> connect(const std::string& name, const std::string& key,
                                                  const std::vector<int>& ranks);
   void wait_until_connected(c10d::Store& store, int size);
-  void check_ranks(const std::vector<int>& ranks) const;
   std::string unique_name(std::string_view name) const;
 
   const int rank_;

@@ -5,35 +5,14 @@
 #include <numeric>
 #include <tuple>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "comm/agree/group_arguments.h"
 #include "comm/agree/wording.h"
 #include "creation_observer.h"
 #include "group_world.h"
 
 namespace rehearse::comm {
-namespace {
-
-void check_ranks(std::span<const int> ranks, int world_size) {
-  std::vector<int> copy;  // every rank makes every group: not of lists in order, as most are
-  auto sorted = ranks;
-  if (!std::is_sorted(ranks.begin(), ranks.end())) {
-    copy.assign(ranks.begin(), ranks.end());
-    std::sort(copy.begin(), copy.end());
-    sorted = copy;
-  }
-  TORCH_CHECK_VALUE(!sorted.empty(), "new_group: the list of ranks is empty");
-  TORCH_CHECK_VALUE(sorted.front() >= 0 && sorted.back() < world_size, "new_group: the ranks are ", members_text(ranks),
-                    "; a world of ", world_size, " has ranks 0 to ", world_size - 1);
-  TORCH_CHECK_VALUE(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
-                    "new_group: a rank is named twice in ", members_text(ranks));
-}
-
-}  // namespace
-
 bool GroupRegistry::has_lost(const Absences& absent, int rank) {
   const auto found = absent.find(rank);
   return found != absent.end() && found->second == Absence::lost;
@@ -54,7 +33,7 @@ exec::CallSite GroupRegistry::call_site() const {
 c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks, std::string_view name) {
   const int rank = exec::this_rank::rank();
   auto& made = made_[static_cast<std::size_t>(rank)];
-  check_ranks(ranks, static_cast<int>(made_.size()));
+  check_group_ranks(ranks, static_cast<int>(made_.size()));
   // Of its former life: what it says of that one now is nobody's business.
   if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);
@@ -68,17 +47,15 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
 
 c10::intrusive_ptr<GroupState> GroupRegistry::create_locally(std::span<const int> ranks, std::string_view name) {
   const int rank = exec::this_rank::rank();
-  check_ranks(ranks, static_cast<int>(made_.size()));
-  TORCH_CHECK_VALUE(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "new_local_group: rank ", rank,
-                    " is not among the ranks ", members_text(ranks), "; only members call it");
-  const auto given = name.empty() ? fmt::format("local:[{}]", fmt::join(ranks, ", ")) : std::string(name);
+  check_group_ranks(ranks, static_cast<int>(made_.size()));
+  check_is_member(ranks, rank);
+  const auto given = name.empty() ? name_of_local_group(ranks) : std::string(name);
   return derive("new_local_group", given, {ranks.begin(), ranks.end()}, rank, nullptr);
 }
 
 void GroupRegistry::check_name_is_free(std::string_view name, std::size_t groups) const {
   for (std::size_t i = 0; i < groups; ++i) {
-    TORCH_CHECK_VALUE(creations_[i].group->identity().name != name, "new_group: there is a group of the name \"", name,
-                      "\" already");
+    if (creations_[i].group->identity().name == name) refuse_taken_name(name);
   }
 }
 
@@ -86,7 +63,7 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
   const auto index = creations_.size();
   std::string unique(name);
   if (unique.empty()) {
-    unique = fmt::format("group{}", index);
+    unique = name_of_new_group(index);
     check_name_is_free(unique, index);
   }
   auto group = make(std::move(unique), {ranks.begin(), ranks.end()}, nullptr);
@@ -123,7 +100,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
                                        [&](const auto& each) { return each.group->identity().name == name; });
     derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());
-    if (of_name > 0) found->group->register_as(fmt::format("{}#{}", name, of_name + 1));
+    if (of_name > 0) found->group->register_as(numbered_name(name, static_cast<std::size_t>(of_name)));
   }
   found->taken[place] = 1;
   return found->group;
