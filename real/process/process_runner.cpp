@@ -129,7 +129,7 @@ std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& j
     failure.error = std::current_exception();
     failure.thrown_at = exec::last_throw();
     failure.at = job.journal.now();
-    ended = ended_by_exception(job.session.has_thrown_failure(), failure.at);
+    ended = ended_by_exception(job.session.below().has_failed(), failure.at);
     failure.what = ended.what;
     return failure;
   }
@@ -163,10 +163,10 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
     record->check_remarks = job->remarks.lines();
     job->journal.close();
     // What never ends below keeps its back end, and this all that it would tell its end to.
-    if (job->session.has_work_under_way()) (void)groups.release();
+    if (job->session.below().any_under_way()) (void)groups.release();
   }
   job->session.close();
-  if (job->session.has_work_under_way() || job->session.stands_still()) (void)job.release();
+  if (job->session.below().any_under_way() || job->session.stands_still()) (void)job.release();
   return record;
 }
 

@@ -37,6 +37,22 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
 
 std::string new_group_title(std::size_t index) { return fmt::format("new_group #{}", index); }
 
+std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit) {
+  return fmt::format("[Rank 0]: Rank{} {} failed to pass monitoredBarrier in {} ms", names_all ? "s" : "",
+                     fmt::join(names_all ? missing : missing.first(1), ", "), limit.count());
+}
+
+std::string barrier_without_time() {
+  return "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.";
+}
+
+std::string barrier_given_up_by_rank_0(int rank) {
+  return fmt::format(
+      "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+      "rank 0. Please check rank 0 logs for faulty rank.",
+      rank);
+}
+
 std::string members_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
 
 }  // namespace rehearse::comm

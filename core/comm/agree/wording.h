@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -35,6 +36,13 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
 
 // "new_group #2": which of the world.
 std::string new_group_title(std::size_t index);
+
+// Why a monitoredBarrier() fails, in the words of Gloo, with ranks of the group: for rank 0, which gives it up, when
+// others are missing at the end of its time (`names_all`: it names more than the first of them), or when it has no time
+// at all; and for every other rank.
+std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit);
+std::string barrier_without_time();
+std::string barrier_given_up_by_rank_0(int rank);
 
 // "{0, 2}": as new_group() was given them.
 std::string members_text(std::span<const int> ranks);

@@ -9,7 +9,6 @@
 
 #include "comm/group/group_world.h"
 #include "comm/work/coalesced_work.h"
-#include "refuse_in_capture.h"
 
 namespace rehearse::comm {
 namespace {
@@ -42,13 +41,12 @@ void unite(const Works& works, GroupState& group) {
 }  // namespace
 
 void RankBackend::startCoalescing() {
-  refuse_in_capture("startCoalescing()");
-  TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
+  require_start_of_coalescing();
   coalesced_ = c10::make_intrusive<CoalescedWork>(rank_);
 }
 
 auto RankBackend::endCoalescing() -> WorkPtr {
-  TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
+  require_end_of_coalescing();
   auto work = std::exchange(coalesced_, nullptr);
   const auto gathered = std::exchange(gathered_, {});
   if (gathered.empty()) return {};

@@ -5,11 +5,11 @@
 #include <array>
 #include <type_traits>
 
+#include <rehearse_internal/operators/capture_mode.h>
 #include <rehearse_internal/operators/lone_code.h>
 
 #include "comm/call/call_describer.h"
 #include "derived_group.h"
-#include "refuse_in_capture.h"
 
 namespace rehearse::comm {
 namespace {
@@ -60,6 +60,12 @@ consteval bool all_described() {
 }
 static_assert(all_described(), "each operation of op_table.h has a call here that describes it");
 
+// Refuses a call that reaches a back end directly while the caller's code is captured. A capture records only what goes
+// through LibTorch's dispatcher, as the calls of a c10d::ProcessGroup do.
+void refuse_in_capture(const char* what) {
+  operators::refuse_in_capture(what, "Use the calls of c10d::ProcessGroup, or put it into a rehearse::eager_region().");
+}
+
 CallDescriber describer(const c10d::Backend& backend) { return {backend.getRank(), backend.getSize()}; }
 
 // The same call of another back end, with copies of the arguments.
@@ -69,6 +75,28 @@ std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&, int)> again(Method 
 }
 
 }  // namespace
+
+auto DescribedBackend::monitored_barrier(const c10d::BarrierOptions& options) const -> Called {
+  TORCH_CHECK(!is_coalescing(), "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
+  const bool limited = rank_ == 0 && options.timeout.count() != 0;
+  return {OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false};
+}
+
+void DescribedBackend::require_start_of_coalescing() const {
+  refuse_in_capture("startCoalescing()");
+  TORCH_CHECK(!is_coalescing(), "rehearse::startCoalescing: called twice without endCoalescing()");
+}
+
+void DescribedBackend::require_end_of_coalescing() const {
+  TORCH_CHECK(is_coalescing(), "rehearse::endCoalescing: there was no startCoalescing()");
+}
+
+auto DescribedBackend::options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name)
+    -> c10::intrusive_ptr<Options> {
+  auto options = given != nullptr ? c10::make_intrusive<Options>(*given) : getBackendOptions();
+  if (given == nullptr || options->group_name.empty()) options->group_name = name;
+  return options;
+}
 
 auto DescribedBackend::getBackendOptions() -> c10::intrusive_ptr<Options> {
   auto options = c10::make_intrusive<Options>(getBackendName(), timeout_);

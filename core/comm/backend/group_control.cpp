@@ -20,13 +20,6 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   extension_->add(duration);
 }
 
-auto RankBackend::options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name)
-    -> c10::intrusive_ptr<Options> {
-  auto options = given != nullptr ? given : getBackendOptions();
-  if (given == nullptr || given->group_name.empty()) options->group_name = name;
-  return options;
-}
-
 // `global_ranks`: of the world, this rank among them.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                          const GroupIdentity* parent) const -> BackendPtr {

@@ -4,6 +4,7 @@
 #include <rehearse_internal/comm/rank_backend.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "comm/agree/wording.h"
 #include "comm/group/group_state.h"
 #include "comm/work/work_observer.h"
 
@@ -18,20 +19,15 @@ void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier
   if (barrier->incomplete()) barrier->wait();  // the world ends
   exec::this_rank::note_given_up(WorkObserver(*barrier));
   group.member(barrier->rank()).note(c10d::ErrorType::TIMEOUT);
-  throw TimeoutError(
-      "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.",
-      group.identity().name, barrier->getSequencenumber(), {});
+  throw TimeoutError(barrier_without_time(), group.identity().name, barrier->getSequencenumber(), {});
 }
 
 }  // namespace
 
 void RankBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
-  TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
-  const bool limited = rank_ == 0 && options.timeout.count() != 0;
-  auto work = make({c10d::OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false});
+  auto work = make(monitored_barrier(options));
   work->operation.tag = Operation::kMonitoredBarrier;
-  // Gloo looks for the time that is left before it waits for a rank; where it waits for all, 0 is no limit.
-  if (rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks) return fail_at_once(*group_, work);
+  if (is_barrier_without_time(options, wait_all_ranks)) return fail_at_once(*group_, work);
   submit_to_group(work);
   if (rank_ != 0) {
     work->wait();

@@ -10,6 +10,8 @@
 #include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
+#include "comm/agree/wording.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -17,13 +19,9 @@ double milliseconds(VirtualTime time) {
   return std::chrono::duration<double, std::milli>(time.time_since_epoch()).count();
 }
 
-// In the words of c10d.
 CommError monitored_barrier_error(const RankWork& work) {
-  return CommError(
-      fmt::format("Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-                  "rank 0. Please check rank 0 logs for faulty rank.",
-                  work.rank()),
-      work.group().name, work.getSequencenumber(), {work.group().global_rank(0)});
+  return CommError(barrier_given_up_by_rank_0(work.rank()), work.group().name, work.getSequencenumber(),
+                   {work.group().global_rank(0)});
 }
 
 }  // namespace

@@ -87,10 +87,8 @@ void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const Ti
     if (std::find(gone.begin(), gone.end(), context_.group.global_rank(rank)) != gone.end()) missing.push_back(rank);
   }
   if (missing.empty()) throw error;
-  if (!name_all) missing.resize(1);
-  throw TimeoutError(fmt::format("[Rank 0]: Rank{} {} failed to pass monitoredBarrier in {} ms", name_all ? "s" : "",
-                                 fmt::join(missing, ", "), work.operation.timeout.count()),
-                     context_.group.name, work.getSequencenumber(), error.ranks());
+  throw TimeoutError(given_up_barrier(missing, name_all, work.operation.timeout), context_.group.name,
+                     work.getSequencenumber(), error.ranks());
 }
 
 void CollectiveMatcher::list_pending(std::vector<PendingOperation>& pending, int only_of) const {

@@ -11,8 +11,13 @@ namespace {
 
 // Futures synchronise with streams of devices, which the host has none of.
 std::vector<c10::Device> devices_of(const Operation& call) {
-  if (call.end == nullptr || call.end->stream().device().is_cpu()) return {};
-  return {call.end->stream().device()};
+  if (call.end != nullptr && !call.end->stream().device().is_cpu()) return {call.end->stream().device()};
+  for (const auto* const list : {&call.inputs, &call.outputs}) {
+    for (const auto& tensor : *list) {
+      if (!tensor.device().is_cpu()) return {tensor.device()};
+    }
+  }
+  return {};
 }
 
 bool is_open(const WorkFutures::Future& future) noexcept { return future != nullptr && !future->completed(); }

@@ -67,7 +67,7 @@ auto CheckedBackend::below(const comm::Operation& call) const -> BackendPtr {
   return below_.device;
 }
 
-c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, CarryOut carry_out) {
+c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, CarryOut carry_out, bool waits_for_peers) {
   services_.session.require_running();
   const bool message = comm::is_point_to_point(call.type);
   const bool limited = call.timeout.count() > 0;
@@ -80,7 +80,7 @@ c10::intrusive_ptr<CheckedWork> CheckedBackend::begin(comm::Operation call, Carr
   auto work = c10::make_intrusive<CheckedWork>(services_.session, services_.journal, rank_, std::move(call),
                                                std::move(title), entry, sequence, std::move(carry_out));
   if (limited) extension_.begun(work);
-  if (services_.checks && size_ > 1) {
+  if (waits_for_peers && size_ > 1) {
     services_.session.make(made, work->awaited());
   } else {
     work->go(-1);
@@ -92,7 +92,7 @@ auto CheckedBackend::call(const Called& called, Describe describe, c10::function
   auto made = make(called);
   describe(made);
   CarryOut carry_out = [to = below(made), again = replay()](int source) { return again(*to, source); };
-  if (coalesced_ == nullptr) return begin(std::move(made), std::move(carry_out));
+  if (coalesced_ == nullptr) return begin(std::move(made), std::move(carry_out), services_.checks);
   gathered_.push_back({std::move(made), std::move(carry_out)});
   return coalesced_;
 }

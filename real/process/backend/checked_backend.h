@@ -57,6 +57,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   BackendPtr companion(const std::string& name) override;
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
+  // As RankBackend's, also where calls are not checked: rank 0 learns from the judge who is missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // Calls in between are described as one collective and its sends and receives, as RankBackend's are.
@@ -82,9 +83,9 @@ class CheckedBackend final : public comm::DescribedBackend {
   comm::Operation make(const Called& called);
   // The back end below for this call.
   BackendPtr below(const comm::Operation& call) const;
-  c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out);
-  BackendPtr derive(const char* call, const std::vector<int>& ranks, const std::string& name,
-                    std::chrono::milliseconds timeout);
+  // `waits_for_peers`: it goes when the judge says that they are there; else at once.
+  c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out, bool waits_for_peers);
+  BackendPtr derive(const char* call, const std::vector<int>& ranks, const Options& options);
 
   RankServices& services_;
   const comm::GroupIdentity group_;

@@ -4,13 +4,13 @@
 #include <exception>
 #include <utility>
 
-#include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/coalescing.h>
 
+#include "comm/agree/group_arguments.h"
 #include "comm/backend/derived_group.h"
-#include "comm/backend/refuse_in_capture.h"
 #include "process/backend/checked_backend.h"
 
 namespace rehearse::real {
@@ -35,23 +35,31 @@ void CheckedBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   extension_.add(duration);
 }
 
-void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool) {
-  TORCH_CHECK(coalesced_ == nullptr, "rehearse::monitoredBarrier: it blocks, so it cannot be coalesced");
-  const bool limited = rank_ == 0 && options.timeout.count() != 0;
-  auto call = make({c10d::OpType::BARRIER, limited ? options.timeout : c10d::kUnsetTimeout, /*async_op=*/false});
+void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  auto call = make(monitored_barrier(options));
   call.tag = comm::Operation::kMonitoredBarrier;
+  const bool has_no_time = is_barrier_without_time(options, wait_all_ranks);
+  const BarrierGivenUp given_up{key_, collectives_ + 1, wait_all_ranks, has_no_time};
+  if (has_no_time) services_.session.give_up(given_up);
   const auto to = below_.host;
-  begin(std::move(call), [=](int) { return to->barrier(); })->wait();
+  const auto work = begin(std::move(call), [=](int) { return to->barrier(); }, true);
+  try {
+    work->wait();
+  } catch (const TimeoutError&) {
+    if (rank_ != 0 || has_no_time) throw;
+    // The judge knows who is missing. If all have come after all, the barrier passes.
+    services_.session.give_up(given_up);
+    work->wait_for_end();
+  }
 }
 
 void CheckedBackend::startCoalescing() {
-  comm::refuse_in_capture("startCoalescing()");
-  TORCH_CHECK(coalesced_ == nullptr, "rehearse::startCoalescing: called twice without endCoalescing()");
+  require_start_of_coalescing();
   coalesced_ = c10::make_intrusive<WorkList>(kUnknownRank);
 }
 
 auto CheckedBackend::endCoalescing() -> WorkPtr {
-  TORCH_CHECK(coalesced_ != nullptr, "rehearse::endCoalescing: there was no startCoalescing()");
+  require_end_of_coalescing();
   auto list = std::exchange(coalesced_, nullptr);
   auto gathered = std::exchange(gathered_, {});
   if (gathered.empty()) return {};
@@ -64,16 +72,21 @@ auto CheckedBackend::endCoalescing() -> WorkPtr {
   }
   std::vector<WorkPtr> works;
   if (!parts.empty()) {
-    works.push_back(begin(std::move(whole), [parts](int) -> WorkPtr {
-      std::vector<WorkPtr> below;
-      for (const auto& part : parts) below.push_back(part(-1));
-      auto all = c10::make_intrusive<WorkList>(kUnknownRank);
-      all->take(std::move(below));
-      return all;
-    }));
+    works.push_back(begin(
+        std::move(whole),
+        [parts](int) -> WorkPtr {
+          std::vector<WorkPtr> below;
+          for (const auto& part : parts) below.push_back(part(-1));
+          auto all = c10::make_intrusive<WorkList>(kUnknownRank);
+          all->take(std::move(below));
+          return all;
+        },
+        services_.checks));
   }
   for (auto& [call, carry_out] : gathered) {
-    if (comm::is_point_to_point(call.type)) works.push_back(begin(std::move(call), std::move(carry_out)));
+    if (comm::is_point_to_point(call.type)) {
+      works.push_back(begin(std::move(call), std::move(carry_out), services_.checks));
+    }
   }
   list->take(std::move(works));
   return list;
@@ -83,24 +96,24 @@ BackendsBelow RankServices::connect(const c10::intrusive_ptr<c10d::Store>& group
   try {
     return make_below(group_store, rank, size);
   } catch (...) {
-    session.throw_failure(std::current_exception());
+    session.below().throw_failure(std::current_exception());
   }
 }
 
-auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, const std::string& name,
-                            std::chrono::milliseconds timeout) -> BackendPtr {
+auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, const Options& options) -> BackendPtr {
+  const auto& name = options.group_name;
   std::vector<int> global_ranks;
   for (const int rank : ranks) global_ranks.push_back(group_.global_rank(rank));
   const auto number = services_.derived[name]++;
-  const auto key = number == 0 ? name : fmt::format("{}#{}", name, number + 1);
+  const auto key = comm::numbered_name(name, number);
   services_.session.make(GroupMade{call, number, name, name, key, global_ranks}, true);
   const auto place = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
   auto below = services_.connect(store, place, static_cast<int>(ranks.size()));
   auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), key,
-                                                     place, std::move(below), timeout);
+                                                     place, std::move(below), options.timeout);
   backend->setGroupUid(name);
-  backend->setGroupDesc(name);
+  backend->setGroupDesc(options.group_desc);
   return backend;
 }
 
@@ -108,11 +121,7 @@ auto CheckedBackend::split(const c10::intrusive_ptr<c10d::Store>&, const std::ve
                            const c10::intrusive_ptr<Options>& options) -> BackendPtr {
   comm::check_members("split", ranks, size_);
   if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) return {};
-  const bool named = options != nullptr && !options->group_name.empty();
-  const auto name = named ? options->group_name : comm::derived_name(group_.name, "split", ranks);
-  auto made = derive("split", ranks, name, options != nullptr ? options->timeout : timeout());
-  if (options != nullptr) made->setGroupDesc(options->group_desc);
-  return made;
+  return derive("split", ranks, *options_or_named(options, comm::derived_name(group_.name, "split", ranks)));
 }
 
 auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
@@ -121,11 +130,7 @@ auto CheckedBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, i
   TORCH_CHECK_VALUE(!comm::is_abort(flags),
                     "rehearse::shrink: calls that are under way cannot be aborted where ranks are processes: wait for "
                     "them, and leave the flag out");
-  const bool named = options != nullptr && !options->group_name.empty();
-  const auto name = named ? options->group_name : comm::derived_name(group_.name, "shrink", stay);
-  auto made = derive("shrink", stay, name, options != nullptr ? options->timeout : timeout());
-  if (options != nullptr) made->setGroupDesc(options->group_desc);
-  return made;
+  return derive("shrink", stay, *options_or_named(options, comm::derived_name(group_.name, "shrink", stay)));
 }
 
 auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
@@ -133,7 +138,9 @@ auto CheckedBackend::companion(const std::string& name) -> BackendPtr {
   if (own == nullptr) {
     std::vector<int> all;
     for (int rank = 0; rank < size_; ++rank) all.push_back(rank);
-    own = derive("companion", all, name, timeout());
+    auto named = options_or_named(nullptr, name);
+    named->group_desc = name;
+    own = derive("companion", all, *named);
   }
   return own;
 }

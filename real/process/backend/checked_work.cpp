@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <ATen/core/ivalue.h>
-#include <ATen/core/jit_type.h>
 #include <fmt/format.h>
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/exec/failure.h>
@@ -15,24 +14,22 @@ namespace {
 
 using Future = c10::ivalue::Future;
 
+std::exception_ptr error_of(const BarrierFailed& failed) {
+  if (failed.is_timeout)
+    return std::make_exception_ptr(TimeoutError(failed.why, failed.name, failed.sequence, failed.ranks));
+  return std::make_exception_ptr(CommError(failed.why, failed.name, failed.sequence, failed.ranks));
+}
+
 class AwaitedWork final : public Awaited {
  public:
   explicit AwaitedWork(c10::intrusive_ptr<CheckedWork> work) : work_(std::move(work)) {}
   void go(const Go& go) override { work_->go(go.source); }
+  void fail(const BarrierFailed& failed) override { work_->fail(error_of(failed)); }
   void stop(const std::exception_ptr& why) override { work_->fail(why); }
 
  private:
   const c10::intrusive_ptr<CheckedWork> work_;
 };
-
-std::vector<c10::Device> devices_of(const comm::Operation& call) {
-  for (const auto* const list : {&call.inputs, &call.outputs}) {
-    for (const auto& tensor : *list) {
-      if (!tensor.device().is_cpu()) return {tensor.device()};
-    }
-  }
-  return {};
-}
 
 c10d::WorkResult result_of(const std::exception_ptr& error) {
   if (error == nullptr) return c10d::WorkResult::SUCCESS;
@@ -58,7 +55,7 @@ CheckedWork::CheckedWork(Session& session, CallJournal& journal, int rank, comm:
       sequence_(sequence),
       carry_out_(std::move(carry_out)) {}
 
-c10::intrusive_ptr<Awaited> CheckedWork::awaited() {
+AwaitedPtr CheckedWork::awaited() {
   return c10::make_intrusive<AwaitedWork>(c10::intrusive_ptr<CheckedWork>::reclaim_copy(this));
 }
 
@@ -75,7 +72,7 @@ void CheckedWork::go(int source) {
     source_ = source;
     gone_ = true;
   });
-  session_.count_under_way(1);
+  session_.below().begin();
   if (inner == nullptr) return complete(nullptr);
   follow(inner);
 }
@@ -107,28 +104,20 @@ void CheckedWork::complete(const std::exception_ptr& error) {
     was_gone = gone_;
   });
   if (!first) return;
-  if (was_gone) session_.count_under_way(-1);
+  if (was_gone) session_.below().end();
   mark();
 }
 
 // In the context in which the call has ended: streams that are current are ordered behind it.
 void CheckedWork::mark() {
-  c10::intrusive_ptr<Future> outputs, result;
+  comm::WorkFutures futures;
   std::exception_ptr error;
   session_.change([&] {
-    outputs = outputs_;
-    result = result_;
+    futures = futures_;
     error = error_;
   });
-  if (outputs != nullptr && !outputs->completed()) {
-    if (error != nullptr) {
-      outputs->setErrorIfNeeded(error);
-    } else {
-      outputs->markCompleted(c10::IValue(std::vector<at::Tensor>(call_.outputs.begin(), call_.outputs.end())));
-    }
-  }
-  if (result != nullptr && !result->completed())
-    result->markCompleted(c10::IValue(static_cast<std::int64_t>(result_of(error))));
+  if (futures.has_outputs() && !outputs_are_marked_.test_and_set()) futures.mark_outputs(call_, error);
+  if (futures.has_result() && !result_is_marked_.test_and_set()) futures.mark_result(result_of(error));
 }
 
 bool CheckedWork::isCompleted() {
@@ -170,11 +159,16 @@ void CheckedWork::throw_timeout(std::chrono::milliseconds limit) const {
 }
 
 bool CheckedWork::wait(std::chrono::milliseconds timeout) {
-  const RankNote::Wait noted(title_);
   const auto limit = timeout.count() > 0 ? timeout : call_.timeout;
   std::optional<VirtualDuration> left;
   if (limit.count() > 0)
     left = limit - (timeout.count() > 0 ? VirtualDuration::zero() : journal_.now() - entry_.created);
+  return wait_for(left, limit);
+}
+
+// `limit`: for the error where time is over.
+bool CheckedWork::wait_for(std::optional<VirtualDuration> left, std::chrono::milliseconds limit) {
+  const RankNote::Wait noted(title_);
   if (!session_.wait([this] { return over_ || (gone_ && !follows_inner_); }, left)) {
     session_.require_running();
     throw_timeout(limit);
@@ -187,7 +181,7 @@ bool CheckedWork::wait(std::chrono::milliseconds timeout) {
     error = error_;
     over = over_;
   });
-  if (error != nullptr) session_.throw_failure(error);
+  if (error != nullptr) session_.below().throw_failure(error);
   if (inner == nullptr) return true;
   try {
     // Of what has ended: orders streams of devices. Gloo's sends and receives wait here.
@@ -202,7 +196,7 @@ bool CheckedWork::wait(std::chrono::milliseconds timeout) {
     throw;
   } catch (...) {
     complete(std::current_exception());
-    session_.throw_failure(std::current_exception());
+    session_.below().throw_failure(std::current_exception());
   }
   if (!over) complete(nullptr);
   return true;
@@ -215,24 +209,25 @@ void CheckedWork::abort() {
 }
 
 c10::intrusive_ptr<Future> CheckedWork::getFuture() {
-  static const c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  c10::intrusive_ptr<Future> future;
   bool over = false;
   session_.change([&] {
-    if (outputs_ == nullptr) outputs_ = c10::make_intrusive<Future>(type, devices_of(call_));
+    future = futures_.outputs(call_);
     over = over_;
   });
   if (over) mark();
-  return outputs_;
+  return future;
 }
 
 c10::intrusive_ptr<Future> CheckedWork::getFutureResult() {
+  c10::intrusive_ptr<Future> future;
   bool over = false;
   session_.change([&] {
-    if (result_ == nullptr) result_ = c10::make_intrusive<Future>(c10::IntType::get());
+    future = futures_.result();
     over = over_;
   });
   if (over) mark();
-  return result_;
+  return future;
 }
 
 }  // namespace rehearse::real

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <rehearse_internal/comm/operation.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "comm/work/work_futures.h"
 #include "process/backend/call_journal.h"
 #include "process/session/session.h"
 
@@ -42,9 +45,11 @@ class CheckedWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
   bool incomplete() const;
+  // wait() without a time limit.
+  void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
   // For the session.
-  c10::intrusive_ptr<Awaited> awaited();
+  AwaitedPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);
 
@@ -53,6 +58,7 @@ class CheckedWork final : public c10d::Work {
   void complete(const std::exception_ptr& error);
   void follow(const c10::intrusive_ptr<c10d::Work>& inner);
   void mark();
+  bool wait_for(std::optional<VirtualDuration> left, std::chrono::milliseconds limit);
   [[noreturn]] void throw_timeout(std::chrono::milliseconds limit) const;
 
   Session& session_;
@@ -69,7 +75,8 @@ class CheckedWork final : public c10d::Work {
   bool over_ = false;
   std::exception_ptr error_;
   int source_ = -1;
-  c10::intrusive_ptr<c10::ivalue::Future> outputs_, result_;
+  comm::WorkFutures futures_;
+  std::atomic_flag outputs_are_marked_, result_is_marked_;
 };
 
 }  // namespace rehearse::real

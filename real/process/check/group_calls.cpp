@@ -37,14 +37,13 @@ void GroupCalls::add(int rank, const CallMade& made, VirtualTime now) {
 
 void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
   const auto sequence = call.sequence;
-  const auto [entry, is_new] = slots_.try_emplace(sequence, group_);
-  auto& slot = entry->second;
-  if (is_new) slot.calls.open(sequence);
+  auto& slot = slot_of(sequence);
   if (slot.calls.has(call.rank)) return;
   const auto& own = slot.made[static_cast<std::size_t>(call.rank)].emplace(std::move(call));
   const bool did_fit = slot.calls.fit();
   if (slot.calls.add(own.made(), no_place)) {
-    if (slot.calls.full()) go(sequence);
+    if (slot.failure) fail_barrier(slot, own);
+    if (slot.calls.full()) close(sequence);
     return;
   }
   if (!slot.calls.take_sides()) {
@@ -55,9 +54,56 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
   if (slot.settles_at && slot.calls.all_have_taken_sides()) mismatch_ = slot.calls.mismatch();
 }
 
-void GroupCalls::go(std::uint64_t sequence) {
-  for (const int rank : group_.ranks) tell_(rank, {Matched::collective, key_, sequence, -1});
-  slots_.erase(sequence);
+GroupCalls::Slot& GroupCalls::slot_of(std::uint64_t sequence) {
+  const auto [entry, is_new] = slots_.try_emplace(sequence, group_);
+  if (is_new) entry->second.calls.open(sequence);
+  return entry->second;
+}
+
+// All have come.
+void GroupCalls::close(std::uint64_t sequence) {
+  const auto slot = slots_.find(sequence);
+  if (!slot->second.failure) {
+    for (const int rank : group_.ranks) tell_(rank, Go{Matched::collective, key_, sequence, -1});
+  }
+  slots_.erase(slot);
+  met_ = sequence;
+}
+
+void GroupCalls::give_up(const BarrierGivenUp& told) {
+  if (mismatch_ || told.sequence <= met_) return;
+  auto& slot = slot_of(told.sequence);
+  const auto is_barrier = [](const auto& call) {
+    return !call || comm::name_of(call->operation) == "monitored_barrier";
+  };
+  if (slot.failure || !std::all_of(slot.made.begin(), slot.made.end(), is_barrier)) return;
+  auto& failure = slot.failure.emplace(BarrierFailed{key_, told.sequence, group_.name, comm::barrier_without_time()});
+  failure.is_timeout = true;
+  const auto& by = slot.made.front();
+  if (by && !told.has_no_time) {
+    std::vector<int> missing;  // within the group
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      if (slot.calls.has(rank)) continue;
+      missing.push_back(rank);
+      failure.ranks.push_back(group_.global_rank(rank));
+    }
+    failure.why = comm::given_up_barrier(missing, told.names_all, by->operation.timeout);
+    given_up_.push_back(
+        {group_.global_rank(0), comm::title_of(by->operation, told.sequence, group_), failure.why, failure.ranks});
+  }
+  for (const auto& call : slot.made) {
+    if (call) fail_barrier(slot, *call);
+  }
+}
+
+void GroupCalls::fail_barrier(const Slot& slot, const OpenCall& call) const {
+  auto failure = *slot.failure;
+  if (call.rank != 0) {
+    failure.why = comm::barrier_given_up_by_rank_0(call.rank);
+    failure.ranks = {group_.global_rank(0)};
+    failure.is_timeout = false;
+  }
+  tell_(group_.global_rank(call.rank), std::move(failure));
 }
 
 std::optional<comm::Mismatch> GroupCalls::dispute() const {
@@ -102,8 +148,8 @@ void GroupCalls::meet(OpenCall send, OpenCall recv, bool send_came_last) {
     return;
   }
   note_short(send, recv);
-  tell_(group_.global_rank(send.rank), {Matched::point_to_point, key_, send.sequence, -1});
-  tell_(group_.global_rank(recv.rank), {Matched::point_to_point, key_, recv.sequence, send.rank});
+  tell_(group_.global_rank(send.rank), Go{Matched::point_to_point, key_, send.sequence, -1});
+  tell_(group_.global_rank(recv.rank), Go{Matched::point_to_point, key_, recv.sequence, send.rank});
 }
 
 void GroupCalls::note_short(const OpenCall& send, const OpenCall& recv) {
@@ -164,6 +210,7 @@ GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
 std::vector<GroupCalls::Open> GroupCalls::open() const {
   std::vector<Open> all;
   for (const auto& [sequence, slot] : slots_) {
+    if (slot.failure && slot.calls.fit()) continue;  // nobody waits there
     for (const auto& call : slot.made) {
       if (call) all.push_back(open_collective(slot, *call));
     }

@@ -49,8 +49,8 @@ inline constexpr VirtualDuration kToTakeASide = std::chrono::seconds(1);
 // receive to the oldest send of its source and tag.
 class GroupCalls {
  public:
-  // Told of what has met; `rank` of the world.
-  using Tell = std::function<void(int rank, Go go)>;
+  // Told of what has met, and of barriers that have failed; `rank` of the world.
+  using Tell = std::function<void(int rank, ToRank message)>;
 
   // `disputes`: of the job; it outlives this.
   GroupCalls(comm::GroupIdentity identity, std::string key, Disputes& disputes, Tell tell)
@@ -63,6 +63,19 @@ class GroupCalls {
   // A call of `rank` (of the world), made now. Where it does not fit another one's, mismatch() is there, at once or
   // when the others have come.
   void add(int rank, const CallMade& made, VirtualTime now);
+
+  // Rank 0 of the group no longer waits in a monitoredBarrier(): it fails for those who are there, and for whoever
+  // comes later. Does nothing if all had come.
+  void give_up(const BarrierGivenUp& told);
+
+  // A barrier that has been given up, as it stood then.
+  struct GivenUp {
+    int rank = -1;  // of the world
+    std::string call;
+    std::string why;
+    std::vector<int> missing;  // of the world
+  };
+  const std::vector<GivenUp>& given_up() const noexcept { return given_up_; }
 
   // Time passes.
   void settle(VirtualTime now);
@@ -91,14 +104,17 @@ class GroupCalls {
     comm::CollectiveCalls calls;
     std::vector<std::optional<OpenCall>> made;  // by rank
     std::optional<VirtualTime> settles_at;      // of the dispute that ends the job
+    std::optional<BarrierFailed> failure;       // of a monitored barrier that rank 0 has given up: what rank 0 is told
   };
 
+  Slot& slot_of(std::uint64_t sequence);
+  void fail_barrier(const Slot& slot, const OpenCall& call) const;
   void add_collective(OpenCall call, VirtualTime now);
   void add_send(OpenCall send);
   void add_receive(OpenCall recv);
   void meet(OpenCall send, OpenCall recv, bool send_came_last);
   void note_short(const OpenCall& send, const OpenCall& recv);
-  void go(std::uint64_t sequence);
+  void close(std::uint64_t sequence);
   Open open_of(const OpenCall& call) const;
   Open open_collective(const Slot& slot, const OpenCall& call) const;
   Open open_message(const OpenCall& call) const;
@@ -109,6 +125,8 @@ class GroupCalls {
   const Tell tell_;
   CallTexts texts_;
   std::map<std::uint64_t, Slot> slots_;  // by sequence
+  std::uint64_t met_ = 0;                // the last collective for which all have come
+  std::vector<GivenUp> given_up_;
   comm::Mailboxes<OpenCall> messages_;
   std::vector<OpenCall> disagreeing_;  // a send and a receive that have met, and do not fit
   std::optional<comm::Mismatch> mismatch_;

@@ -49,8 +49,8 @@ void Judge::hear(const FromRank& message, VirtualTime now) {
 // All of its members are there.
 void Judge::open(const GroupMade& group) {
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
-  groups_[group.key] = std::make_unique<GroupCalls>(std::move(identity), group.key, disputes_,
-                                                    [this](int rank, Go go) { send_(rank, std::move(go)); });
+  groups_[group.key] = std::make_unique<GroupCalls>(
+      std::move(identity), group.key, disputes_, [this](int rank, ToRank message) { send_(rank, std::move(message)); });
   for (const int member : group.ranks) send_(member, Go{Matched::group, group.key, 0, -1});
 }
 
@@ -84,6 +84,12 @@ void Judge::hear_told(int rank, const CallMade& made, VirtualTime now) {
   if (group == groups_.end()) return;
   group->second->add(rank, made, now);
   if (const auto& mismatch = group->second->mismatch()) rule_mismatch(*mismatch, now);
+}
+
+void Judge::hear_told(int, const BarrierGivenUp& given_up, VirtualTime) {
+  if (ruling_) return;
+  const auto group = groups_.find(given_up.group);
+  if (group != groups_.end()) group->second->give_up(given_up);
 }
 
 void Judge::hear_told(int rank, const RankEnded& ended, VirtualTime now) {
@@ -287,7 +293,14 @@ Ruling::Failure Judge::failure_of(int rank, const RankEnded& end) const {
     if (each.call.rank != rank || !end.what.starts_with(each.call.call)) continue;
     failure.gave_up = each.call.call;
     failure.waits_for = each.call.waits_for;
-    break;
+    return failure;
+  }
+  for (const auto& [key, calls] : groups_) {
+    for (const auto& barrier : calls->given_up()) {
+      if (barrier.rank != rank || !end.what.starts_with(barrier.why)) continue;
+      failure.gave_up = barrier.call;
+      failure.waits_for = barrier.missing;
+    }
   }
   return failure;
 }

@@ -62,6 +62,7 @@ class Judge {
   void hear_told(int rank, const CallMade& made, VirtualTime now);
   void hear_told(int rank, const RankEnded& ended, VirtualTime now);
   void hear_told(int rank, const Interrupted&, VirtualTime now);
+  void hear_told(int rank, const BarrierGivenUp& given_up, VirtualTime now);
   void open(const GroupMade& group);
   // Of a group that ranks have not made alike.
   void dispute(Creation& creation, bool did_fit, VirtualTime now);

@@ -56,7 +56,15 @@ struct RankEnded {
 
 struct Interrupted {};
 
-using Told = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Interrupted>;
+// Rank 0 of a group no longer waits in a monitoredBarrier(). Told before its call, if that has no time at all.
+struct BarrierGivenUp {
+  std::string group;           // its key
+  std::uint64_t sequence = 0;  // of the barrier
+  bool names_all = false;      // of the ranks that are missing
+  bool has_no_time = false;
+};
+
+using Told = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Interrupted, BarrierGivenUp>;
 
 struct FromRank {
   int rank = -1;
@@ -73,6 +81,16 @@ struct Go {
   std::string group;  // its key
   std::uint64_t sequence = 0;
   int source = -1;  // of a receive: within the group
+};
+
+// A monitoredBarrier() fails: rank 0 of its group has given it up.
+struct BarrierFailed {
+  std::string group;  // its key
+  std::uint64_t sequence = 0;
+  std::string name;          // the group's
+  std::string why;           // for the rank that is told
+  std::vector<int> ranks{};  // as CommError::ranks()
+  bool is_timeout = false;   // a TimeoutError; else a CommError
 };
 
 // The world ends: calls fail from here on.
@@ -115,7 +133,7 @@ struct Over {
   Ruling ruling;
 };
 
-using ToRank = std::variant<StillAlive, Go, Stop, Over>;
+using ToRank = std::variant<StillAlive, Go, Stop, Over, BarrierFailed>;
 
 template <class Archive>
 void fields(Archive&, StillAlive&) {}
@@ -134,12 +152,20 @@ void fields(Archive& archive, RankEnded& ended) {
   archive(ended.end, ended.kind, ended.what, ended.at);
 }
 template <class Archive>
+void fields(Archive& archive, BarrierGivenUp& given_up) {
+  archive(given_up.group, given_up.sequence, given_up.names_all, given_up.has_no_time);
+}
+template <class Archive>
 void fields(Archive& archive, FromRank& message) {
   archive(message.rank, message.told);
 }
 template <class Archive>
 void fields(Archive& archive, Go& go) {
   archive(go.what, go.group, go.sequence, go.source);
+}
+template <class Archive>
+void fields(Archive& archive, BarrierFailed& failed) {
+  archive(failed.group, failed.sequence, failed.name, failed.why, failed.ranks, failed.is_timeout);
 }
 template <class Archive>
 void fields(Archive& archive, Stop& stop) {

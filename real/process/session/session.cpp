@@ -58,12 +58,12 @@ void Session::tell_interrupt() {
 
 void Session::fail(const std::string& what) { tell(RankEnded{exec::RankEnd::failed, FailureKind::plain, what, now()}); }
 
-void Session::make(const CallMade& made, c10::intrusive_ptr<Awaited> call) {
+void Session::make(const CallMade& made, AwaitedPtr call) {
   const auto what = comm::is_point_to_point(made.call.type) ? Matched::point_to_point : Matched::collective;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) throw RankAborted(*stopped_);
-    open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
+    open_.add(what, made, std::move(call));
   }
   tell(made);
 }
@@ -74,6 +74,11 @@ void Session::make(const GroupMade& made, bool is_member) {
   if (!is_member) return;
   const RankNote::Wait noted(made.call == "new_group" ? comm::new_group_title(made.number) : made.call);
   if (!wait([&] { return groups_.contains(made.key); })) require_running();
+}
+
+void Session::give_up(const BarrierGivenUp& given_up) {
+  require_running();
+  tell(given_up);
 }
 
 bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDuration> most) {
@@ -99,16 +104,6 @@ void Session::change(const std::function<void()>& change) {
   changed_.notify_all();
 }
 
-void Session::throw_failure(const std::exception_ptr& error) {
-  change([this] { has_thrown_failure_ = true; });
-  std::rethrow_exception(error);
-}
-
-bool Session::has_thrown_failure() const {
-  const std::lock_guard lock(mutex_);
-  return has_thrown_failure_;
-}
-
 Session::ForeignWait::ForeignWait(Session& session, std::function<void()> end_it) : session_(session) {
   const std::lock_guard lock(session.mutex_);
   if (session.stopped_) end_it();
@@ -118,16 +113,6 @@ Session::ForeignWait::ForeignWait(Session& session, std::function<void()> end_it
 Session::ForeignWait::~ForeignWait() {
   const std::lock_guard lock(session_.mutex_);
   session_.foreign_waits_.erase(place_);
-}
-
-void Session::count_under_way(int change) {
-  const std::lock_guard lock(mutex_);
-  under_way_ += change;
-}
-
-bool Session::has_work_under_way() const {
-  const std::lock_guard lock(mutex_);
-  return under_way_ > 0;
 }
 
 void Session::listen(const std::stop_token& stop) {
@@ -157,28 +142,30 @@ void Session::heard(const ToRank& message) {
 void Session::heard_one(const StillAlive&) { incoming_.send(Mail::to_judge(), packed(FromRank{rank_, StillAlive{}})); }
 
 void Session::heard_one(const Go& go) {
-  c10::intrusive_ptr<Awaited> call;
   change([&] {
     if (go.what == Matched::group) groups_[go.group] = true;
-    const auto found = open_.find(Key{go.what, go.group, go.sequence});
-    if (found == open_.end()) return;
-    call = std::move(found->second);
-    open_.erase(found);
-    carry_out([call, go] { call->go(go); });
+    const auto call = open_.take(go.what, go.group, go.sequence);
+    if (call != nullptr) carry_out([call, go] { call->go(go); });
   });
 }
 
+void Session::heard_one(const BarrierFailed& failed) {
+  AwaitedPtr call;
+  change([&] { call = open_.take(Matched::collective, failed.group, failed.sequence); });
+  if (call != nullptr) call->fail(failed);
+}
+
 void Session::heard_one(const Stop& stop) {
-  std::map<Key, c10::intrusive_ptr<Awaited>> open;
+  std::vector<AwaitedPtr> open;
   change([&] {
     if (stopped_) return;
     rank_note().world_ends(stop.waits_on, stop.waits_for);
     stopped_ = stop.why;
-    open.swap(open_);
+    open = open_.take_all();
     for (const auto& end_it : foreign_waits_) end_it();
   });
   const auto why = std::make_exception_ptr(RankAborted(stop.why));
-  for (const auto& [key, call] : open) call->stop(why);
+  for (const auto& call : open) call->stop(why);
 }
 
 void Session::heard_one(const Over& over) {

@@ -13,7 +13,6 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 #include <c10/util/intrusive_ptr.h>
@@ -23,20 +22,13 @@
 #include "process/check/messages.h"
 #include "process/session/judge_service.h"
 #include "process/session/mail.h"
+#include "process/session/open_calls.h"
 #include "process/session/silence.h"
 #include "process/session/thread_ends.h"
+#include "process/session/work_below.h"
 #include "process/session/work_thread.h"
 
 namespace rehearse::real {
-
-// A call that waits for its peers.
-class Awaited : public c10::intrusive_ptr_target {
- public:
-  // They are there: on the session's thread for what is carried out, in the order of the judge's words.
-  virtual void go(const Go& go) = 0;
-  // The world ends first.
-  virtual void stop(const std::exception_ptr& why) = 0;
-};
 
 // This process's end of a job: tells the judge what its rank does, and hears what has met and how all ends. Three
 // threads of its own. Thread safe.
@@ -55,21 +47,22 @@ class Session {
   void require_running() const;
 
   // Tells the judge of a call, and `call` when its peers are there. Does not block.
-  void make(const CallMade& made, c10::intrusive_ptr<Awaited> call);
+  void make(const CallMade& made, AwaitedPtr call);
   // Blocks until all members have made it. Throws RankAborted. Of groups without this rank: does not block.
   void make(const GroupMade& made, bool is_member);
+
+  // Tells the judge that the rank no longer waits in a barrier. Throws RankAborted.
+  void give_up(const BarrierGivenUp& given_up);
 
   // Waits until `over()`, which is looked at under the lock, or the world ends, for `most` at most. Gives `over()`.
   bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
   // Changes what waits look at.
   void change(const std::function<void()>& change);
 
+  WorkBelow& below() noexcept { return below_; }
+
   // `work` runs on the thread for what is carried out, in order.
   void carry_out(std::function<void()> work) { carrier_.give(std::move(work)); }
-
-  // Throws what a call to the back end below has met, and remembers that it did.
-  [[noreturn]] void throw_failure(const std::exception_ptr& error);
-  bool has_thrown_failure() const;
 
   // Tells the judge that the rank has failed, of a process that ends here.
   void fail(const std::string& what);
@@ -88,10 +81,6 @@ class Session {
     std::list<std::function<void()>>::iterator place_;
   };
 
-  // Calls that have been handed on and have not ended: `change` is 1 or -1.
-  void count_under_way(int change);
-  bool has_work_under_way() const;
-
   // The rank's body is over: blocks until all ranks have ended.
   Ruling end(const RankEnded& ended);
 
@@ -101,14 +90,13 @@ class Session {
   bool stands_still() const noexcept { return stands_still_; }
 
  private:
-  using Key = std::tuple<Matched, std::string, std::uint64_t>;
-
   void tell(const Told& told);
   void tell_interrupt();
   void listen(const std::stop_token& stop);
   void heard(const ToRank& message);
   void heard_one(const StillAlive&);
   void heard_one(const Go& go);
+  void heard_one(const BarrierFailed& failed);
   void heard_one(const Stop& stop);
   void heard_one(const Over& over);
   void store_is_gone(const c10::Error& error);
@@ -129,15 +117,14 @@ class Session {
   Mail incoming_;  // of the listening thread
   const c10::intrusive_ptr<c10d::Store> store_;
   std::atomic<bool> told_interrupt_{false};
+  WorkBelow below_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::map<Key, c10::intrusive_ptr<Awaited>> open_;
+  OpenCalls open_;
   std::map<std::string, bool> groups_;  // of which all members are there
   std::optional<std::string> stopped_;
   std::list<std::function<void()>> foreign_waits_;
-  bool has_thrown_failure_ = false;
-  int under_way_ = 0;
   std::optional<Ruling> ruling_;
   std::optional<RankEnded> ended_;
   VirtualTime over_since_{};

@@ -205,6 +205,28 @@ TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
   }
 }
 
+// In the simulation's words, whether calls are compared or not.
+TEST(Faults, MonitoredBarrierThatIsGivenUp_NamesTheMissing_AndTheGroupGoesOn) {
+  expect_verdict(simulate({"monitored_and_given_up"}, 3)[0], Verdict::ok);
+  for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
+    for (const auto& run : run_processes({"monitored_and_given_up"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
+      expect_verdict(run, Verdict::ok);
+      ASSERT_TRUE(run.report.has_value()) << run.output;
+      EXPECT_EQ(run.report->checks.at("what the barrier throws"), 5U);
+    }
+  }
+}
+
+TEST(Faults, MonitoredBarrierThatNobodyCatches_IsATimeoutWithWhoIsMissing) {
+  for (const auto& run : run_processes({"monitored_and_not_caught"}, 3, {"REHEARSE_CHECK_TIMEOUT=4"})) {
+    expect_verdict(run, Verdict::timeout);
+    ASSERT_TRUE(run.report.has_value()) << run.output;
+    EXPECT_THAT(run.report->headline, HasSubstr("rank 2 was still on the way"));
+    EXPECT_THAT(run.report->headline,
+                HasSubstr("rank 0 waited for it in monitored_barrier #1 on group \"world\" until the timeout"));
+  }
+}
+
 TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
   for (const auto& run : run_processes({"late"}, 3, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::ok);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Jobs in which a rank, mostly the last one, does not do what the others do.
+#include <chrono>
 #include <csignal>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
+#include <rehearse/comm/errors.h>
 #include <rehearse/compile/compile.h>
 
 #include "launched_job.h"
@@ -71,6 +76,70 @@ void missing(RankContext& context, Tensors&) {
 
 void monitored(RankContext& context, Tensors&) {
   if (!is_odd_one(context)) context.group()->monitoredBarrier({}, false);
+}
+
+// What the rank's monitoredBarrier() throws; empty: it passes. `missing`: of a TimeoutError, whom it names.
+std::string error_of_barrier(const RankContext& context, std::chrono::milliseconds timeout, bool wait_all_ranks,
+                             std::vector<int>* missing = nullptr) {
+  c10d::BarrierOptions options;
+  options.timeout = timeout;
+  try {
+    context.group()->monitoredBarrier(options, wait_all_ranks);
+    return "";
+  } catch (const TimeoutError& error) {
+    if (missing != nullptr) *missing = error.ranks();
+    return error.what_without_backtrace();
+  } catch (const CommError& error) {
+    return error.what_without_backtrace();
+  }
+}
+
+void expect_text(RankContext& context, const std::string& found, const std::string& wanted) {
+  context.expect(found == wanted, "what the barrier throws", fmt::format("{} and not {}", found, wanted));
+}
+
+std::string left_by_rank_0(int rank) {
+  return fmt::format(
+      "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
+      "Please check rank 0 logs for faulty rank.",
+      rank);
+}
+
+// Ranks from `first_late` on come when rank 0 has given the barrier up.
+void barrier_with_late_ranks(RankContext& context, int first_late, bool wait_all_ranks, const std::string& text) {
+  const auto key = fmt::format("given up {} {}", first_late, wait_all_ranks);
+  if (context.rank() >= first_late) context.store()->wait({key});
+  std::vector<int> missing;
+  const auto error = error_of_barrier(context, std::chrono::milliseconds(300), wait_all_ranks, &missing);
+  if (context.rank() != 0) return expect_text(context, error, left_by_rank_0(context.rank()));
+  context.store()->set(key, "so it is");
+  expect_text(context, error, text);
+  std::vector<int> late;
+  for (int rank = first_late; rank < context.size(); ++rank) late.push_back(rank);
+  context.expect(missing == late, "the error has all that are missing");
+}
+
+// Of three ranks. The group goes on after each of them.
+void monitored_and_given_up(RankContext& context, Tensors&) {
+  barrier_with_late_ranks(context, 2, false, "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 300 ms");
+  sum(context);
+  barrier_with_late_ranks(context, 1, false, "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 300 ms");
+  barrier_with_late_ranks(context, 1, true, "[Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 300 ms");
+  sum(context);
+  expect_text(context, error_of_barrier(context, std::chrono::milliseconds(0), false),
+              context.rank() != 0 ? left_by_rank_0(context.rank())
+                                  : "Rank 0 timed out in monitoredBarrier after 0 ms.\n"
+                                    "No ranks successfully processed in monitoredBarrier.");
+  expect_text(context, error_of_barrier(context, std::chrono::milliseconds(0), true), "");
+  sum(context);
+}
+
+// Nobody catches what rank 0's barrier throws.
+void monitored_and_not_caught(RankContext& context, Tensors&) {
+  c10d::BarrierOptions options;
+  options.timeout = std::chrono::milliseconds(300);
+  if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  context.group()->monitoredBarrier(options, true);
 }
 
 void ring(RankContext& context, Tensors&) {
@@ -195,6 +264,8 @@ std::vector<Job> faulty_jobs() {
           {"new_group", new_group},
           {"missing", missing},
           {"monitored", monitored},
+          {"monitored_and_given_up", monitored_and_given_up},
+          {"monitored_and_not_caught", monitored_and_not_caught},
           {"ring", ring},
           {"receive_from_failed", receive_from_failed},
           {"exception", exception},

@@ -40,6 +40,14 @@ class JudgeOfTwo : public ::testing::Test {
     hear(rank, CallMade{"world", sequence, facts_of(call)}, time);
   }
 
+  void barrier(int rank, std::uint64_t sequence, VirtualDuration time) {
+    comm::Operation call;
+    call.type = c10d::OpType::BARRIER;
+    call.tag = comm::Operation::kMonitoredBarrier;
+    call.timeout = 1s;
+    hear(rank, CallMade{"world", sequence, facts_of(call)}, time);
+  }
+
   void beat(VirtualDuration time) {
     for (int rank = 0; rank < 2; ++rank) hear(rank, StillAlive{}, time);
     judge_.look(at(time));
@@ -49,6 +57,14 @@ class JudgeOfTwo : public ::testing::Test {
     std::vector<int> ranks;
     for (const auto& [rank, message] : sent_) {
       if (std::holds_alternative<Go>(message)) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  std::vector<int> failed_barriers() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, message] : sent_) {
+      if (std::holds_alternative<BarrierFailed>(message)) ranks.push_back(rank);
     }
     return ranks;
   }
@@ -120,6 +136,68 @@ TEST_F(JudgeOfTwo, RankThatGaveACallUp_FailsWithWhomItWaitedFor) {
   hear(1, RankEnded{}, 7s);
   ASSERT_EQ(ruling().failures.size(), 1u);
   EXPECT_EQ(ruling().failures[0].gave_up, "allreduce #1 on group \"world\"");
+  EXPECT_EQ(ruling().failures[0].waits_for, std::vector{1});
+}
+
+TEST_F(JudgeOfTwo, BarrierThatIsGivenUp_FailsForThoseWhoAreThereAndWhoComeLater) {
+  barrier(0, 1, 1s);
+  hear(0, BarrierGivenUp{"world", 1, true, false}, 2s);
+  ASSERT_EQ(failed_barriers(), (std::vector<int>{0}));
+  const auto& first = std::get<BarrierFailed>(sent_[0].second);
+  EXPECT_EQ(first.why, "[Rank 0]: Ranks 1 failed to pass monitoredBarrier in 1000 ms");
+  EXPECT_EQ(first.ranks, std::vector{1});
+  EXPECT_TRUE(first.is_timeout);
+  barrier(1, 1, 3s);
+  ASSERT_EQ(failed_barriers(), (std::vector<int>{0, 1}));
+  const auto& late = std::get<BarrierFailed>(sent_[1].second);
+  EXPECT_EQ(late.why,
+            "Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank "
+            "0. Please check rank 0 logs for faulty rank.");
+  EXPECT_EQ(late.ranks, std::vector{0});
+  EXPECT_FALSE(late.is_timeout);
+  call(0, 2, 4s);
+  call(1, 2, 4s);
+  EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
+}
+
+TEST_F(JudgeOfTwo, BarrierWithoutTime_FailsWhoeverIsThere) {
+  barrier(1, 1, 1s);
+  hear(0, BarrierGivenUp{"world", 1, false, true}, 2s);
+  barrier(0, 1, 2s);
+  EXPECT_EQ(failed_barriers(), (std::vector<int>{1, 0}));
+  EXPECT_EQ(std::get<BarrierFailed>(sent_[1].second).why,
+            "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.");
+}
+
+TEST_F(JudgeOfTwo, BarrierThatIsGivenUpTooLate_Passes) {
+  barrier(0, 1, 1s);
+  barrier(1, 1, 2s);
+  hear(0, BarrierGivenUp{"world", 1, false, false}, 2s);
+  EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
+  EXPECT_EQ(failed_barriers(), std::vector<int>());
+}
+
+// It is the mismatch that ends the job.
+TEST_F(JudgeOfTwo, BarrierThatMeetsAnotherCall_IsNotGivenUp) {
+  call(1, 1, 1s);
+  barrier(0, 1, 1s);
+  hear(0, BarrierGivenUp{"world", 1, false, false}, 2s);
+  EXPECT_EQ(failed_barriers(), std::vector<int>());
+  for (int rank = 0; rank < 2; ++rank) hear(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
+  ASSERT_EQ(ruling().mismatches.size(), 1U);
+}
+
+TEST_F(JudgeOfTwo, RankThatGaveABarrierUp_FailsWithWhomItWaitedFor) {
+  barrier(0, 1, 1s);
+  hear(0, BarrierGivenUp{"world", 1, false, false}, 2s);
+  RankEnded ended;
+  ended.end = exec::RankEnd::failed;
+  ended.kind = FailureKind::timeout;
+  ended.what = "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 1000 ms";
+  hear(0, ended, 2s);
+  hear(1, RankEnded{}, 7s);
+  ASSERT_EQ(ruling().failures.size(), 1U);
+  EXPECT_EQ(ruling().failures[0].gave_up, "monitored_barrier #1 on group \"world\"");
   EXPECT_EQ(ruling().failures[0].waits_for, std::vector{1});
 }
 

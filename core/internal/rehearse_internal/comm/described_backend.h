@@ -118,6 +118,24 @@ class DescribedBackend : public c10d::Backend {
   // Between startCoalescing() and endCoalescing(): messages to the rank itself are allowed.
   virtual bool is_coalescing() const noexcept = 0;
 
+  // monitoredBarrier() as a call, to be tagged Operation::kMonitoredBarrier. Rank 0 alone has a time limit of the
+  // caller's. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
+  Called monitored_barrier(const c10d::BarrierOptions& options) const;
+  // Rank 0 fails at once, whoever is there. Gloo looks for the time that is left before it waits for a rank; where it
+  // waits for all, 0 is no limit.
+  bool is_barrier_without_time(const c10d::BarrierOptions& options, bool wait_all_ranks) const noexcept {
+    return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
+  }
+
+  // Throw c10::Error for a second startCoalescing(), or one in a captured function, and for an endCoalescing() without
+  // one.
+  void require_start_of_coalescing() const;
+  void require_end_of_coalescing() const;
+
+  // Options of a group made from this one: a copy of those given, or this group's; without a name of their own they get
+  // `name`.
+  c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
+
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   std::chrono::milliseconds timeout_of(const Called& called) const noexcept {
     return called.timeout == c10d::kUnsetTimeout ? timeout_ : called.timeout;

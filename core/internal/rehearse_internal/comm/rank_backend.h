@@ -100,8 +100,6 @@ class RankBackend final : public DescribedBackend {
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   c10::intrusive_ptr<RankWork> make(const Called& called);
   void submit_to_group(const c10::intrusive_ptr<RankWork>& work);
-  // Those given, or this group's; without a name of their own they get `name`.
-  c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                     const GroupIdentity* parent) const;
 

@@ -150,6 +150,18 @@ TEST_F(GroupControl, Split_MakesGroupsOfTheMembersAlone) {
   EXPECT_TRUE(pending_groups.empty());
 }
 
+TEST_F(GroupControl, OptionsWithoutAName_StayTheCallers) {
+  run(2, [](int rank, const ProcessGroup& group) {
+    const auto backend = group->getDefaultBackend();
+    const auto options = c10::make_intrusive<c10d::Backend::Options>("", 5ms);
+    const auto both = backend->split({}, {0, 1}, options);
+    EXPECT_EQ(both->getGroupUid(), "world:split:[0, 1]");
+    EXPECT_EQ(both->getBackendOptions()->timeout, 5ms);
+    EXPECT_EQ(backend->split({}, {rank}, options)->getGroupUid(), "world:split:[" + std::to_string(rank) + "]");
+    EXPECT_EQ(options->group_name, "");
+  });
+}
+
 TEST_F(GroupControl, SplitThatAMemberNeverMakes_IsLeftPending) {
   run(3, [](int rank, const ProcessGroup& world) {
     auto options = world->getDefaultBackend()->getBackendOptions();

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <exception>
+
+namespace rehearse::real {
+
+// What a rank's calls come to in the back ends below. Thread safe.
+class WorkBelow {
+ public:
+  // A call has been handed on; it has ended.
+  void begin() noexcept { ++under_way_; }
+  void end() noexcept { --under_way_; }
+  bool any_under_way() const noexcept { return under_way_ > 0; }
+
+  // Throws what a call to a back end below has met, and remembers that it did.
+  [[noreturn]] void throw_failure(const std::exception_ptr& error) {
+    has_failed_ = true;
+    std::rethrow_exception(error);
+  }
+  bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::atomic<int> under_way_{0};
+  std::atomic<bool> has_failed_{false};
+};
+
+}  // namespace rehearse::real
