@@ -2,24 +2,19 @@
 #include "process_rank_context.h"
 
 #include <numeric>
-#include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <fmt/format.h>
 
 namespace rehearse::real {
 
 ProcessRankContext::ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, RankServices& services,
                                        RunRecord& record, const ShowProgress& show, at::Device device)
-    : process_(process),
+    : RankContextBase(record, show, at::detail::getDefaultCPUGenerator(), device),
+      process_(process),
       groups_(groups),
-      services_(services),
-      record_(record),
-      show_(show),
-      device_(device),
-      generator_(at::detail::getDefaultCPUGenerator()) {
+      services_(services) {
   std::vector<int> ranks(static_cast<std::size_t>(process.size));
   std::iota(ranks.begin(), ranks.end(), 0);
   group_ = Group(groups_.new_group(ranks, "world"));
@@ -35,30 +30,6 @@ Group ProcessRankContext::new_local_group(const std::vector<int>& ranks, std::st
 
 VirtualTime ProcessRankContext::now() const noexcept { return services_.journal.now(); }
 
-void ProcessRankContext::push_label(std::string_view name) {
-  labels_.push_back(services_.journal.kept_label(std::string(name)));
-  services_.journal.set_label(labels_.back());
-}
-
-void ProcessRankContext::pop_label() noexcept {
-  labels_.pop_back();
-  services_.journal.set_label(labels_.empty() ? nullptr : labels_.back());
-}
-
-void ProcessRankContext::compute(VirtualDuration duration) {
-  if (duration < VirtualDuration::zero()) {
-    throw std::invalid_argument(
-        fmt::format("RankContext::compute() was given {} ns; a computation takes 0 or more", duration.count()));
-  }
-  std::this_thread::sleep_for(duration);
-}
-
-void ProcessRankContext::progress(std::int64_t done, std::int64_t total, std::string_view text) {
-  if (process_.rank == 0 && show_) show_(done, total, text);
-}
-
-void ProcessRankContext::keep_result(std::string_view name, at::Tensor value) {
-  record_.results.push_back({process_.rank, std::string(name), std::move(value)});
-}
+void ProcessRankContext::spend(VirtualDuration duration) { std::this_thread::sleep_for(duration); }
 
 }  // namespace rehearse::real

@@ -99,7 +99,7 @@ std::unique_ptr<RunRecord> OneProcessRunner::run(const RunRequest& request, cons
   idle.watch(waits);
   comm::Communicators communicators(executor, fabric, record->events, mismatches, communication_of(request));
   const auto keys = std::make_shared<fakes::StoreState>();
-  WorldServices services{communicators, *record, show, {}};
+  WorldServices services{communicators, *record, show};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);

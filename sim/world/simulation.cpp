@@ -185,7 +185,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
                                     communication);
   state_checks.begin(communicators);
   if (faults) faults->injector().begin(communicators);
-  WorldServices services{communicators, *record, show, {}, &scratch};
+  WorldServices services{communicators, *record, show, &scratch};
 
   const exec::WorldLocal<comm::Communicators>::Lent lent_communicators(communicators);
   const exec::WorldLocal<WorldGroups>::Lent lent_groups(services.groups);

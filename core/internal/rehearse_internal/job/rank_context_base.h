@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <any>
+#include <list>
+#include <map>
+#include <string_view>
+
+#include <rehearse/job/rank_context.h>
+#include <rehearse/job/runner.h>
+#include <rehearse_internal/comm/call_label.h>
+#include <rehearse_internal/job/run_record.h>
+
+namespace rehearse {
+
+// What RankContext does alike in all modes: it keeps results and checks in the run's record, and labels calls by
+// comm::LabelScope.
+class RankContextBase : public RankContext {
+ public:
+  at::Generator& generator() const noexcept final { return generator_; }
+  at::Device device() const noexcept final { return device_; }
+  void compute(VirtualDuration duration) final;
+  void progress(std::int64_t done, std::int64_t total, std::string_view text) final;
+
+ protected:
+  // `record` and `show` outlive it.
+  RankContextBase(RunRecord& record, const ShowProgress& show, at::Generator generator, at::Device device);
+
+  void push_label(std::string_view name) final;
+  void pop_label() noexcept final { labels_.pop_back(); }
+  void count_check(std::string_view what) final;
+  void keep_result(std::string_view name, at::Tensor value) final;
+  std::any& local_slot(const void* key) final { return locals_[key]; }
+
+ private:
+  // Of more than no time.
+  virtual void spend(VirtualDuration duration) = 0;
+
+  RunRecord& record_;
+  const ShowProgress& show_;
+  mutable at::Generator generator_;
+  const at::Device device_;
+  std::list<comm::LabelScope> labels_;
+  std::map<const void*, std::any> locals_;  // looked up by address, never walked
+};
+
+}  // namespace rehearse
