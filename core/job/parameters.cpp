@@ -43,9 +43,8 @@ std::string unknown_name(const std::string& name, const std::vector<ParameterSpe
   std::vector<std::string> names;
   for (const ParameterSpec& spec : specs) names.push_back(spec.name);
   std::sort(names.begin(), names.end());
-  const std::string nearest = nearest_spelling(name, names);
-  const std::string hint = nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-  return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), hint, fmt::join(names, ", "));
+  return fmt::format("there is no parameter {}{}; the program takes {}", in_quotes(name), did_you_mean(name, names),
+                     fmt::join(names, ", "));
 }
 
 const ParameterSpec* find(const std::vector<ParameterSpec>& specs, std::string_view name) {

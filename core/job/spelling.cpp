@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include <fmt/format.h>
+
 namespace rehearse {
 namespace {
 
@@ -43,6 +45,11 @@ std::string nearest_spelling(std::string_view word, const std::vector<std::strin
     nearest = candidate;
   }
   return nearest;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& among) {
+  const auto nearest = nearest_spelling(word, among);
+  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
 }
 
 }  // namespace rehearse

@@ -7,6 +7,7 @@
 
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/function_schema.h>
+#include <rehearse_internal/operators/operator_name.h>
 
 namespace rehearse::sim {
 namespace {
@@ -73,16 +74,11 @@ bool is_view(const c10::Argument& returned) {
   return returned.alias_info() != nullptr && !returned.alias_info()->isWrite();
 }
 
-std::string_view name_in_namespace(std::string_view name) {
-  const auto colons = name.find("::");
-  return colons == std::string_view::npos ? name : name.substr(colons + 2);
-}
-
 }  // namespace
 
 OperatorAccess::OperatorAccess(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
-  const auto name = name_in_namespace(schema.name());
+  const auto name = operators::name_in_namespace(schema.name());
   arguments.resize(schema.arguments().size(), Of::nothing);
   resizes = may_resize(name);
   const auto& returns = schema.returns();

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <rehearse/job/program.h>
 #include <rehearse_internal/job/parameter_text.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include "cli/commands.h"
 #include "cli/grammar/usage_error.h"

@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <fmt/format.h>
+#include <rehearse_internal/operators/operator_name.h>
 
 namespace rehearse::sim {
 namespace {
@@ -47,11 +48,6 @@ bool gives_fresh_memory(std::string_view name) {
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-std::string_view name_in_namespace(const c10::FunctionSchema& schema) {
-  const std::string_view name = schema.name();
-  return name.substr(name.find("::") + 2);
-}
-
 double points_of(const c10::IValue& result) {
   double points = 1;
   for (const auto size : result.toTensor().sizes().slice(2)) points *= static_cast<double>(size);
@@ -61,7 +57,7 @@ double points_of(const c10::IValue& result) {
 }  // namespace
 
 OperatorCost::OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
-  const auto name = name_in_namespace(schema);
+  const auto name = operators::name_in_namespace(schema.name());
   const auto& returns = schema.returns();
   moves_bytes_ =
       !gives_fresh_memory(name) && (returns.empty() || !std::all_of(returns.begin(), returns.end(), is_view_argument));

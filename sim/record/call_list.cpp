@@ -10,6 +10,7 @@
 #include <c10/core/ScalarType.h>
 #include <rehearse_internal/comm/operation.h>
 
+#include "record/call_text.h"
 #include "report/writers/json_reader.h"
 
 namespace rehearse::sim {
@@ -36,14 +37,6 @@ std::string without_device(std::string text) {
   return text;
 }
 
-std::string call_text(const comm::Signature& kind, const comm::Event& event) {
-  auto text = without_device(kind.fingerprint);
-  if (!comm::is_point_to_point(kind.type)) return text;
-  const auto* const direction = kind.type == c10d::OpType::SEND ? "to" : "from";
-  const auto peer = event.peer >= 0 ? fmt::format("rank {}", event.peer) : std::string("any rank");
-  return fmt::format("{} {} {} with tag {}", text, direction, peer, event.tag);
-}
-
 void add_tensors(std::vector<std::string>& texts, std::string_view way,
                  const std::vector<std::vector<std::int64_t>>& sizes, const std::vector<at::ScalarType>& dtypes) {
   for (std::size_t i = 0; i < std::min(sizes.size(), dtypes.size()); ++i)
@@ -57,7 +50,7 @@ std::vector<ListedCall> listed_calls(const comm::EventLog& events) {
   for (const auto& event : events.kept()) {
     const auto& kind = events.signature(event);
     ListedCall call{event.rank, events.group(event).name, event.seq_id, comm::is_point_to_point(kind.type),
-                    call_text(kind, event)};
+                    call_text(without_device(kind.fingerprint), kind, event)};
     add_tensors(call.tensors, "in", kind.input_sizes, kind.input_dtypes);
     add_tensors(call.tensors, "out", kind.output_sizes, kind.output_dtypes);
     calls.push_back(std::move(call));

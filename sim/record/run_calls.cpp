@@ -2,24 +2,12 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <rehearse/comm/event_log.h>
-#include <rehearse_internal/comm/operation.h>
 #include <rehearse_internal/sim/determinism.h>
 
+#include "record/call_text.h"
+
 namespace rehearse::sim {
-namespace {
-
-std::string what_of(const comm::EventLog& log, const comm::Event& event) {
-  const auto& kind = log.signature(event);
-  if (!comm::is_point_to_point(kind.type)) return kind.fingerprint;
-  const auto* const direction = kind.type == c10d::OpType::SEND ? "to" : "from";
-  const auto peer = event.peer >= 0 ? fmt::format("rank {}", event.peer) : std::string("any rank");
-  return fmt::format("{} {} {} with tag {}", kind.fingerprint, direction, peer, event.tag);
-}
-
-}  // namespace
 
 RunCalls calls_of(const comm::EventLog& log) {
   RunCalls run;
@@ -30,8 +18,9 @@ RunCalls calls_of(const comm::EventLog& log) {
     return entry->second;
   };
   for (const auto& event : log.kept()) {
-    run.calls.push_back({event.time_created, event.rank, event.seq_id, number_of(what_of(log, event)),
-                         number_of(log.group(event).name)});
+    const auto& kind = log.signature(event);
+    run.calls.push_back({event.time_created, event.rank, event.seq_id,
+                         number_of(call_text(kind.fingerprint, kind, event)), number_of(log.group(event).name)});
   }
   return run;
 }

@@ -34,12 +34,11 @@ std::string unknown_program(const std::string& name, const std::string& executab
     return fmt::format("program {} is not in this executable; it is in {}: run the scenario with that one",
                        in_quotes(name), in_quotes(executable));
   }
-  const auto nearest = nearest_spelling(name, names);
   return fmt::format(
       "program {} is not in this executable{}; it has {}. Run the scenario with the executable whose "
       "source says "
       "REHEARSE_PROGRAM({})",
-      in_quotes(name), nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest),
+      in_quotes(name), did_you_mean(name, names),
       names.empty() ? "no programs" : fmt::format("{}", fmt::join(names, ", ")), name);
 }
 

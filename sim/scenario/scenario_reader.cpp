@@ -139,8 +139,7 @@ void Section::finish() {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     const std::string place = name_.empty() ? "at the top level" : fmt::format("in [{}]", name_);
     auto hint = problems_.home_hint(name);
-    const auto nearest = nearest_spelling(name, known_);
-    if (hint.empty() && !nearest.empty()) hint = fmt::format(" (did you mean \"{}\"?)", nearest);
+    if (hint.empty()) hint = did_you_mean(name, known_);
     problems_.add(key.source().begin.line, fmt::format("there is no key {} {}{}; it has {}", in_quotes(name), place,
                                                        hint, fmt::join(known_, ", ")));
   }

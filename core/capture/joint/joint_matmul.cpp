@@ -10,6 +10,7 @@
 #include <ATen/ops/matmul_native.h>
 #include <torch/library.h>
 
+#include "capture/fake/call/layout.h"
 #include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {
@@ -21,12 +22,6 @@ using SymInts = std::vector<c10::SymInt>;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PreDispatch;
 
 bool has_symbols(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
-
-c10::SymInt product(const SymInts& sizes) {
-  c10::SymInt result = 1;
-  for (const c10::SymInt& size : sizes) result = result * size;
-  return result;
-}
 
 // at::native's should_fold(): whether the larger one can be a matrix without being copied, or the copy pays in the
 // backward. `larger` has at least three dimensions, `smaller` one or two.

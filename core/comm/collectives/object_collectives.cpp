@@ -6,6 +6,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <rehearse_internal/comm/byte_tensors.h>
 
 // Declared here, because torch/csrc/jit/serialization/pickle.h brings in all of the pickler and takes three seconds.
 namespace torch::jit {
@@ -31,14 +32,8 @@ void check_root(const ProcessGroupPtr& group, int root, const char* call) {
                     group->getSize() - 1);
 }
 
-at::Tensor bytes_of(std::string_view payload, std::int64_t size) {
-  auto bytes = at::zeros({size}, at::kByte);
-  std::copy(payload.begin(), payload.end(), static_cast<char*>(bytes.mutable_data_ptr()));
-  return bytes;
-}
-
 std::string text_of(const at::Tensor& bytes, std::int64_t size) {
-  return {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(size)};
+  return std::string(bytes_in(bytes).substr(0, static_cast<std::size_t>(size)));
 }
 
 // Outputs begin as zeros: a call that is left out gives the same in every run.

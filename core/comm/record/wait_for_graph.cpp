@@ -158,10 +158,4 @@ std::string to_string(const WaitEdge& edge) {
                      edge.call);
 }
 
-std::string to_string(const std::vector<WaitEdge>& cycle) {
-  std::string text;
-  for (const auto& edge : cycle) text += (text.empty() ? "" : " -> ") + to_string(edge);
-  return text;
-}
-
 }  // namespace rehearse::comm

@@ -7,12 +7,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
+#include <rehearse_internal/comm/byte_tensors.h>
 #include <rehearse_internal/comm/described_backend.h>
 #include <rehearse_internal/exec/check.h>
 
@@ -58,19 +58,9 @@ std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, con
   return std::move(outputs[0]);
 }
 
-at::Tensor padded(const std::string& payload, std::int64_t size) {
-  auto bytes = at::zeros({size}, at::kByte);
-  std::copy(payload.begin(), payload.end(), static_cast<char*>(bytes.mutable_data_ptr()));
-  return bytes;
-}
-
-std::string_view bytes_in(const at::Tensor& tensor) {
-  return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 // A rank gets its own bytes back from a gather that took place.
 void require_own(const at::Tensor& found, const at::Tensor& sent, int rank, const std::string& name) {
-  if (bytes_in(found) == bytes_in(sent)) return;
+  if (comm::bytes_in(found) == comm::bytes_in(sent)) return;
   throw CompileError(
       fmt::format("rank {} did not get its own bytes back from the gather of the {}: its call was left out, or what it "
                   "sent was damaged on the way",
@@ -142,12 +132,12 @@ std::vector<std::string> CompileMeeting::gather(std::string payload, const Meeti
   require_own(announced[own], length, ranks[own], name);
   std::vector<std::int64_t> lengths;
   for (std::size_t i = 0; i < ranks.size(); ++i) lengths.push_back(length_in(announced[i], ranks[i], name));
-  const auto sent = padded(payload, *std::max_element(lengths.begin(), lengths.end()));
+  const auto sent = comm::bytes_of(payload, *std::max_element(lengths.begin(), lengths.end()));
   const auto all = all_gather(backend, sent, name);
   require_own(all[own], sent, ranks[own], name);
   std::vector<std::string> payloads;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    payloads.emplace_back(bytes_in(all[i]).substr(0, static_cast<std::size_t>(lengths[i])));
+    payloads.emplace_back(comm::bytes_in(all[i]).substr(0, static_cast<std::size_t>(lengths[i])));
   }
   return payloads;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse_internal/job/spelling.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/grammar/help.h"

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <rehearse_internal/job/spelling.h>
-
 #include "cli/grammar/help.h"
 
 namespace rehearse::cli {
@@ -12,11 +10,6 @@ namespace rehearse::cli {
 void refuse(const std::string& name, const CommandSpec* command, std::string_view what) {
   const auto where = command == nullptr ? name : fmt::format("{} {}", name, command->name);
   throw UsageError(fmt::format("{}: {}\n{}   (see {} --help)", where, what, usage(name, command), where));
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& among) {
-  const auto nearest = nearest_spelling(word, among);
-  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
 }
 
 }  // namespace rehearse::cli

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/grammar/grammar.h"
 
@@ -20,8 +19,5 @@ class UsageError : public std::runtime_error {
 // Throws the UsageError that `what` is wrong, with the usage of the command (or, null, of the whole) below
 // it.
 [[noreturn]] void refuse(const std::string& name, const CommandSpec* command, std::string_view what);
-
-// " (did you mean "--seed"?)", or nothing.
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& among);
 
 }  // namespace rehearse::cli

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <rehearse/graph/text.h>
+#include <rehearse_internal/job/spelling.h>
 
 #include "cli/grammar/arguments.h"
 #include "cli/grammar/usage_error.h"

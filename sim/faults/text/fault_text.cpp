@@ -16,11 +16,6 @@ namespace {
 
 using Verb = Fault::Verb;
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& among) {
-  const auto nearest = nearest_spelling(word, among);
-  return nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest);
-}
-
 Verb verb_of(std::string_view name) {
   std::vector<std::string> names;
   for (const auto& verb : fault_verbs()) {

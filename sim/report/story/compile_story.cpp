@@ -23,7 +23,7 @@ struct Meeting {
   std::set<int> here, missing;
 };
 
-bool is_of_waits(Verdict verdict) {
+bool may_come_of_compiling(Verdict verdict) {
   constexpr Verdict kKinds[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock, Verdict::mismatch};
   return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
 }
@@ -156,7 +156,7 @@ std::string text_of(const compiler::Divergence& divergence, const Places& places
 }  // namespace
 
 std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict) {
-  if (record.journal.functions().empty() || !is_of_waits(verdict)) return "";
+  if (record.journal.functions().empty() || !may_come_of_compiling(verdict)) return "";
   if (const auto meeting = find_meeting(record); !meeting.here.empty()) return text_of(meeting, record, ends);
   const auto alone = lone_compile_behind(record, verdict);
   return alone ? text_of(*alone, ends.places()) + "; " : "";

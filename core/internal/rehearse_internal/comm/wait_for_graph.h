@@ -63,7 +63,4 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::v
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for rank 1 or any other (store wait for key "k")`.
 std::string to_string(const WaitEdge& edge);
 
-// The edges, joined by " -> ".
-std::string to_string(const std::vector<WaitEdge>& cycle);
-
 }  // namespace rehearse::comm

@@ -12,4 +12,7 @@ namespace rehearse {
 // would have to change).
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
 
+// " (did you mean "seed"?)", with the nearest spelling, or nothing.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& among);
+
 }  // namespace rehearse

@@ -8,6 +8,7 @@
 #include <rehearse_internal/comm/wait_for_graph.h>
 #include <rehearse_internal/torch_state/torch_state.h>
 
+#include "core/comm/record/wait_chain.h"
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -148,7 +149,7 @@ TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
   for (const auto& fiber : outcome.hang) calls.push_back({fiber.rank, fiber.call, fiber.waits_for});
   const auto analysis = analyse_waits(calls, {});
   ASSERT_EQ(analysis.cycles.size(), 1u);
-  EXPECT_EQ(to_string(analysis.cycles[0]),
+  EXPECT_EQ(chain_text(analysis.cycles[0]),
             "rank 0 waits for rank 1 (allreduce #1 on group \"a\") -> "
             "rank 1 waits for rank 0 (allreduce #1 on group \"b\")");
 }

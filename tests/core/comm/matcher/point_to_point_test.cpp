@@ -5,6 +5,7 @@
 
 #include <rehearse_internal/comm/wait_for_graph.h>
 
+#include "core/comm/record/wait_chain.h"
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -17,7 +18,7 @@ std::string cycle_of(const std::vector<exec::BlockedFiber>& blocked) {
   std::vector<BlockedCall> calls;
   for (const auto& fiber : blocked) calls.push_back({fiber.rank, fiber.call, fiber.waits_for});
   const auto analysis = analyse_waits(calls, {});
-  return analysis.cycles.empty() ? "" : to_string(analysis.cycles.front());
+  return analysis.cycles.empty() ? "" : chain_text(analysis.cycles.front());
 }
 
 // Notes which send met which receive, by the first element of their tensors.

@@ -5,6 +5,8 @@
 
 #include <rehearse_internal/comm/wait_for_graph.h>
 
+#include "core/comm/record/wait_chain.h"
+
 namespace rehearse::comm {
 namespace {
 
@@ -13,7 +15,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> texts(const std::vector<std::vector<WaitEdge>>& cycles) {
   std::vector<std::string> all;
-  for (const auto& cycle : cycles) all.push_back(to_string(cycle));
+  for (const auto& cycle : cycles) all.push_back(chain_text(cycle));
   return all;
 }
 
@@ -38,7 +40,7 @@ BlockedCall store_wait(int rank, std::string key = "store key") { return {rank, 
 // What any rank could end, none will: all that are left wait for the one that needs it.
 TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
   const auto ring = [](const std::vector<BlockedCall>& blocked, const std::vector<int>& ended = {}) {
-    return to_string(analyse_waits(blocked, ended).ring_of_any);
+    return chain_text(analyse_waits(blocked, ended).ring_of_any);
   };
   const BlockedCall waits_for_0{1, "barrier", {0}};
   EXPECT_EQ(ring({store_wait(0), waits_for_0}),
@@ -96,7 +98,7 @@ TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
   ASSERT_EQ(analysis.dead_ends.size(), 3u);
   EXPECT_EQ(analysis.dead_ends[0].rank, 2);
   EXPECT_EQ(analysis.dead_ends[0].call, "condition");
-  EXPECT_EQ(to_string(analysis.dead_ends[0].held_up),
+  EXPECT_EQ(chain_text(analysis.dead_ends[0].held_up),
             "rank 1 waits for rank 2 (recv) -> rank 3 waits for rank 2 (barrier)");
   EXPECT_EQ(analysis.dead_ends[1].rank, 0);
   EXPECT_EQ(analysis.dead_ends[1].held_up.size(), 1u);
@@ -110,7 +112,7 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   EXPECT_THAT(locked.cycles, IsEmpty());
   ASSERT_EQ(locked.dead_ends.size(), 1u);
   EXPECT_EQ(locked.dead_ends[0].call, "mutex");
-  EXPECT_EQ(to_string(locked.dead_ends[0].held_up), "rank 1 waits for rank 0 (barrier)");
+  EXPECT_EQ(chain_text(locked.dead_ends[0].held_up), "rank 1 waits for rank 0 (barrier)");
   const auto joined = analyse_waits({{0, "join", {0}}, {0, "condition", {}}, {1, "recv", {0}}}, {});
   EXPECT_THAT(joined.cycles, IsEmpty());
   ASSERT_EQ(joined.dead_ends.size(), 1u);
