@@ -12,11 +12,14 @@
 #include "comm/agree/pairs.h"
 #include "comm/agree/wording.h"
 #include "comm/call/fingerprint.h"
+#include "dumps/read_dump.h"
 
 namespace rehearse::sim {
 namespace {
 
 exec::CallSite no_place(int) { return {}; }
+
+constexpr int kSizesOfAllToAllsSince = 4;  // minor version: those before did not record them
 
 // Gloo's calls are over, too, when they have failed: without ranks that never came they have.
 constexpr std::string_view kRetiresFailures = "gloo";
@@ -98,11 +101,16 @@ GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   if (const auto found = collectives.find(sequence); found != collectives.end())
     return found->second.cut ? Made::unseen : Made::yes;
   if (collectives.empty()) return dump->whole ? Made::no : Made::unknown;
-  auto last = collectives.rbegin()->first;
-  const auto enqueued = dump->enqueued.find(collectives.rbegin()->second.entries.front()->group_id);
-  if (dump->filtered && enqueued != dump->enqueued.end() && enqueued->second > 0)
-    last = std::max(last, static_cast<std::uint64_t>(enqueued->second));
-  return sequence < last || (sequence == last && dump->filtered) ? Made::unseen : Made::no;
+  if (sequence < collectives.rbegin()->first) return Made::unseen;
+  return dump->filtered ? made_by_status(*dump, *collectives.rbegin()->second.entries.back(), sequence) : Made::no;
+}
+
+// Of a dump that leaves out calls: the status has the number of the last one. With messages on the group it may be that
+// of a message.
+GroupHistory::Made GroupHistory::made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence) {
+  const auto enqueued = dump.enqueued.find(last.group_id);
+  if (enqueued == dump.enqueued.end() || last.p2p_seq > 0) return Made::unknown;
+  return enqueued->second >= 0 && sequence <= static_cast<std::uint64_t>(enqueued->second) ? Made::unseen : Made::no;
 }
 
 GroupStory GroupHistory::tell() {
@@ -133,15 +141,35 @@ bool GroupHistory::tell_collective(std::uint64_t sequence, GroupStory& story) {
     calls_.add({rank, sequence, &call.operation, call.fingerprint}, no_place);
   }
   tell_open(sequence, made, story);
-  if (calls_.fit()) return true;
-  story.mismatch = calls_.mismatch();
-  for (int rank = 0; rank < identity_.size(); ++rank) {
-    if (calls_.has(rank)) {
-      const auto& call = ranks_[static_cast<std::size_t>(rank)].collectives.at(sequence);
-      story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation);
-    }
-  }
+  if (calls_.fit() && !tell_imbalance(sequence, story)) return true;
+  if (!calls_.fit()) story.mismatch = calls_.mismatch();
+  note_sides(sequence, story);
   return false;
+}
+
+void GroupHistory::note_sides(std::uint64_t sequence, GroupStory& story) const {
+  for (int rank = 0; rank < identity_.size(); ++rank) {
+    if (!calls_.has(rank)) continue;
+    const auto& call = ranks_[static_cast<std::size_t>(rank)].collectives.at(sequence);
+    story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation);
+  }
+}
+
+// What ranks send in all is what they expect in all, whatever the splits, which a dump does not hold.
+bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupStory& story) const {
+  if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
+  std::int64_t sent = 0, expected = 0;
+  for (const auto& own : ranks_) {
+    const auto& call = own.collectives.at(sequence).operation;
+    if (call.type != c10d::OpType::ALLTOALL_BASE || call.outputs.empty()) return false;
+    sent += call.inputs.front().numel();
+    expected += call.outputs.front().numel();
+  }
+  if (sent == expected) return false;
+  const auto& call = ranks_.front().collectives.at(sequence);
+  story.imbalance = fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
+                                titled(*call.entries.front(), call.operation).title, sent, expected);
+  return true;
 }
 
 // Of each rank the first collective that is not complete. Ranks that have not made it come before those of which nobody
@@ -170,6 +198,7 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
         disputed ? calls_.describe(open.title) : comm::waiting_for_ranks(open.title, arrived, ranks_.size());
     open.unknown = !disputed && missing.empty() && !unknown.empty();
     open.waits_for = disputed ? calls_.waits_for(rank) : open.unknown ? unknown : missing;
+    open.seen = arrived == calls_.arrived();
     open.call = call->second.entries.front();
     story.open.push_back(std::move(open));
   }
@@ -222,7 +251,13 @@ void GroupHistory::tell_unmatched(GroupStory& story) {
       return;
     }
     const auto near_miss = mailboxes_.near_miss(message.operation, message.rank, identity_);
-    OpenCall open{rank, title, comm::waiting_for_message(title, is_send, near_miss), {peer}, unknown, call};
+    OpenCall open;
+    open.rank = rank;
+    open.description = comm::waiting_for_message(title, is_send, near_miss);
+    open.title = std::move(title);
+    open.waits_for = {peer};
+    open.unknown = unknown;
+    open.call = call;
     story.open.push_back(std::move(open));
   });
 }

@@ -24,6 +24,7 @@ struct OpenCall {
   std::string description;     // `... (3 of 4 ranks are here)`
   std::vector<int> waits_for;  // empty: all have made it
   bool unknown = false;        // whether they have made it: they left no dump, or it does not reach back so far
+  bool seen = true;            // the dumps have the calls of all ranks that have made it
   const DumpedCall* call = nullptr;
 };
 
@@ -36,6 +37,7 @@ struct TitledCall {
 // What the dumps tell of one group.
 struct GroupStory {
   std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
+  std::string imbalance;                    // of an all-to-all whose splits cannot fit; empty: there is none
   std::map<int, TitledCall> sides;          // each rank's call there
   std::vector<OpenCall> open;               // of each rank its first collective, and its messages
   std::vector<std::string> never_received;  // sends that are complete all the same
@@ -81,7 +83,10 @@ class GroupHistory {
 
   const Dump* dump_at(int rank) const;  // within the group
   Made made(int rank, std::uint64_t sequence) const;
+  static Made made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence);
   bool tell_collective(std::uint64_t sequence, GroupStory& story);
+  bool tell_imbalance(std::uint64_t sequence, GroupStory& story) const;
+  void note_sides(std::uint64_t sequence, GroupStory& story) const;
   void tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupStory& story);
   void tell_messages(GroupStory& story);
   void meet(const Message& send, const Message& recv, GroupStory& story);

@@ -60,6 +60,11 @@ void JobStory::tell() {
   if (!mismatches_.empty()) {
     verdict_ = Verdict::mismatch;
     headline_ = comm::to_string(*mismatches_.front()->mismatch);
+  } else if (const auto uneven = std::find_if(stories_.begin(), stories_.end(),
+                                              [](const GroupStory& story) { return !story.imbalance.empty(); });
+             uneven != stories_.end()) {
+    verdict_ = Verdict::mismatch;
+    headline_ = uneven->imbalance;
   } else if (stands_in_.empty()) {
     headline_ = fmt::format("all {} calls in the dumps are complete", job_.calls());
   } else {
@@ -114,8 +119,39 @@ std::string JobStory::last_calls(const std::vector<int>& ranks) const {
   return text + (told.size() > kLastCallsShown ? fmt::format("; and {} more", told.size() - kLastCallsShown) : "");
 }
 
+// Two groups whose calls ranks made in different orders, so that each waits for the other on some device; all made
+// both. Empty: there are none.
+std::string JobStory::crossed_groups() const {
+  std::map<std::pair<std::string, std::string>, int> orders;  // of two calls, and a rank that made them so
+  for (const auto& [rank, first] : stands_in_) {
+    std::vector<const OpenCall*> calls;
+    for (const auto& story : stories_) {
+      const auto own = std::find_if(story.open.begin(), story.open.end(),
+                                    [rank = rank](const OpenCall& open) { return open.rank == rank; });
+      if (own != story.open.end()) calls.push_back(&*own);
+    }
+    std::sort(calls.begin(), calls.end(),
+              [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
+    for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+      const auto &one = calls[i]->title, &next = calls[i + 1]->title;
+      if (const auto other = orders.find({next, one}); other != orders.end()) {
+        return fmt::format(
+            "rank {} called {} before {}, and rank {} after it: all their ranks called both alike, and "
+            "neither has ended; calls on several groups need one order on all ranks",
+            other->second, next, one, rank);
+      }
+      orders.try_emplace({one, next}, rank);
+    }
+  }
+  return "";
+}
+
 // Of the ranks that stand in the same call as the first of them.
 void JobStory::tell_stalled() {
+  if (headline_ = crossed_groups(); !headline_.empty()) {
+    verdict_ = Verdict::deadlock;
+    return;
+  }
   const auto& first = *stands_in_.begin()->second;
   std::vector<int> ranks;
   for (const auto& [rank, open] : stands_in_) {
@@ -124,9 +160,9 @@ void JobStory::tell_stalled() {
   const auto place = stacks_.place(first.call->stack);
   verdict_ = Verdict::timeout;
   headline_ = fmt::format(
-      "{}{}{}: all its ranks called it alike, and on {} it has not ended; the fault lies below the "
-      "calls (network, device, driver, or the order of calls on several groups)",
-      first.title, place.empty() ? "" : " at ", place, describe_ranks(ranks));
+      "{}{}{}: all its ranks called it{}, and on {} it has not ended; the fault lies below the "
+      "calls (network, device, driver)",
+      first.title, place.empty() ? "" : " at ", place, first.seen ? " alike" : "", describe_ranks(ranks));
 }
 
 const OpenCall* JobStory::stands_in(int rank) const {

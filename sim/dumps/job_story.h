@@ -43,6 +43,7 @@ class JobStory {
   void tell();
   void tell_waits();
   void tell_stalled();
+  std::string crossed_groups() const;
   std::string last_calls(const std::vector<int>& ranks) const;
   std::vector<int> awaited() const;
   template <class Ask>

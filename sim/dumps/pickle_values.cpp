@@ -8,6 +8,28 @@
 
 namespace rehearse::sim::pickle {
 
+namespace {
+
+constexpr std::size_t kFewItems = 64;  // keys and values
+
+}  // namespace
+
+// A dict of frames or of an entry, of which there are very many.
+Json Values::few_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const {
+  Json object = Json::object();
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+    object[texts_[values_[items[i]].payload]] = json_of(items[i + 1], depth - 1, budget);
+  return object;
+}
+
+// A Json that grows by keys would look each of them up among all.
+Json Values::many_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const {
+  std::map<std::string, Json> entries;
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2)
+    entries[std::string(texts_[values_[items[i]].payload])] = json_of(items[i + 1], depth - 1, budget);
+  return entries;
+}
+
 Id Values::add(Value value) {
   if (values_.size() >= most_) throw PickleError(fmt::format("holds more than {} values", most_));
   values_.push_back(value);
@@ -41,13 +63,10 @@ Json Values::json_of(Id id, std::size_t depth, std::size_t& budget) const {
     }
     case Kind::dict: {
       const auto& items = items_[value.payload];
-      std::map<std::string, Json> entries;  // a Json that grows by keys would look each of them up among all
-      for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+      for (std::size_t i = 0; i < items.size(); i += 2) {
         if (!is_text(items[i])) throw PickleError("has a dict with a key that is no text");
-        auto& entry = entries[std::string(texts_[values_[items[i]].payload])];
-        entry = json_of(items[i + 1], depth - 1, budget);
       }
-      return entries;
+      return items.size() <= kFewItems ? few_entries(items, depth, budget) : many_entries(items, depth, budget);
     }
   }
   return {};

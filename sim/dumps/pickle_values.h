@@ -52,6 +52,8 @@ class Values {
     return add({kind, items_.size() - 1});
   }
   Json json_of(Id id, std::size_t depth, std::size_t& budget) const;
+  Json few_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const;
+  Json many_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const;
 
   const std::size_t most_;
   std::vector<Value> values_;

@@ -142,8 +142,44 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutOfNobodysFault) {
   EXPECT_EQ(
       report.headline,
       "allgather #1 on group \"0:default_pg\": all its ranks called it alike, and on rank 1 it has not ended; the "
-      "fault lies below the calls (network, device, driver, or the order of calls on several groups)");
+      "fault lies below the calls (network, device, driver)");
   EXPECT_TRUE(report.dumps->culprits.empty());
+}
+
+// All came to both, and each device works on the other one first.
+TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreToldApart) {
+  DumpMaker job(2);
+  job.add_group("a", {0, 1});
+  job.add_group("b", {0, 1});
+  for (const int rank : {0, 1}) {
+    job.call(rank, "all_reduce", {4}, false, rank == 0 ? "a" : "b");
+    job.call(rank, "all_reduce", {4}, false, rank == 0 ? "b" : "a");
+  }
+  const auto report = job.explained();
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_EQ(
+      report.headline,
+      "rank 0 called allreduce #1 on group \"a\" before allreduce #1 on group \"b\", and rank 1 after it: all their "
+      "ranks called both alike, and neither has ended; calls on several groups need one order on all ranks");
+}
+
+// What ranks send in all they expect in all. Before 2.4 the sizes were not recorded.
+TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
+  for (const char* version : {"2.10", "2.3"}) {
+    DumpMaker job(2, version);
+    for (const int rank : {0, 1})
+      job.call(rank, "all_to_all", {4}, false)["output_sizes"] = Json::array({Json::array({4 + rank})});
+    const auto report = job.explained();
+    if (std::string(version) == "2.3") {
+      EXPECT_EQ(report.verdict, Verdict::timeout);
+      continue;
+    }
+    EXPECT_EQ(report.verdict, Verdict::mismatch);
+    EXPECT_EQ(report.headline,
+              "alltoall_base #1 on group \"0:default_pg\": its ranks send 8 elements in all and expect 9, so splits of "
+              "theirs do not fit");
+    EXPECT_TRUE(report.dumps->culprits.empty());
+  }
 }
 
 // Which sizes each rank sends to which a dump does not hold, so they may differ.

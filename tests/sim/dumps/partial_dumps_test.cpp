@@ -84,6 +84,24 @@ TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
       "it came");
 }
 
+// Rank 0 has one call that is active, and has made one more since, unless that number is a message's.
+TEST(PartialDumps, StatusOfARank_CountsWhereOnlyCollectivesHaveNumbers) {
+  for (const bool messages : {false, true}) {
+    DumpMaker job(2);
+    for (const int rank : {0, 1}) {
+      job.call(rank, "all_reduce", {4});
+      job.call(rank, "all_gather", {4}, rank == 1)["p2p_seq_id"] = messages ? 1 : 0;
+      if (rank == 1) job.call(rank, "broadcast", {4}, false);
+      auto& entries = job.dump(rank)["entries"].items();
+      std::erase_if(entries, [](const Json& entry) { return entry.at("state").get<std::string>() == "completed"; });
+      job.dump(rank)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};
+    }
+    const auto report = job.explained();
+    EXPECT_EQ(report.headline.find("has not come"), report.headline.npos) << report.headline;
+    EXPECT_EQ(report.rank_lines[1].waits_for, messages ? std::vector<int>{0} : std::vector<int>());
+  }
+}
+
 TEST(PartialDumps, PartOfACoalescedCall_IsNotCompared) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) {
