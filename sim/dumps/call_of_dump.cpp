@@ -9,6 +9,9 @@
 
 #include <c10/core/TensorImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "comm/call/fingerprint.h"
 
 namespace rehearse::sim {
 namespace {
@@ -107,6 +110,17 @@ void add_parts(const DumpedCall& entry, const CoalescedKind& kind, Operation& ca
   }
 }
 
+// All of the entry that an operation is made of.
+void add_key(const DumpedCall& entry, std::string& key) {
+  key += fmt::format("{}:{}", entry.backend, entry.name);
+  for (const auto* const list : {&entry.inputs, &entry.outputs}) {
+    key += '|';
+    for (const auto& tensor : *list)
+      key += fmt::format("{}[{}]", static_cast<int>(tensor.dtype), fmt::join(tensor.sizes, ","));
+  }
+  key += '\n';
+}
+
 }  // namespace
 
 Operation CallsOfDumps::unknown(const DumpedCall& entry) {
@@ -138,7 +152,7 @@ Operation CallsOfDumps::single(const DumpedCall& entry) {
   return call.type == OpType::UNKNOWN || !has_its_tensors(call, ranks_) ? unknown(entry) : std::move(call);
 }
 
-Operation CallsOfDumps::collective(std::span<const DumpedCall* const> entries) {
+Operation CallsOfDumps::described(std::span<const DumpedCall* const> entries) {
   std::vector<const DumpedCall*> calls;
   std::copy_if(entries.begin(), entries.end(), std::back_inserter(calls),
                [](const DumpedCall* entry) { return !entry->ends_coalescing(); });
@@ -149,8 +163,24 @@ Operation CallsOfDumps::collective(std::span<const DumpedCall* const> entries) {
   return call;
 }
 
-Operation CallsOfDumps::message(const DumpedCall& entry) {
-  Operation call;
+const ComparedCall& CallsOfDumps::collective(std::span<const DumpedCall* const> entries) {
+  std::string key;
+  for (const auto* const entry : entries) add_key(*entry, key);
+  const auto [known, is_new] = known_.try_emplace(std::move(key));
+  auto& [operation, fingerprint] = known->second;
+  if (is_new) {
+    operation = described(entries);
+    fingerprint = comm::agreement_hash(operation, operation.label != nullptr ? comm::text_hash(*operation.label) : 0);
+  }
+  return known->second;
+}
+
+const ComparedCall& CallsOfDumps::message(const DumpedCall& entry) {
+  std::string key = fmt::format("{} {} ", entry.source, entry.target);
+  add_key(entry, key);
+  const auto [known, is_new] = known_.try_emplace(std::move(key));
+  if (!is_new) return known->second;
+  auto& call = known->second.operation;
   const bool sends = entry.name == "send";
   call.type = sends ? OpType::SEND : OpType::RECV;
   call.peer = sends ? entry.target : entry.source;
@@ -158,7 +188,7 @@ Operation CallsOfDumps::message(const DumpedCall& entry) {
   const auto& tensors = sends || entry.outputs.empty() ? entry.inputs : entry.outputs;
   (sends ? call.inputs : call.outputs)
       .push_back(tensors.empty() ? tensor_of({{0}}, device) : tensor_of(tensors.front(), device));
-  return call;
+  return known->second;
 }
 
 }  // namespace rehearse::sim

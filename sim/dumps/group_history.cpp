@@ -24,10 +24,6 @@ constexpr int kSizesOfAllToAllsSince = 4;  // minor version: those before did no
 // Gloo's calls are over, too, when they have failed: without ranks that never came they have.
 constexpr std::string_view kRetiresFailures = "gloo";
 
-std::uint64_t label_hash(const comm::Operation& call) {
-  return call.label != nullptr ? comm::text_hash(*call.label) : 0;
-}
-
 }  // namespace
 
 GroupHistory::GroupHistory(const DumpedJob& job, const JobGroup& group)
@@ -52,7 +48,7 @@ void GroupHistory::read(int rank, const std::vector<const DumpedCall*>& calls) {
     if (call->is_unaddressed()) continue;
     if (call->is_message()) {
       if (std::max(call->source, call->target) >= identity_.size()) continue;
-      own.messages.push_back({rank, call, CallsOfDumps::message(*call), call->completed});
+      own.messages.push_back({rank, call, &operations_.message(*call), call->completed});
     } else if (call->ends_coalescing()) {
       end_coalescing(*call, call == calls.front(), own);
     } else {
@@ -60,8 +56,7 @@ void GroupHistory::read(int rank, const std::vector<const DumpedCall*>& calls) {
     }
   }
   for (auto& [sequence, collective] : own.collectives) {
-    collective.operation = operations_.collective(collective.entries);
-    collective.fingerprint = comm::agreement_hash(collective.operation, label_hash(collective.operation));
+    collective.compared = &operations_.collective(collective.entries);
     finish(*dump_at(rank), collective);
   }
 }
@@ -138,7 +133,7 @@ bool GroupHistory::tell_collective(std::uint64_t sequence, GroupStory& story) {
     made[index] = this->made(rank, sequence);
     if (made[index] != Made::yes) continue;
     const auto& call = ranks_[index].collectives.at(sequence);
-    calls_.add({rank, sequence, &call.operation, call.fingerprint}, no_place);
+    calls_.add({rank, sequence, &call.operation(), call.compared->fingerprint}, no_place);
   }
   tell_open(sequence, made, story);
   if (calls_.fit() && !tell_imbalance(sequence, story)) return true;
@@ -151,7 +146,7 @@ void GroupHistory::note_sides(std::uint64_t sequence, GroupStory& story) const {
   for (int rank = 0; rank < identity_.size(); ++rank) {
     if (!calls_.has(rank)) continue;
     const auto& call = ranks_[static_cast<std::size_t>(rank)].collectives.at(sequence);
-    story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation);
+    story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation());
   }
 }
 
@@ -160,7 +155,7 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupStory& story) con
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
   std::int64_t sent = 0, expected = 0;
   for (const auto& own : ranks_) {
-    const auto& call = own.collectives.at(sequence).operation;
+    const auto& call = own.collectives.at(sequence).operation();
     if (call.type != c10d::OpType::ALLTOALL_BASE || call.outputs.empty()) return false;
     sent += call.inputs.front().numel();
     expected += call.outputs.front().numel();
@@ -168,7 +163,7 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupStory& story) con
   if (sent == expected) return false;
   const auto& call = ranks_.front().collectives.at(sequence);
   story.imbalance = fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
-                                titled(*call.entries.front(), call.operation).title, sent, expected);
+                                titled(*call.entries.front(), call.operation()).title, sent, expected);
   return true;
 }
 
@@ -192,7 +187,7 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
     if (std::any_of(story.open.begin(), story.open.end(), of_rank)) continue;
     OpenCall open;
     open.rank = global;
-    open.title = comm::title_of(call->second.operation, sequence, identity_);
+    open.title = comm::title_of(call->second.operation(), sequence, identity_);
     const bool disputed = !calls_.fit() && calls_.has(rank);
     open.description =
         disputed ? calls_.describe(open.title) : comm::waiting_for_ranks(open.title, arrived, ranks_.size());
@@ -210,9 +205,9 @@ void GroupHistory::tell_messages(GroupStory& story) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {
       for (auto& message : own.messages) {
-        if ((message.operation.type == c10d::OpType::SEND) != sends) continue;
+        if ((message.operation().type == c10d::OpType::SEND) != sends) continue;
         const auto* const mine = dump_at(message.rank);
-        const auto* const peers = dump_at(message.operation.peer);
+        const auto* const peers = dump_at(message.operation().peer);
         const bool whole = mine->whole && peers != nullptr && peers->whole;
         if (!whole && message.completed) continue;
         const comm::Envelope envelope{message.call->source, 0};
@@ -231,26 +226,26 @@ void GroupHistory::tell_messages(GroupStory& story) {
 
 void GroupHistory::meet(const Message& send, const Message& recv, GroupStory& story) {
   if (story.mismatch) return;
-  auto fields = comm::pair_differences(send.operation, recv.operation, recv.operation.outputs[0].is_cpu());
+  auto fields = comm::pair_differences(send.operation(), recv.operation(), recv.operation().outputs[0].is_cpu());
   if (fields.empty()) return;
-  const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation, 0};
-  const comm::MadeCall received{recv.rank, recv.call->p2p_seq, &recv.operation, 0};
+  const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation(), 0};
+  const comm::MadeCall received{recv.rank, recv.call->p2p_seq, &recv.operation(), 0};
   story.mismatch = comm::mismatch_of_pair({sent, {}}, {received, {}}, std::move(fields), identity_);
-  story.sides = {{identity_.global_rank(send.rank), titled(*send.call, send.operation)},
-                 {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation)}};
+  story.sides = {{identity_.global_rank(send.rank), titled(*send.call, send.operation())},
+                 {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation())}};
 }
 
 void GroupHistory::tell_unmatched(GroupStory& story) {
   mailboxes_.visit([&](const auto& letter, bool is_send) {
     const auto& message = *letter.call;
-    auto [call, title] = titled(*message.call, message.operation);
-    const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation.peer);
-    const bool unknown = dump_at(message.operation.peer) == nullptr;
+    auto [call, title] = titled(*message.call, message.operation());
+    const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation().peer);
+    const bool unknown = dump_at(message.operation().peer) == nullptr;
     if (message.completed) {
       if (!unknown) story.never_received.push_back(fmt::format("{} of rank {}", title, rank));
       return;
     }
-    const auto near_miss = mailboxes_.near_miss(message.operation, message.rank, identity_);
+    const auto near_miss = mailboxes_.near_miss(message.operation(), message.rank, identity_);
     OpenCall open;
     open.rank = rank;
     open.description = comm::waiting_for_message(title, is_send, near_miss);
@@ -273,13 +268,13 @@ std::optional<TitledCall> GroupHistory::last_that(int rank, const Counts& counts
   if (place == identity_.ranks.end()) return std::nullopt;
   const auto& own = ranks_[static_cast<std::size_t>(place - identity_.ranks.begin())];
   std::optional<TitledCall> last;
-  for (const auto& [sequence, collective] : own.collectives) {
-    if (counts(collective)) last = titled(*collective.entries.front(), collective.operation);
-  }
-  for (const auto& message : own.messages) {
-    if (counts(message) && (!last || message.call->record_id > last->call->record_id))
-      last = titled(*message.call, message.operation);
-  }
+  const auto collective = std::find_if(own.collectives.rbegin(), own.collectives.rend(),
+                                       [&](const auto& each) { return counts(each.second); });
+  if (collective != own.collectives.rend())
+    last = titled(*collective->second.entries.front(), collective->second.operation());
+  const auto message = std::find_if(own.messages.rbegin(), own.messages.rend(), counts);
+  if (message != own.messages.rend() && (!last || message->call->record_id > last->call->record_id))
+    last = titled(*message->call, message->operation());
   return last;
 }
 

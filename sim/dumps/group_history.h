@@ -59,16 +59,19 @@ class GroupHistory {
   // A collective of one rank, with the entries of calls that were coalesced.
   struct Collective {
     std::vector<const DumpedCall*> entries;
-    comm::Operation operation;
-    std::uint64_t fingerprint = 0;
+    const ComparedCall* compared = nullptr;
     bool completed = false;
     bool cut = false;  // the recorder may have dropped a part of it
+
+    const comm::Operation& operation() const { return compared->operation; }
   };
   struct Message {
     int rank = -1;  // within the group
     const DumpedCall* call = nullptr;
-    comm::Operation operation;
+    const ComparedCall* compared = nullptr;
     bool completed = false;
+
+    const comm::Operation& operation() const { return compared->operation; }
   };
   struct OfRank {
     std::map<std::uint64_t, Collective> collectives;

@@ -11,8 +11,16 @@ namespace rehearse::sim {
 namespace {
 
 // Parts of paths that no user's file has.
-constexpr std::string_view kLibraries[] = {"-packages/torch/", "/torch/csrc/",     "/aten/src/",   "/c10/",
-                                           "<frozen ",         "multiprocessing/", "/threading.py"};
+constexpr std::string_view kLibraries[] = {"-packages/torch/", "/torch/csrc/", "/aten/src/", "/c10/",
+                                           "<frozen ",         "pybind11/"};
+
+bool has(std::string_view file, std::string_view part) { return file.find(part) != std::string_view::npos; }
+
+// Python itself, in Python and in C.
+bool is_of_python(std::string_view file) {
+  if (file.ends_with(".py")) return has(file, "/lib/python3") && !has(file, "-packages/");
+  return file.ends_with(".c") && (has(file, "Python/") || has(file, "Objects/") || has(file, "Modules/"));
+}
 
 std::string identity_of(const Stacks::Frames& frames) {
   std::string text;
@@ -30,9 +38,9 @@ std::string describe_frame(const exec::Frame& frame) {
 }  // namespace
 
 bool is_of_libraries(const exec::Frame& frame) {
-  if (frame.file.empty() || frame.file == "??" || frame.file.starts_with("torch/")) return true;
-  return std::any_of(std::begin(kLibraries), std::end(kLibraries),
-                     [&](std::string_view part) { return frame.file.find(part) != std::string::npos; });
+  const std::string_view file = frame.file;
+  return file.empty() || file == "??" || file.starts_with("torch/") || is_of_python(file) ||
+         std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](auto part) { return has(file, part); });
 }
 
 std::size_t Stacks::add(Frames frames) {

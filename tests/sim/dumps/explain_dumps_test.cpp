@@ -237,6 +237,26 @@ TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
       "group \"0:default_pg\": other label");
 }
 
+// Of a stack in C++ and Python, the user's own frames alone lead to the line.
+TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
+  DumpMaker job(1);
+  auto& entry = job.call(0, "all_reduce", {4}, false);
+  entry["profiling_name"] = "xccl:all_reduce";
+  Json frames = Json::array();
+  for (const char* file : {"??", "/pytorch/torch/csrc/distributed/c10d/Ops.cpp", "/usr/src/Python/ceval.c",
+                           "/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py",
+                           "/venv/lib/python3.12/site-packages/mylib/sync.py", "/job/model.cpp", "/job/train.py",
+                           "/usr/lib/python3.12/threading.py", "<frozen runpy>"})
+    frames.push_back({{"name", "f"}, {"filename", file}, {"line", 3}});
+  entry["frames"] = frames;
+  const auto report = job.explained();
+  EXPECT_EQ(report.dumps->stacks[0].own,
+            (std::vector<std::string>{"f at /venv/lib/python3.12/site-packages/mylib/sync.py:3",
+                                      "f at /job/model.cpp:3", "f at /job/train.py:3"}));
+  EXPECT_EQ(report.rank_lines[0].where, "sync.py:3 in f");
+  EXPECT_EQ(report.transport, "xccl");
+}
+
 TEST(ExplainDumps, Json_IsReadBackWithWhatTheDumpsSaid) {
   DumpMaker job(2);
   job.stand_at(7);
