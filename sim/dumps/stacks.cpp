@@ -39,6 +39,7 @@ std::string describe_frame(const exec::Frame& frame) {
 
 bool is_of_libraries(const exec::Frame& frame) {
   const std::string_view file = frame.file;
+  if (!file.ends_with(".py") && frame.line == 0) return true;  // of PyTorch's own binaries no lines are known
   return file.empty() || file == "??" || file.starts_with("torch/") || is_of_python(file) ||
          std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](auto part) { return has(file, part); });
 }

@@ -13,10 +13,18 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kStacksShown = 4;
-constexpr std::size_t kFramesShown = 8;  // of one stack
+constexpr std::size_t kFramesShown = 8;                     // of one stack
+constexpr std::size_t kFrameBegins = 100, kFrameEnds = 60;  // bytes that are shown of a frame with a long name
 
 std::string line_of(std::string_view prefix, std::string_view text, std::size_t width) {
-  return wrapped(prefix, text, width, prefix.find_first_not_of(' ') + 2) + "\n";
+  const auto indent = std::min(prefix.find_first_not_of(' '), prefix.size());
+  return wrapped(prefix, text, width, indent + 2) + "\n";
+}
+
+// Names of C++ templates fill screens.
+std::string shortened(const std::string& frame) {
+  if (frame.size() <= kFrameBegins + kFrameEnds) return frame;
+  return frame.substr(0, kFrameBegins) + " ... " + frame.substr(frame.size() - kFrameEnds);
 }
 
 std::string stack_text(const DumpFacts::Stack& stack, std::size_t width) {
@@ -24,7 +32,7 @@ std::string stack_text(const DumpFacts::Stack& stack, std::size_t width) {
   if (frames.empty()) return "";
   auto text = line_of("stack of ", fmt::format("{} in {}:", describe_ranks(stack.ranks), stack.call), width);
   const auto shown = std::min(frames.size(), kFramesShown);
-  for (std::size_t i = 0; i < shown; ++i) text += line_of("  ", frames[i], width);
+  for (std::size_t i = 0; i < shown; ++i) text += line_of("  ", shortened(frames[i]), width);
   if (shown < frames.size()) text += fmt::format("  ... and {} more frames\n", frames.size() - shown);
   return text;
 }

@@ -257,6 +257,19 @@ TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   EXPECT_EQ(report.transport, "xccl");
 }
 
+// Of names of C++ that fill the screen the ends are shown.
+TEST(ExplainDumps, LongNamesOfFrames_AreCutInTheText) {
+  DumpMaker job(1);
+  job.stand_at(5);
+  auto& entry = job.call(0, "all_reduce", {4}, false);
+  entry["frames"].items()[1]["name"] = std::string(80, 'a') + std::string(300, 'b') + std::string(30, 'c');
+  const auto report = job.explained();
+  const auto text = to_text(report);
+  EXPECT_NE(text.find("\n  " + std::string(80, 'a') + std::string(20, 'b') + " ...\n    b"), text.npos) << text;
+  EXPECT_NE(text.find(std::string(30, 'c') + " at /job/train.py:5\n"), text.npos) << text;
+  EXPECT_EQ(report.dumps->stacks[0].own[0].size(), 410u + std::string(" at /job/train.py:5").size());
+}
+
 TEST(ExplainDumps, Json_IsReadBackWithWhatTheDumpsSaid) {
   DumpMaker job(2);
   job.stand_at(7);

@@ -56,6 +56,37 @@ TEST(RecordedDumps, OfNccl_OtherCalls) {
   EXPECT_EQ(report.differences[0].second.where, "train.py:24 in <module>");
 }
 
+// Rank 0 ended a broadcast, as its root, before rank 1 came; TORCH_FR_CPP_STACK puts C++ around the frames of Python.
+TEST(RecordedDumps, OfNccl_WithStacksOfCpp) {
+  const auto report = explained("nccl_cpp_stacks");
+  EXPECT_EQ(report.headline,
+            "allreduce #3 on group \"0:default_pg\": rank 1 has not come; rank 1 called last: allreduce #1 on group "
+            "\"2:b\" at train.py:13 in <module>");
+  EXPECT_EQ(report.dumps->stacks[1].own, std::vector<std::string>{"<module> at /job/train.py:21"});
+  EXPECT_GT(report.dumps->stacks[1].frames.size(), 10u);
+}
+
+TEST(RecordedDumps, OfNccl_ReceiveTooMany) {
+  const auto report = explained("nccl_recv");
+  EXPECT_EQ(
+      report.headline,
+      "recv #4 from rank 0 on group \"0:default_pg\": rank 0 has not come; rank 0 called last: send #3 to rank 1 on "
+      "group \"0:default_pg\" at train.py:26 in <module>");
+  EXPECT_EQ(report.dumps->culprits, std::vector<int>{0});
+}
+
+// Messages of batches: one that rank 1 did not make, and one with other sizes, which NCCL did not notice on rank 0.
+TEST(RecordedDumps, OfNccl_BatchesOfMessages) {
+  EXPECT_EQ(
+      explained("nccl_batch").headline,
+      "send #2 to rank 1 on group \"0:default_pg\": rank 1 has not come; rank 1 called last: allreduce #1 on group "
+      "\"2:b\" at train.py:13 in <module>");
+  EXPECT_EQ(
+      explained("nccl_batch_sizes").headline,
+      "ranks 1 and 0 disagree on group \"0:default_pg\": rank 1 called send(float32[6], cuda) to rank 0, rank 0 called "
+      "recv(float32[4], cuda) from rank 1; they differ in elements (6, 4)");
+}
+
 // Gloo's recorder names no members, and marks no call as complete.
 TEST(RecordedDumps, OfGloo_AllWell) {
   const auto report = explained("gloo");
