@@ -8,6 +8,7 @@ namespace {
 constexpr OptionSpec kSeed{"--seed", "N", "7", "instead of the scenario's [world] seed"};
 constexpr OptionSpec kRanks{"--ranks", "N", "8", "instead of the scenario's [world] ranks"};
 constexpr OptionSpec kOutput{"--output", "DIR", "out", "instead of the scenario's [output] directory", Takes::folder};
+constexpr OptionSpec kPage{"--output", "FILE", "train.html", "where the page is written", Takes::file};
 constexpr OptionSpec kReal{
     "--real",      "", "", "on GPUs, or in processes, instead of in simulation; docs/REAL.md", Takes::anything, false,
     kRealComponent};
@@ -79,6 +80,16 @@ CommandSpec validate_command() {
       kRealComponent};
 }
 
+CommandSpec html_command() {
+  return {"html",
+          "Writes the page of a run again, as report.html beside what it is made of, without running anything. The "
+          "timeline is that of the page or the trace.json beside it. docs/GUIDE.md says how to read a page.",
+          {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
+          {kPage, kQuiet},
+          {"html rehearse-out/train/run.rlog", "html rehearse-out/train/report.json --output=train.html"},
+          &html};
+}
+
 CommandSpec merge_command() {
   return {
       "merge",
@@ -130,6 +141,7 @@ std::vector<CommandSpec> known_commands() {
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json", "explain nccl_trace_rank_*"},
        &explain},
+      html_command(),
       validate_command(),
       merge_command(),
       {"split",

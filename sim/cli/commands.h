@@ -18,6 +18,7 @@ int validate(const Arguments& arguments, Console& console);
 int sweep(const Arguments& arguments, Console& console);
 int replay(const Arguments& arguments, Console& console);
 int explain(const Arguments& arguments, Console& console);
+int html(const Arguments& arguments, Console& console);
 int completion(const Arguments& arguments, Console& console);
 int list(const Arguments& arguments, Console& console);
 

@@ -175,7 +175,8 @@ sim::Attempt run_scenario(const sim::Scenario& scenario, Console& console, Oracl
 void write_run_files(const OutputFolder& folder, const sim::Scenario& scenario, const sim::Attempt& attempt,
                      sim::RunLog log) {
   sim::write_report_files(folder.path(), scenario.output,
-                          {attempt.report, &attempt.events(), &attempt.world->results()});
+                          {attempt.report, &attempt.events(), &attempt.world->results(),
+                           &attempt.world->explained_events(), &attempt.world->compiled()});
   log.finished = {attempt.report, attempt.path.decisions};
   sim::write_run_log(folder.log(), log);
 }

@@ -15,30 +15,40 @@
 #include "record/call_list.h"
 #include "record/output_file.h"
 #include "record/result_list.h"
+#include "run/run_page.h"
 
 namespace rehearse::sim {
 namespace {
 
 constexpr std::array kReportFiles{
-    ReportFile{"report", "report.txt", false,
+    ReportFile{"report", "report.txt", Events::none,
                [](std::ostream& out, const RunResults& results) { out << to_text(results.report); }},
-    ReportFile{"json", "report.json", false,
+    ReportFile{"json", "report.json", Events::none,
                [](std::ostream& out, const RunResults& results) { out << to_json(results.report); }},
+    ReportFile{"html", "report.html", Events::known, write_run_page},
     ReportFile{
-        "trace", "trace.json", true,
+        "trace", "trace.json", Events::all,
         [](std::ostream& out, const RunResults& results) { write_chrome_trace(out, *results.events, results.report); }},
-    ReportFile{"flight_recorder", "flight_recorder.json", true,
+    ReportFile{"flight_recorder", "flight_recorder.json", Events::all,
                [](std::ostream& out, const RunResults& results) {
                  write_flight_recorder(out, *results.events, results.report.ranks);
                }},
-    ReportFile{"calls", "calls.json", true,
+    ReportFile{"calls", "calls.json", Events::all,
                [](std::ostream& out, const RunResults& results) { write_calls(out, listed_calls(*results.events)); },
                Written::when_asked},
     ReportFile{
-        "results", "results.json", false,
+        "results", "results.json", Events::none,
         [](std::ostream& out, const RunResults& results) { write_results(out, listed_results(*results.results)); },
         Written::when_asked},
 };
+
+// "a", "a and b", "a, b and c"
+std::string listed(const std::vector<std::string>& names) {
+  const auto before = names.size() - 1;
+  if (before == 0) return names.front();
+  return fmt::format("{} and {}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(before), ", "),
+                     names.back());
+}
 
 }  // namespace
 
@@ -62,13 +72,14 @@ void OutputOptions::want_what_modes_share() {
 }
 
 bool OutputOptions::needs_all_events() const {
-  return std::any_of(kReportFiles.begin(), kReportFiles.end(),
-                     [&](const auto& file) { return file.needs_all_events && wants(file.key); });
+  return all_events && std::any_of(kReportFiles.begin(), kReportFiles.end(),
+                                   [&](const auto& file) { return file.events != Events::none && wants(file.key); });
 }
 
 void OutputOptions::leave_events_out() {
+  all_events = false;
   for (const auto& file : kReportFiles) {
-    if (file.needs_all_events) files.insert_or_assign(std::string(file.key), false);
+    if (file.events == Events::all) files.insert_or_assign(std::string(file.key), false);
   }
 }
 
@@ -95,20 +106,19 @@ std::string leave_out_large_files(OutputOptions& output, std::uint64_t operation
   if (operations <= kOperationsMost) return "";
   std::vector<std::string> names, keys;
   for (const auto& file : kReportFiles) {
-    if (!file.needs_all_events || output.names(file.key) || !output.wants(file.key)) continue;
+    if (file.events == Events::none || output.names(file.key) || !output.wants(file.key)) continue;
     output.files.emplace(file.key, false);
     names.emplace_back(file.name);
     keys.push_back(fmt::format("{} = true", file.key));
   }
   if (names.empty()) return "";
   return fmt::format("{} left out, of a run of more than {} operations; {} under [output] would have written {}",
-                     fmt::join(names, " and "), kOperationsMost, fmt::join(keys, " and "),
-                     names.size() == 1 ? "it" : "them");
+                     listed(names), kOperationsMost, listed(keys), names.size() == 1 ? "it" : "them");
 }
 
 void write_report_files(const std::filesystem::path& folder, const OutputOptions& output, const RunResults& results) {
   for (const auto& file : kReportFiles) {
-    if (!output.wants(file.key) || (file.needs_all_events && results.events == nullptr)) continue;
+    if (!output.wants(file.key) || (file.events == Events::all && results.events == nullptr)) continue;
     if (file.written == Written::when_asked && results.results == nullptr) continue;
     write_file(folder / file.name, [&](std::ostream& out) { file.write(out, results); });
   }

@@ -23,6 +23,16 @@ struct RunResults {
   const Report& report;
   const comm::EventLog* events = nullptr;            // null: gone with the process that ran
   const std::vector<RankResult>* results = nullptr;  // the same
+  const comm::EventLog* explained = nullptr;         // World::explained_events(), or the same
+  const compiler::Journal* compiled = nullptr;       // the same
+  std::filesystem::path stored_in = {};  // without events: where a trace.json of this run may lie; empty: nowhere
+};
+
+// Which operations a file is made of.
+enum class Events {
+  none,
+  all,    // left out of sweeps, large runs, and runs that died
+  known,  // left out of large runs; of sweeps and runs that died it has those that somebody knows
 };
 
 enum class Written {
@@ -33,7 +43,7 @@ enum class Written {
 struct ReportFile {
   std::string_view key;   // under [output]
   std::string_view name;  // in the run's folder
-  bool needs_all_events;  // made of every operation: left out of sweeps, large runs, and runs that died
+  Events events;
   void (*write)(std::ostream& out, const RunResults& results);
   Written written = Written::always;
 };

@@ -89,6 +89,7 @@ class World::Impl {
   }
 
   Report simulated(Oracle& oracle, const Body& body, ScratchFolders& scratch) {
+    explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
     // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
@@ -100,12 +101,13 @@ class World::Impl {
 
   // The machine decides: there is no oracle to ask, and no second run that would be the same.
   Report run_for_real(const Body& body) {
+    explained_.reset();
     record_ = make_real_runner()->run(sim::request_of(options_), body, show_);
     return sim::build_report(options_, *record_);
   }
 
   // The same decisions once more, this time noting where each operation is called.
-  Report explained(Report report, const Body& body, ScratchFolders& scratch) const {
+  Report explained(Report report, const Body& body, ScratchFolders& scratch) {
     WorldOptions again = options_;
     again.call_sites = true;
     again.checks.explain = !record_->findings.empty();
@@ -114,13 +116,14 @@ class World::Impl {
     const ShowProgress silent;
     scratch.begin_again();
     try {
-      const auto record = sim::simulate(again, oracle, body, scratch, silent);
+      auto record = sim::simulate(again, oracle, body, scratch, silent);
       // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
       // Interrupted behind the last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
-      return sim::build_report(again, *record);
+      explained_ = std::move(record);
+      return sim::build_report(again, *explained_);
     } catch (const sim::ReplayError&) {
       return report;
     }
@@ -151,7 +154,9 @@ class World::Impl {
   const WorldOptions options_;
   Oracle* oracle_ = nullptr;
   ShowProgress show_;
-  std::unique_ptr<RunRecord> record_;
+  const RunRecord& most_telling() const noexcept { return explained_ ? *explained_ : *record_; }
+
+  std::unique_ptr<RunRecord> record_, explained_;  // the second is null unless a run was explained
   std::set<std::string> files_written_;
 };
 
@@ -170,5 +175,7 @@ const std::set<std::string>& World::files_written() const noexcept { return impl
 const DecisionLog& World::decisions() const noexcept { return impl_->record_->decisions; }
 const comm::EventLog& World::events() const noexcept { return impl_->record_->events; }
 const std::vector<RankResult>& World::results() const noexcept { return impl_->record_->results; }
+const comm::EventLog& World::explained_events() const noexcept { return impl_->most_telling().events; }
+const compiler::Journal& World::compiled() const noexcept { return impl_->most_telling().journal; }
 
 }  // namespace rehearse

@@ -13,11 +13,11 @@ namespace {
 #ifdef CLI_HAS_REAL
 constexpr bool kHasReal = true;
 constexpr const char* kUsage =
-    "usage: job run|sweep|replay|explain|validate|merge|split|list|completion ...   (see job --help)\n";
+    "usage: job run|sweep|replay|explain|html|validate|merge|split|list|completion ...   (see job --help)\n";
 #else
 constexpr bool kHasReal = false;
 constexpr const char* kUsage =
-    "usage: job run|sweep|replay|explain|merge|split|list|completion ...   (see job --help)\n";
+    "usage: job run|sweep|replay|explain|html|merge|split|list|completion ...   (see job --help)\n";
 #endif
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)\n";
 

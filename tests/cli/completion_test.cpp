@@ -50,8 +50,8 @@ TEST_F(Completion, Bash_OffersCommands) {
 #else
   const std::string validate;
 #endif
-  EXPECT_EQ(offered("''"),
-            "run\nsweep\nreplay\nexplain\n" + validate + "merge\nsplit\nlist\ncompletion\nhelp\n--help\n--version\n");
+  EXPECT_EQ(offered("''"), "run\nsweep\nreplay\nexplain\nhtml\n" + validate +
+                               "merge\nsplit\nlist\ncompletion\nhelp\n--help\n--version\n");
 }
 
 TEST_F(Completion, Bash_OffersOptionsOfTheCommand) {

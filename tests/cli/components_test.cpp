@@ -23,7 +23,7 @@ using ::testing::Not;
 constexpr const char* kNeedsReal =
     " needs the real mode, which is not part of this program: link rehearse::real (find_package(rehearse COMPONENTS "
     "main real))\n";
-constexpr const char* kUsage = "usage: job run|sweep|replay|explain|merge|list|completion ...   (see job --help)";
+constexpr const char* kUsage = "usage: job run|sweep|replay|explain|html|merge|list|completion ...   (see job --help)";
 constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job run --help)";
 
 // The text with which the command refuses these words.

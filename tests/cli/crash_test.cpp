@@ -60,7 +60,7 @@ TEST_F(Crash, EachWayToDie_IsReported) {
     EXPECT_THAT(finished.out, HasSubstr(std::string(" in ") + one.where + "  t=30 us\n"));
     EXPECT_THAT(finished.out, EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
                                        "files: rehearse-out/dies/run.rlog, rehearse-out/dies/report.txt, "
-                                       "rehearse-out/dies/report.json\n"
+                                       "rehearse-out/dies/report.json,\n  rehearse-out/dies/report.html\n"
                                        "replay: job replay rehearse-out/dies/run.rlog\n"));
     EXPECT_EQ(read_file(folder_ / "rehearse-out/dies/report.txt"), finished.out);
     EXPECT_FALSE(sim::read_run_log(folder_ / kLog).finished);

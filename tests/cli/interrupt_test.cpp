@@ -69,7 +69,8 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     EXPECT_EQ(finished.err, kNote);
     EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: after "));
     EXPECT_THAT(finished.out, HasSubstr("0 of 4 ranks had returned\n"));
-    for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
+    for (const char* file :
+         {"run.rlog", "report.txt", "report.json", "report.html", "trace.json", "flight_recorder.json"}) {
       EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/forever" / file)) << file;
     }
     const auto log = sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog");

@@ -59,8 +59,9 @@ TEST_F(RealRun, ByGloo_IsAProcessARankAndOneReport) {
   EXPECT_THAT(finished.out, HasSubstr("\nreplay: job run sum.toml --with=gloo\n"));
   EXPECT_THAT(finished.out, Not(HasSubstr("virtual")));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/run.rlog"));
-  for (const char* file : {"report.txt", "report.json", "trace.json", "flight_recorder.json", "calls.json",
-                           "results.json", "rank-0/report.json", "rank-2/results.json", "rank-1/output.txt"}) {
+  for (const char* file :
+       {"report.txt", "report.json", "report.html", "trace.json", "flight_recorder.json", "calls.json", "results.json",
+        "rank-0/report.json", "rank-2/results.json", "rank-1/output.txt"}) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum" / file)) << file;
   }
   const auto json = nlohmann::json::parse(read_file(folder_ / "rehearse-out/sum/report.json"));

@@ -72,9 +72,10 @@ TEST_F(Run, GoodProgram_SaysWhatRanAndWhatWasChecked) {
                 line(finished.out, 9).substr(19) +
                 "\n"
                 "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json,\n"
-                "  rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
+                "  rehearse-out/sum/report.html, rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
                 "replay: job replay rehearse-out/sum/run.rlog\n");
-  for (const char* file : {"run.rlog", "report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
+  for (const char* file :
+       {"run.rlog", "report.txt", "report.json", "report.html", "trace.json", "flight_recorder.json"}) {
     EXPECT_TRUE(has(std::string("rehearse-out/sum/") + file)) << file;
   }
 }
@@ -100,7 +101,8 @@ TEST_F(Run, EachVerdict_HasItsExitCodeAndLeavesAllFiles) {
     EXPECT_THAT(line(finished.out, 1), StartsWith(one.verdict));
     const std::string folder = std::string("rehearse-out/") + one.program;
     EXPECT_EQ(last_line(finished.out), "replay: job replay " + folder + "/run.rlog\n");
-    for (const char* file : {"/run.rlog", "/report.txt", "/report.json", "/trace.json", "/flight_recorder.json"}) {
+    for (const char* file :
+         {"/run.rlog", "/report.txt", "/report.json", "/report.html", "/trace.json", "/flight_recorder.json"}) {
       EXPECT_TRUE(has(folder + file)) << file;
     }
   }
@@ -157,11 +159,11 @@ TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
 TEST_F(Run, OutputSwitches_LeaveFilesOutAndNoStaleOnes) {
   scenario("sum");
   ASSERT_EQ(job({"run", "sum.toml"}).exit_code, 0);
-  scenario("sum", "[output]\nreport = false\njson = false\ntrace = false\nflight_recorder = false\n");
+  scenario("sum", "[output]\nreport = false\njson = false\nhtml = false\ntrace = false\nflight_recorder = false\n");
   const auto finished = job({"run", "sum.toml"});
   EXPECT_THAT(finished.out, HasSubstr("\nfiles: rehearse-out/sum/run.rlog\n"));
   EXPECT_TRUE(has("rehearse-out/sum/run.rlog"));
-  for (const char* file : {"report.txt", "report.json", "trace.json", "flight_recorder.json"}) {
+  for (const char* file : {"report.txt", "report.json", "report.html", "trace.json", "flight_recorder.json"}) {
     EXPECT_FALSE(has(std::string("rehearse-out/sum/") + file)) << file;
   }
 }
@@ -185,14 +187,16 @@ TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   scenario("sum", parameters);
   const auto finished = job({"run", "sum.toml", "--ranks=51", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_THAT(finished.out,
-              HasSubstr("remark: trace.json and flight_recorder.json left out, of a run of more than 50000 operations; "
-                        "trace = true and\n  flight_recorder = true under [output] would have written them\n"));
+  EXPECT_THAT(
+      finished.out,
+      HasSubstr("remark: report.html, trace.json and flight_recorder.json left out, of a run of more than 50000 "
+                "operations; html = true,\n  trace = true and flight_recorder = true under [output] would have "
+                "written them\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/trace.json"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/flight_recorder.json"));
   scenario("sum", parameters + "[output]\ntrace = true\n");
   const auto asked = job({"run", "sum.toml", "--ranks=51", "--quiet"});
-  EXPECT_THAT(asked.out, HasSubstr("remark: flight_recorder.json left out"));
+  EXPECT_THAT(asked.out, HasSubstr("remark: report.html and flight_recorder.json left out"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "rehearse-out/sum/trace.json"));
   EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
 }

@@ -81,7 +81,7 @@ function(part_run)
   find("\nfiles: (.*)\nreplay: " files)
   string(REGEX REPLACE ",[ \n]+" ";" files "${files}")
   expect_equal("files" "${files}"
-    "${folder}/run.rlog;${folder}/report.txt;${folder}/report.json;${folder}/trace.json;${folder}/flight_recorder.json")
+    "${folder}/run.rlog;${folder}/report.txt;${folder}/report.json;${folder}/report.html;${folder}/trace.json;${folder}/flight_recorder.json")
   foreach(file IN LISTS files)
     file(SIZE "${file}" size)
     if(size EQUAL 0)

@@ -176,8 +176,11 @@ int leave_merged(Report report, const path& folder, const sim::OutputOptions& ou
     report.remarks.insert(report.remarks.end(), others.damages.begin(), others.damages.end());
     if (output.wants("report")) report.files.push_back((folder / "report.txt").string());
     if (output.wants("json")) report.files.push_back((folder / "report.json").string());
+    if (output.wants("html")) report.files.push_back((folder / "report.html").string());
     report.files.insert(report.files.end(), others.written.begin(), others.written.end());
-    sim::write_report_files(folder, output, {report});
+    const bool has_trace = std::find(others.written.begin(), others.written.end(), (folder / "trace.json").string()) !=
+                           others.written.end();
+    sim::write_report_files(folder, output, {.report = report, .stored_in = has_trace ? folder : path()});
   } catch (const OutputError& error) {
     problem = fmt::format("{}; the files of this run are missing or incomplete\n", error.what());
     report.files.clear();

@@ -7,6 +7,7 @@
 
 #include "cli/sweep/junit.h"
 #include "cli/sweep/shard_file.h"
+#include "cli/sweep/sweep_page.h"
 #include "cli/terminal/exit_codes.h"
 
 namespace rehearse::cli {
@@ -21,7 +22,9 @@ int merge_shards(const std::vector<std::filesystem::path>& files, const Argument
   const auto& outcome = joined.outcome;
   const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
   const int code = console.conclude(text, exit_code(outcome));
-  return leave_junit(arguments.junit, outcome.program, outcome.results) || code != 0 ? code : kExitOutput;
+  const bool all_left = leave_junit(arguments.junit, outcome.program, outcome.results) &&
+                        leave_sweep_page(arguments.operand, outcome, console);
+  return all_left || code != 0 ? code : kExitOutput;
 }
 
 }  // namespace rehearse::cli

@@ -83,7 +83,7 @@ class RealRun {
     Report& report = attempt.report;
     const auto left_out = sim::leave_out_large_files(scenario_.output, attempt.events().size());
     if (!left_out.empty()) report.remarks.push_back(left_out);
-    return leave(report, {report, &attempt.events(), &attempt.world->results()});
+    return leave(report, {report, &attempt.events(), &attempt.world->results(), nullptr, &attempt.world->compiled()});
   }
 
  private:

@@ -18,6 +18,7 @@
 #include "cli/sweep/junit.h"
 #include "cli/sweep/shard_file.h"
 #include "cli/sweep/summary.h"
+#include "cli/sweep/sweep_page.h"
 #include "cli/sweep/workers.h"
 #include "cli/terminal/exit_codes.h"
 #include "cli/terminal/progress.h"
@@ -130,6 +131,12 @@ bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const Sw
   }
 }
 
+// As leave_junit(). A shard's bugs are for `merge` to tell.
+bool leave_page(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome, Console& console) {
+  if (asked.shard || !scenario.output.wants("html")) return true;
+  return leave_sweep_page(scenario.output.directory, outcome, console);
+}
+
 void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
   const auto schedule = scenario.world.schedule;
   if (sim::depends_on_seed(schedule) || arguments.seeds->count() <= 1) return;
@@ -160,8 +167,8 @@ int sweep(const Arguments& asked, Console& console) {
   const auto outcome = Sweep(arguments, scenario, console).run(jobs);
   const auto text = arguments.json ? to_json(outcome) : to_text(outcome, console.color());
   const int code = console.conclude(text, exit_code(outcome));
-  const bool all_left =
-      leave_junit(arguments.junit, outcome.program, outcome.results) && leave_shard(asked, scenario, outcome);
+  const bool all_left = leave_junit(arguments.junit, outcome.program, outcome.results) &&
+                        leave_shard(asked, scenario, outcome) && leave_page(asked, scenario, outcome, console);
   return all_left || code != 0 ? code : kExitOutput;
 }
 

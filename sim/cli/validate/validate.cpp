@@ -19,6 +19,7 @@
 #include "cli/validate/comparison.h"
 #include "cli/validate/validation_texts.h"
 #include "report/ranks/culprits.h"
+#include "run/run_page.h"
 
 namespace rehearse::cli {
 namespace {
@@ -27,6 +28,7 @@ using std::filesystem::path;
 
 constexpr std::size_t kBytesMost = std::size_t{1} << 30;
 constexpr const char* kValidation = "validation.json";
+constexpr const char* kPage = "validation.html";
 
 // A run that said nothing that could be compared; its process has said why.
 struct NothingToCompare {
@@ -63,6 +65,7 @@ class Validation {
     const auto comparison = compare(simulated, real, arguments_.tolerance);
     const auto json = validation_json(simulated, real, comparison);
     sim::write_file(scenario_.output.directory / kValidation, [&](std::ostream& out) { out << json; });
+    if (scenario_.output.wants("html")) leave_page(simulated, real, comparison);
     const auto text = arguments_.json ? json : validation_text(simulated, real, comparison) + files_line();
     return console_.conclude(text, comparison.agrees() ? 0 : kExitDisagree);
   }
@@ -109,10 +112,25 @@ class Validation {
     return run;
   }
 
+  void leave_page(const ModeRun& simulated, const ModeRun& real, const Comparison& comparison) const {
+    const auto& folder = scenario_.output.directory;
+    const auto run_of = [&](const ModeRun& run, const char* name) {
+      auto json = sim::stored_page_run(run.report, folder / name);
+      json["name"] = run.name;
+      return json;
+    };
+    const auto runs = sim::Json::array({run_of(simulated, "simulation"), run_of(real, "real")});
+    sim::write_file(folder / kPage,
+                    [&](std::ostream& out) { write_validation_page(out, simulated, real, comparison, runs); });
+  }
+
   std::string files_line() const {
     const auto& folder = scenario_.output.directory;
-    return fmt::format("files: {}, {}, {}\n", (folder / kValidation).string(), (folder / "simulation").string(),
-                       (folder / "real").string());
+    std::vector<path> files = {folder / kValidation, folder / "simulation", folder / "real"};
+    if (scenario_.output.wants("html")) files.insert(files.begin() + 1, folder / kPage);
+    std::string line;
+    for (const auto& file : files) line += (line.empty() ? "files: " : ", ") + file.string();
+    return line + "\n";
   }
 
   const Arguments& arguments_;
@@ -147,7 +165,8 @@ int validate(const Arguments& arguments, Console& console) {
     const FolderLock lock(scenario.output.directory);
     // A `run` of the same scenario leaves its files here: they stay. Ours lie in folders below, but for one.
     prepare_folder(scenario.output.directory);
-    std::filesystem::remove(scenario.output.directory / kValidation, ignored);
+    for (const auto* const file : {kValidation, kPage})
+      std::filesystem::remove(scenario.output.directory / file, ignored);
     return Validation(arguments, scenario, console).run();
   } catch (const NothingToCompare& nothing) {
     return nothing.code;

@@ -8,6 +8,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/page/report_page.h"
 #include "report/writers/json.h"
 #include "report/writers/text_lines.h"
 
@@ -76,6 +77,24 @@ sim::Json json_of(const ModeRun& run) {
           {"files", run.report.files}};
 }
 
+sim::Json validation_data(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
+  return {
+      {"rehearse_validation", 1},
+      {"agree", comparison.agrees()},
+      {"program", one.report.program},
+      {"ranks", one.report.ranks},
+      {"seed", fmt::format("{:#x}", one.report.seed)},
+      {"runs", sim::Json::array({json_of(one), json_of(other)})},
+      {"outcome_differences", comparison.outcome},
+      {"calls_alike", comparison.calls.alike},
+      {"call_differences", comparison.calls.differences},
+      {"results_bit_equal", comparison.results.bit_equal},
+      {"results_within_tolerance", comparison.results.within},
+      {"largest_relative_difference", comparison.results.largest},
+      {"result_differences", comparison.results.differences},
+  };
+}
+
 }  // namespace
 
 std::string validation_text(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
@@ -103,23 +122,21 @@ std::string validation_text(const ModeRun& one, const ModeRun& other, const Comp
                             report.seed);
 }
 
+void write_validation_page(std::ostream& out, const ModeRun& one, const ModeRun& other, const Comparison& comparison,
+                           const sim::Json& runs) {
+  const auto headline = headline_of(one, other, comparison);
+  const auto word = headline.substr(0, headline.find(':'));
+  const sim::PageHead head{.title = fmt::format("{}: {}, {} and {}", word, one.report.program, one.name, other.name),
+                           .word = word,
+                           .good = comparison.agrees(),
+                           .headline = headline.substr(word.size() + 2),
+                           .plain = validation_text(one, other, comparison)};
+  sim::write_page(out, head,
+                  {{"kind", "validation"}, {"validation", validation_data(one, other, comparison)}, {"runs", runs}});
+}
+
 std::string validation_json(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
-  sim::Json json{
-      {"rehearse_validation", 1},
-      {"agree", comparison.agrees()},
-      {"program", one.report.program},
-      {"ranks", one.report.ranks},
-      {"seed", fmt::format("{:#x}", one.report.seed)},
-      {"runs", sim::Json::array({json_of(one), json_of(other)})},
-      {"outcome_differences", comparison.outcome},
-      {"calls_alike", comparison.calls.alike},
-      {"call_differences", comparison.calls.differences},
-      {"results_bit_equal", comparison.results.bit_equal},
-      {"results_within_tolerance", comparison.results.within},
-      {"largest_relative_difference", comparison.results.largest},
-      {"result_differences", comparison.results.differences},
-  };
-  return sim::json_text(std::move(json), 2) + "\n";
+  return sim::json_text(validation_data(one, other, comparison), 2) + "\n";
 }
 
 }  // namespace rehearse::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "report/page/timeline_json.h"
 #include "report/writers/rank_groups.h"
@@ -31,12 +32,29 @@ Json row_json(const RankGroup& group) {
   return json;
 }
 
+// Those of the rarest states, in the order of their ranks.
+void keep_most_telling(std::vector<RankGroup>& groups, std::size_t most) {
+  std::map<RankOutcome, std::size_t> ranks_in_state;
+  for (const auto& group : groups) ranks_in_state[group.line->state] += group.ranks.size();
+  std::stable_sort(groups.begin(), groups.end(), [&](const RankGroup& a, const RankGroup& b) {
+    return ranks_in_state[a.line->state] < ranks_in_state[b.line->state];
+  });
+  groups.resize(most);
+  std::sort(groups.begin(), groups.end(),
+            [](const RankGroup& a, const RankGroup& b) { return a.ranks.front() < b.ranks.front(); });
+}
+
 }  // namespace
 
-Json rank_rows(const std::vector<RankLine>& lines) {
-  Json rows = Json::array();
-  for (const auto& group : rank_groups(lines)) rows.push_back(row_json(group));
-  return rows;
+RankRows rank_rows(const std::vector<RankLine>& lines, std::size_t most) {
+  auto groups = rank_groups(lines);
+  if (groups.size() > most) keep_most_telling(groups, most);
+  RankRows result{Json::array(), lines.size()};
+  for (const auto& group : groups) {
+    result.rows.push_back(row_json(group));
+    result.ranks_left_out -= group.ranks.size();
+  }
+  return result;
 }
 
 }  // namespace rehearse::sim

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/page/report_page.h"
 
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
@@ -24,6 +25,9 @@ constexpr std::string_view kPage = "page";
 constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">";
 constexpr std::string_view kDataEnds = "</script>";
 constexpr std::size_t kLinesOfPlainMost = 400;
+constexpr std::size_t kWaitsMost = 2000;  // lines of a ring of waits
+// Of a report and its timeline, so that a page with its scripts and source lines stays below 15 MB.
+constexpr std::size_t kRunTextMost = std::size_t{12} << 20;
 
 // Every text that may name a line, the most important ones first.
 std::vector<std::string> texts_with_places(const Report& report, const Timeline& timeline) {
@@ -73,14 +77,27 @@ std::string beginning_of(const std::string& text) {
   return end == std::string::npos ? text : text.substr(0, end) + "\n...\n";
 }
 
+// Returns how many items are gone.
+std::size_t shorten(Json::Array& items, std::size_t most) {
+  const auto size = items.size();
+  if (size <= most) return 0;
+  items.erase(items.begin() + static_cast<std::ptrdiff_t>(most), items.end());
+  return size - most;
+}
+
 }  // namespace
 
 Json page_run(PageRun run) {
   Json report = report_as_json(run.report);
-  report["rank_lines"] = rank_rows(run.report.rank_lines);
+  auto [rows, ranks_left_out] = rank_rows(run.report.rank_lines);
+  report["rank_lines"] = std::move(rows);
+  const auto waits_left_out = shorten(report["wait_cycle"].items(), kWaitsMost);
+  const std::size_t report_text = run.timeline != nullptr ? json_text(report).size() : 0;
   Json json{{"report", std::move(report)}, {"culprits", rank_runs(run.culprits)}};
+  if (ranks_left_out > 0) json["ranks_left_out"] = ranks_left_out;
+  if (waits_left_out > 0) json["waits_left_out"] = waits_left_out;
   if (run.timeline != nullptr) {
-    json["timeline"] = timeline_json(*run.timeline);
+    json["timeline"] = timeline_json(*run.timeline, kRunTextMost - std::min(report_text, kRunTextMost));
     json["sources"] = sources_json(run.report, *run.timeline);
   }
   if (!run.compiled.items().empty()) json["compiled"] = std::move(run.compiled);
@@ -100,15 +117,14 @@ void write_page(std::ostream& out, const PageHead& head, Json data) {
                  {"script", std::string(page::script())}});
 }
 
-void write_report_page(std::ostream& out, PageRun run) {
-  const Report& report = run.report;
+void write_report_page(std::ostream& out, const Report& report, Json run) {
   const PageHead head{.title = fmt::format("{}: {}, seed {}", to_string(report.verdict), report.program, report.seed),
                       .word = std::string(to_string(report.verdict)),
                       .good = report.verdict == Verdict::ok,
                       .headline = report.headline,
                       .plain = to_text(report)};
   Json runs = Json::array();
-  runs.push_back(page_run(std::move(run)));
+  runs.push_back(std::move(run));
   write_page(out, head, {{"kind", "report"}, {"runs", std::move(runs)}});
 }
 

@@ -38,8 +38,8 @@ struct PageHead {
 // `data` has "kind", by which scripts know what to show: "report", "sweep", "validation".
 void write_page(std::ostream& out, const PageHead& head, Json data);
 
-// The page of one run: report.html.
-void write_report_page(std::ostream& out, PageRun run);
+// The page of one run, report.html, of what page_run() gave.
+void write_report_page(std::ostream& out, const Report& report, Json run);
 
 // The data of a page that write_page() wrote. Throws ReportFormatError.
 Json page_data_in(std::string_view html);

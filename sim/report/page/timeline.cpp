@@ -7,11 +7,11 @@ namespace rehearse::sim {
 namespace {
 
 template <class Item>
-std::size_t shorten_each(std::vector<std::vector<Item>>& of_ranks, std::size_t most) {
+std::size_t shorten_each(std::vector<std::vector<Item>>& of_ranks, std::size_t most, std::size_t least) {
   std::size_t all = 0, left_out = 0;
   for (const auto& of_rank : of_ranks) all += of_rank.size();
   if (all <= most) return 0;
-  const std::size_t each = std::max<std::size_t>(most / of_ranks.size(), 1);
+  const std::size_t each = std::max(most / of_ranks.size(), least);
   for (auto& of_rank : of_ranks) {
     if (of_rank.size() <= each) continue;
     left_out += of_rank.size() - each;
@@ -22,10 +22,10 @@ std::size_t shorten_each(std::vector<std::vector<Item>>& of_ranks, std::size_t m
 
 }  // namespace
 
-void shorten_calls(Timeline& timeline, std::size_t most) { timeline.left_out += shorten_each(timeline.calls, most); }
+void shorten_calls(Timeline& timeline, std::size_t most) { timeline.left_out += shorten_each(timeline.calls, most, 1); }
 
 void shorten_spans(Timeline& timeline, std::size_t most) {
-  timeline.spans_left_out += shorten_each(timeline.spans, most);
+  timeline.spans_left_out += shorten_each(timeline.spans, most, 0);
 }
 
 }  // namespace rehearse::sim

@@ -67,8 +67,8 @@ struct Timeline {
   std::map<std::string, std::string> files;  // where the files lie that sites name: "train.cpp" is "/src/train.cpp"
 };
 
-// Leave as many of the latest calls, or spans, of each rank as keep all of them at `most` or below; one of each rank at
-// least.
+// Leave as many of the latest calls, or spans, of each rank as keep all of them at `most` or below; one call of
+// each rank at least.
 void shorten_calls(Timeline& timeline, std::size_t most);
 void shorten_spans(Timeline& timeline, std::size_t most);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/page/timeline_json.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -136,7 +137,7 @@ Json timeline_json(Timeline timeline, std::size_t text_most) {
       timeline.spans, text_most / 3, [&] { return span_text(timeline); },
       [&](std::size_t most) { shorten_spans(timeline, most); });
   const auto calls = fitting(
-      timeline.calls, text_most - spans.size(), [&] { return CallWriter(timeline).write(); },
+      timeline.calls, text_most - std::min(spans.size(), text_most), [&] { return CallWriter(timeline).write(); },
       [&](std::size_t most) { shorten_calls(timeline, most); });
   Json sites = Json::array();
   for (const auto& site : timeline.sites) sites.push_back(Json(site));

@@ -9,9 +9,6 @@
 
 namespace rehearse::sim {
 
-// With a report of 65,536 ranks beside it, a page stays below 15 MB.
-inline constexpr std::size_t kTimelineTextMost = std::size_t{13} << 20;
-
 // Ranks as their runs, one after the other: 0, 1, 2 and 5 are [0, 2, 5, 5]. Ranks keep their order.
 Json rank_runs(const std::vector<int>& ranks);
 
@@ -28,6 +25,6 @@ Json rank_runs(const std::vector<int>& ranks);
 //
 // timeline_data.js reads them. Of a run that would make them longer than `text_most`, a third of that for spans, the
 // latest ones of each rank are in it.
-Json timeline_json(Timeline timeline, std::size_t text_most = kTimelineTextMost);
+Json timeline_json(Timeline timeline, std::size_t text_most);
 
 }  // namespace rehearse::sim

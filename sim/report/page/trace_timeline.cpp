@@ -114,12 +114,11 @@ class TraceTimeline {
 
 }  // namespace
 
-Timeline timeline_in_trace(std::string_view trace, int ranks) {
-  const Json json = parsed_json(trace, kTrace);
-  return TraceTimeline(ranks).make(JsonReader(json, kTrace));
+Timeline timeline_in_trace(const Json& trace, int ranks) {
+  return TraceTimeline(ranks).make(JsonReader(trace, kTrace));
 }
 
-std::map<std::string, std::string> files_in_flight_recorder(std::string_view record) {
+std::map<std::string, std::string> files_in_flight_recorder(const std::string& record) {
   constexpr std::string_view kRecord = "flight record";
   const Json json = parsed_json(record, kRecord);
   SourceFiles files;

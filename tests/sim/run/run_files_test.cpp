@@ -41,11 +41,13 @@ TEST_F(RunFiles, OfNoWishes_AreAllOfThem) {
   const OutputOptions output;
   EXPECT_TRUE(output.needs_all_events());
   EXPECT_THAT(files_of("out", output), ElementsAre("out/run.rlog", "out/report.txt", "out/report.json",
-                                                   "out/trace.json", "out/flight_recorder.json"));
-  EXPECT_THAT(all_files_in("out"), ElementsAre("out/run.rlog", "out/report.txt", "out/report.json", "out/trace.json",
-                                               "out/flight_recorder.json", "out/calls.json", "out/results.json"));
+                                                   "out/report.html", "out/trace.json", "out/flight_recorder.json"));
+  EXPECT_THAT(all_files_in("out"),
+              ElementsAre("out/run.rlog", "out/report.txt", "out/report.json", "out/report.html", "out/trace.json",
+                          "out/flight_recorder.json", "out/calls.json", "out/results.json"));
   write_report_files(folder_, output, {report_, &events_});
-  EXPECT_THAT(names_in(folder_), ElementsAre("flight_recorder.json", "report.json", "report.txt", "trace.json"));
+  EXPECT_THAT(names_in(folder_),
+              ElementsAre("flight_recorder.json", "report.html", "report.json", "report.txt", "trace.json"));
 }
 
 TEST_F(RunFiles, ToBeCompared_HaveWhatModesShare) {
@@ -68,9 +70,10 @@ TEST_F(RunFiles, WithoutEvents_AreTheReportsOwn) {
   OutputOptions output;
   output.leave_events_out();
   EXPECT_FALSE(output.needs_all_events());
-  EXPECT_THAT(files_of("out", output), ElementsAre("out/run.rlog", "out/report.txt", "out/report.json"));
+  EXPECT_THAT(files_of("out", output),
+              ElementsAre("out/run.rlog", "out/report.txt", "out/report.json", "out/report.html"));
   write_report_files(folder_, OutputOptions(), {report_});  // wanted, but there are none
-  EXPECT_THAT(names_in(folder_), ElementsAre("report.json", "report.txt"));
+  EXPECT_THAT(names_in(folder_), ElementsAre("report.html", "report.json", "report.txt"));
 }
 
 TEST_F(RunFiles, OnlyOne_IsWrittenAlone) {
@@ -86,8 +89,8 @@ TEST_F(RunFiles, LargeRun_LeavesOutWhatWasNotNamed) {
   EXPECT_TRUE(output.needs_all_events());
   output.files = {{"trace", true}};
   EXPECT_EQ(leave_out_large_files(output, 50'001),
-            "flight_recorder.json left out, of a run of more than 50000 operations; flight_recorder = true under "
-            "[output] would have written it");
+            "report.html and flight_recorder.json left out, of a run of more than 50000 operations; html = true and "
+            "flight_recorder = true under [output] would have written them");
   EXPECT_TRUE(output.wants("trace"));
   EXPECT_FALSE(output.wants("flight_recorder"));
 }

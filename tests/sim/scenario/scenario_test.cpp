@@ -82,6 +82,7 @@ shuffle = false
 directory = "out/here"
 report = false
 json = false
+html = false
 trace = false
 flight_recorder = false
 )";
@@ -97,7 +98,7 @@ TEST(Scenario, OnlyTheProgram_DefaultsHold) {
   EXPECT_FALSE(scenario.world.compute.on());
   EXPECT_FALSE(scenario.world.checks.any());
   EXPECT_EQ(scenario.output.directory, "rehearse-out/lm");
-  for (const auto* file : {"report", "json", "trace", "flight_recorder"}) {
+  for (const auto* file : {"report", "json", "html", "trace", "flight_recorder"}) {
     EXPECT_TRUE(scenario.output.wants(file)) << file;
     EXPECT_FALSE(scenario.output.names(file)) << file;
   }
@@ -140,7 +141,7 @@ TEST(Scenario, Everything_IsRead) {
   EXPECT_EQ(scenario.parameters.text("data"), "a \"quoted\" \\ text\n");
   EXPECT_FALSE(scenario.parameters.flag("shuffle"));
   EXPECT_EQ(scenario.output.directory, "out/here");
-  for (const auto* file : {"report", "json", "trace", "flight_recorder"}) {
+  for (const auto* file : {"report", "json", "html", "trace", "flight_recorder"}) {
     EXPECT_FALSE(scenario.output.wants(file)) << file;
   }
 }
@@ -191,6 +192,7 @@ store = "0ns"
 directory = "rehearse-out/lm"
 report = true
 json = true
+html = true
 trace = true
 flight_recorder = true
 )");

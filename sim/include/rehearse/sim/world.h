@@ -16,6 +16,10 @@
 #include <rehearse/job/report.h>
 #include <rehearse/sim/world_options.h>
 
+namespace rehearse::compiler {
+class Journal;
+}  // namespace rehearse::compiler
+
 namespace rehearse {
 
 // The ranks of one job, simulated in this process and thread, or run for real (WorldOptions::mode).
@@ -50,6 +54,9 @@ class World {
   const DecisionLog& decisions() const noexcept;
   const comm::EventLog& events() const noexcept;
   const std::vector<RankResult>& results() const noexcept;
+  // Of the second run, where one explained the last: its calls know where they were made. Else of the last run.
+  const comm::EventLog& explained_events() const noexcept;
+  const compiler::Journal& compiled() const noexcept;
   // The files outside of their scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote.
   const std::set<std::string>& files_written() const noexcept;
 

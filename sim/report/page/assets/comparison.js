@@ -3,50 +3,52 @@
 
 const BUG_HEADS = ["bug", "verdict", "what happened", "where", "how often", "seeds"];
 
+// A path in a link: whatever letters it has, it stays one.
+function linkTo(page) { return page.split("/").map(encodeURIComponent).join("/"); }
+
+function seedLink(seed, text = seed.seed) { return seed.page ? el("a", { href: linkTo(seed.page) }, text) : text; }
+
 function seedLinks(bug) {
-  return bug.seeds.slice(0, 40).map((seed, at) => [at > 0 && ", ",
-    seed.page ? el("a", { href: seed.page }, seed.seed) : seed.seed])
-    .concat(bug.seeds.length > 40 ? ` and ${bug.seeds.length - 40} more` : []);
+  const links = bug.seeds.map((seed, at) => [at > 0 && ", ", seedLink(seed)]);
+  const left = bug.count - bug.seeds.length;
+  return left > 0 ? [links, ` and ${left.toLocaleString("en")} more`] : links;
 }
 
 function bugRow(sweep, bug, index) {
-  const share = bug.seeds.length / Math.max(sweep.ran, 1);
-  const first = bug.seeds[0];
-  return tableRow(BUG_HEADS, [
-    first.page ? el("a", { href: first.page }, `${index + 1}`) : `${index + 1}`,
+  const often = `${bug.count} of ${sweep.ran}`;
+  return tableRow(BUG_HEADS, [seedLink(bug.seeds[0], `${index + 1}`),
     el("span", { class: "state failed" }, bug.verdict), bug.headline,
     bug.culprit.map((line) => el("div", {}, el("code", {}, line))),
-    [el("meter", { min: 0, max: 1, value: share, "aria-hidden": "true" }), ` ${bug.seeds.length} of ${sweep.ran}`],
+    [el("meter", { min: 0, max: Math.max(sweep.ran, 1), value: bug.count, "aria-label": often }), ` ${often}`],
     seedLinks(bug)]);
 }
 
-// The seeds as squares in their order: which bug each met.
+// The seeds as squares in their order; a failed one has the number of its bug.
 function seedStrip(sweep) {
-  const seedsOf = (bug, index) => bug.seeds.map((seed) => [seed.seed, { index, page: seed.page }]);
-  const of = new Map(sweep.bugs.flatMap(seedsOf));
-  const squares = sweep.seeds.slice(0, 2000).map((seed) => {
-    const bug = of.get(seed);
-    const text = bug ? `${bug.index + 1}` : "\u00B7";
-    const title = bug ? `seed ${seed}: bug ${bug.index + 1}` : `seed ${seed}: as expected`;
-    return bug?.page ? el("a", { class: "seed bad", href: bug.page, title }, text)
-      : el("span", { class: bug ? "seed bad" : "seed", title }, text);
-  });
+  const pages = new Map(sweep.bugs.flatMap((bug) => bug.seeds.map((seed) => [seed.seed, seed])));
+  const square = ([seed, bug]) => {
+    if (bug === 0) return el("span", { class: "seed", title: `seed ${seed}: as expected` }, "\u00B7");
+    const page = pages.get(seed)?.page;
+    return el(page ? "a" : "span", { class: "seed bad", href: page && linkTo(page), title: `seed ${seed}: bug ${bug}` },
+      `${bug}`);
+  };
   return el("div", { class: "seeds", role: "group",
-    "aria-label": "Seeds in their order; the number is that of the bug" }, squares);
+    "aria-label": "Seeds in their order; the number is that of the bug" }, sweep.seeds.map(square));
 }
 
 function sweepPage(data, main, factsPlace) {
   const { sweep } = data;
-  const entries = [["program", sweep.program], ["seeds run", `${sweep.ran} of ${sweep.asked}`],
-    ["failed", `${sweep.bugs.reduce((sum, bug) => sum + bug.seeds.length, 0)}`], ["bugs", `${sweep.bugs.length}`]];
+  const entries = [["program", sweep.program], ["seeds", sweep.asked], ["run", `${sweep.ran}`],
+    ["failed", `${sweep.failed}`], ["expected", sweep.expect]];
   factsPlace.append(el("dl", { class: "facts" }, entries.map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
+  const left = sweep.ran - sweep.seeds.length;
   append(main, [
-    sweep.bugs.length > 0 && part("bugs", "Bugs",
-      el("p", {}, "Failures with the same verdict at the same lines are one bug."),
+    part("bugs", "Bugs", el("p", {}, "Failures with the same verdict at the same lines are one bug."),
       el("div", { class: "scroll" }, table(BUG_HEADS, sweep.bugs.map((bug, index) => bugRow(sweep, bug, index)),
         "In the order of their first seeds"))),
-    part("seeds", "Seeds", seedStrip(sweep))]);
+    part("seeds", "Seeds", seedStrip(sweep),
+      left > 0 && el("p", {}, `${left.toLocaleString("en")} more are not shown.`))]);
 }
 
 function validationPart(data) {

@@ -95,6 +95,11 @@ function differencesPart(model) {
     differences.map((each) => difference(model, each)));
 }
 
+// Of what a page of a very large run does without.
+function leftOutText(count, noun) {
+  return count > 0 && el("p", { class: "quiet" }, `${plural(count, `more ${noun}`)} are in report.json alone.`);
+}
+
 const RANK_HEADS = ["ranks", "how it ended", "doing", "completed last", "where", "waits for", "time"];
 
 function rankRow(model, row) {
@@ -122,7 +127,7 @@ function ranksPart(model, filters) {
   };
   filters.listen(refill);
   refill();
-  return part(`ranks-${model.index}`, "Ranks", view, list.button);
+  return part(`ranks-${model.index}`, "Ranks", view, list.button, leftOutText(model.ranks_left_out, "rank"));
 }
 
 function findingsPart(model) {

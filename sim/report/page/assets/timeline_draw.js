@@ -2,6 +2,7 @@
 // Draws the rows that can be seen. What it needs to know of the reader's wishes is the view (timeline_view.js).
 
 const AXIS = 30, PAD = 4;
+const STUCK_LEAST = 9;  // pixels of a call that never ended, however late it was made
 
 // Patterns beside colours, so that bars are told apart without them.
 function hatch(context, color, crossed) {
@@ -128,11 +129,12 @@ function drawCalls(view, row, y) {
 
 function callBox(view, i, y, height) {
   const { calls, end } = view.model.timeline;
-  const right = view.x(calls.completed[i] === NEVER ? end : calls.completed[i]);
+  const stuck = calls.completed[i] === NEVER;
   const left = Math.max(view.x(calls.created[i]), view.gutter - 4);
-  return { left, middle: Math.max(view.x(calls.started[i] === NEVER ? end : calls.started[i]), left),
-    right: Math.min(Math.max(right, left + 1), view.width + 4), top: y + PAD + calls.lane[i] * height, height,
-    lane: calls.lane[i] };
+  const right = Math.min(Math.max(view.x(stuck ? end : calls.completed[i]), left + (stuck ? STUCK_LEAST : 1)),
+    view.width + 4);
+  const middle = calls.started[i] === NEVER ? right : Math.max(view.x(calls.started[i]), left);
+  return { left, middle, right, top: y + PAD + calls.lane[i] * height, height, lane: calls.lane[i] };
 }
 
 function drawCall(view, i, box, shown) {
@@ -162,14 +164,15 @@ function nameCall(view, i, kind, box, middle) {
   const { context, palette, model: { timeline: { calls } } } = view;
   const wide = box.right - middle > middle - box.left;
   const left = Math.max(wide ? middle : box.left, view.gutter), right = wide ? box.right : middle;
-  if (right - left < 60 || box.height < 11) return;
+  if (right - left < 34 || box.height < 11) return;
   context.save();
   context.beginPath();
   context.rect(left, box.top, right - left - 3, box.height);
   context.clip();
   context.font = view.font(10.5, 600);
   context.textBaseline = "middle";
-  const text = callTitle(kind, calls.number[i]);
+  const title = callTitle(kind, calls.number[i]);
+  const text = context.measureText(title).width < right - left - 10 ? title : `#${calls.number[i]}`;
   if (!wide) {
     context.fillStyle = palette.paper;
     const width = Math.min(context.measureText(text).width + 6, right - left - 6);

@@ -142,5 +142,6 @@ function waitsPart(model) {
   cycleList.refill(cycle);
   return part(`waits-${model.index}`, "Who waits for whom",
     nodes.length > 1 && nodes.length <= BOXES_MOST && picture(model, nodes), items, list.button,
-    cycle.length > 0 && [el("h3", {}, "The ring of waits"), cycleItems, cycleList.button]);
+    cycle.length > 0 && [el("h3", {}, "The ring of waits"), cycleItems, cycleList.button,
+      leftOutText(model.waits_left_out, "wait")]);
 }

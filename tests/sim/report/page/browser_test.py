@@ -283,11 +283,35 @@ CONTRAST = """(() => {
 })()"""
 
 
+class Several(PageTest):
+    def test_sweep_shows_bugs_how_often_they_came_and_links_to_their_seeds(self):
+        self.open("sweep")
+        rows = [as_shown(row) for row in self.page.texts("#bugs tbody tr")]
+        self.assertEqual(len(rows), 2)
+        self.assertIn("DEADLOCK allreduce #7: missing rank 2 train.cpp:31 in train_step 6 of 30", rows[0])
+        self.assertIn("<b>replicas</b> differ train.cpp:20 in check 1 of 30 11", rows[1])
+        links = self.page.value("[...document.querySelectorAll('#bugs tbody tr:last-child a')].map((a) => a.href)")
+        self.assertEqual(links, [f"file://{setting.folder}/seed%20{seed}/report.html" for seed in (11, 11)])
+        self.assertEqual(len(self.page.texts(".seed")), 30)
+        self.assertEqual(self.page.texts("a.seed"), ["1", "1", "2", "1", "1", "1", "1"])
+
+    def test_validation_has_both_runs_one_above_the_other(self):
+        self.open("validation")
+        self.assertEqual(self.page.texts(".timelines h2"), ["Timeline: simulation", "Timeline: gloo"])
+        self.assertEqual(self.page.texts("#comparison tbody tr:first-child td"), ["DEADLOCK", "OK"])
+        self.assertIn("the verdict is DEADLOCK by simulation, OK by gloo", self.page.text("#comparison"))
+        self.assertEqual(self.page.texts("h2.run"), ["simulation", "gloo"])
+        self.page.write("#filter-rank", "1-2")
+        rows = self.page.value("[...document.querySelectorAll('canvas')].map((canvas) => canvas.dataset.rows)")
+        self.assertEqual(rows, ["2", "2"])
+
+
 class Phones(PageTest):
     width, mobile = 400, True
 
     def test_nothing_is_wider_than_the_screen(self):
-        for name in ("everything", "report_large", "report_deadlock_cycle", "hostile", "ranks_64"):
+        for name in ("everything", "sweep", "validation", "report_large", "report_deadlock_cycle", "hostile",
+                     "ranks_64"):
             with self.subTest(name):
                 self.open(name)
                 self.assertEqual(self.page.value("document.documentElement.scrollWidth"), 400)

@@ -24,7 +24,7 @@ using std::filesystem::path;
 void leave(const path& folder, const std::string& name, const Report& report, sim::PageRun run) {
   std::ofstream(folder / (name + ".json"), std::ios::binary) << sim::to_json(report);
   std::ofstream page(folder / (name + ".html"), std::ios::binary);
-  sim::write_report_page(page, std::move(run));
+  sim::write_report_page(page, report, sim::page_run(std::move(run)));
 }
 
 void leave(const path& folder, const std::string& name, const Report& report) {
@@ -87,6 +87,63 @@ sim::Json compiled() {
                 sim::Json::array({compile(1, ""), compile(3, "x.size(0) is 4, guard x.size(0) == 8 of entry 0")}))});
 }
 
+// Two bugs of 30 seeds.
+void leave_sweep(const path& folder) {
+  auto seeds = sim::Json::array(), first = sim::Json::array(), second = sim::Json::array();
+  for (int seed = 1; seed <= 30; ++seed) {
+    const int bug = seed % 5 == 2 ? 1 : seed % 11 == 0 ? 2 : 0;
+    seeds.push_back(sim::Json::array({std::to_string(seed), bug}));
+    const sim::Json failed{{"seed", std::to_string(seed)}, {"page", fmt::format("seed {}/report.html", seed)}};
+    if (bug != 0) (bug == 1 ? first : second).push_back(failed);
+  }
+  const auto bug = [](const char* verdict, const char* headline, const char* where, sim::Json of) {
+    return sim::Json{{"verdict", verdict},
+                     {"headline", headline},
+                     {"culprit", sim::Json::array({where})},
+                     {"count", of.items().size()},
+                     {"seeds", of}};
+  };
+  sim::Json sweep{
+      {"program", "train"},
+      {"expect", "OK"},
+      {"asked", "1..40"},
+      {"ran", 30},
+      {"failed", 7},
+      {"interrupted", false},
+      {"bugs", sim::Json::array({bug("DEADLOCK", "allreduce #7: missing rank 2", "train.cpp:31 in train_step", first),
+                                 bug("CHECK FAILED", "<b>replicas</b> differ", "train.cpp:20 in check", second)})},
+      {"seeds", seeds}};
+  std::ofstream out(folder / "sweep.html", std::ios::binary);
+  sim::write_page(out, {"7 of 30 seeds failed", "FAILED", false, "7 of 30 seeds failed, by 2 bugs", "FAILED"},
+                  {{"kind", "sweep"}, {"sweep", sweep}});
+}
+
+// A simulation that deadlocks and a real run that does not.
+void leave_validation(const path& folder) {
+  const auto first = skips_a_call(4, 12), second = skips_a_call(4, 10);
+  const auto run_of = [](const PageWorld& world, const char* name) {
+    auto run = sim::page_run({.report = world.report, .culprits = {2}, .timeline = &world.timeline});
+    run["name"] = name;
+    return run;
+  };
+  const auto row = [](const char* mode, const char* verdict, int calls) {
+    return sim::Json{{"mode", mode},   {"verdict", verdict}, {"culprits", sim::Json::array({2})},
+                     {"calls", calls}, {"results", 4},       {"end_time_ns", 1'500'000}};
+  };
+  sim::Json validation{{"runs", sim::Json::array({row("simulation", "DEADLOCK", 47), row("gloo", "OK", 39)})},
+                       {"outcome_differences", sim::Json::array({"the verdict is DEADLOCK by simulation, OK by gloo"})},
+                       {"calls_alike", 38},
+                       {"call_differences", sim::Json::array()},
+                       {"results_bit_equal", 3},
+                       {"results_within_tolerance", 1},
+                       {"result_differences", sim::Json::array()}};
+  std::ofstream out(folder / "validation.html", std::ios::binary);
+  sim::write_page(out, {"DISAGREE: train", "DISAGREE", false, "the verdict differs", "DISAGREE"},
+                  {{"kind", "validation"},
+                   {"validation", validation},
+                   {"runs", sim::Json::array({run_of(first, "simulation"), run_of(second, "gloo")})}});
+}
+
 void leave_all(const path& folder, const std::string& sources) {
   for (const auto& sample : golden::samples()) leave(folder, std::string("report_") + sample.name, sample.report);
   leave(folder, "report_large", golden::large_report());
@@ -94,6 +151,8 @@ void leave_all(const path& folder, const std::string& sources) {
   leave(folder, "everything", shows_everything(sources), compiled());
   leave_calls(folder / "everything.calls", shows_everything(sources).timeline);
   for (const int ranks : {8, 64, 1024}) leave(folder, fmt::format("ranks_{}", ranks), skips_a_call(ranks, 1000));
+  leave_sweep(folder);
+  leave_validation(folder);
   leave(folder, "ranks_65536", skips_a_call(65536, 12));
 }
 

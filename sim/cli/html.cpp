@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <filesystem>
+#include <ostream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/grammar/usage_error.h"
+#include "cli/read_report.h"
+#include "record/output_file.h"
+#include "report/page/report_page.h"
+#include "run/run_page.h"
+
+namespace rehearse::cli {
+namespace {
+
+using std::filesystem::path;
+
+// Beside what it is made of, under the name that a run gives it.
+path page_of(const Arguments& arguments) {
+  if (!arguments.output.empty()) return arguments.output;
+  const path operand(arguments.operand);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(operand, ignored))
+    throw UsageError(fmt::format("{}: is no file beside which the page could lie; --output=report.html says where",
+                                 arguments.operand));
+  return operand.parent_path() / "report.html";
+}
+
+}  // namespace
+
+int html(const Arguments& arguments, Console& console) {
+  const auto report = read_report(arguments);
+  const auto page = page_of(arguments);
+  auto run = sim::stored_page_run(report, path(arguments.operand).parent_path());
+  const bool has_timeline = run.contains("timeline");
+  sim::write_file(page, [&](std::ostream& out) { sim::write_report_page(out, report, std::move(run)); });
+  if (!has_timeline) console.note("without a timeline: neither a page nor a trace.json of this run lies beside it\n");
+  return console.conclude(fmt::format("page: {}\n", page.string()), 0);
+}
+
+}  // namespace rehearse::cli

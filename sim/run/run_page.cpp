@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "run/run_page.h"
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/sim/input_file.h>
+
+#include "report/page/compiled_functions.h"
+#include "report/page/event_timeline.h"
+#include "report/page/report_page.h"
+#include "report/page/trace_timeline.h"
+#include "report/ranks/culprits.h"
+
+namespace rehearse::sim {
+namespace {
+
+using std::filesystem::path;
+
+constexpr std::size_t kStoredBytesMost = std::size_t{1} << 30;
+
+// What `parse` makes of the file; nothing where that is missing or says something else.
+template <class Parse>
+auto stored(const path& file, const Parse& parse) -> std::optional<decltype(parse(std::string()))> {
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  try {
+    return parse(read_input(file, "file", [](std::string_view) { return kStoredBytesMost; }));
+  } catch (const InputError&) {
+  } catch (const ReportFormatError&) {
+  } catch (const JsonError&) {
+  }
+  return std::nullopt;
+}
+
+std::string identity_text(const Report& report) { return fmt::format("{:#x}", report.identity); }
+
+bool is_of(const Json& facts, const Report& report) {
+  const auto says = [&](const char* key, const std::string& expected) {
+    const auto* const value = facts.find(key);
+    return value != nullptr && value->is_text() && value->get<std::string>() == expected;
+  };
+  return says("program", report.program) && says("seed", fmt::format("{:#x}", report.seed)) &&
+         says("identity", identity_text(report));
+}
+
+// `same_run`: the caller knows that the trace is of this run. A merged one does not say so itself.
+std::optional<Timeline> stored_timeline(const Report& report, const path& folder, bool same_run) {
+  auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
+    const auto json = parse_json(text);
+    const auto* const facts = json.find("otherData");
+    if (!same_run && (facts == nullptr || !is_of(*facts, report))) throw JsonError("is of another run");
+    return timeline_in_trace(json, report.ranks);
+  });
+  if (!timeline) return timeline;
+  if (auto files = stored(folder / "flight_recorder.json", files_in_flight_recorder))
+    timeline->files = std::move(*files);
+  return timeline;
+}
+
+Json run_of(const Report& report, const Timeline* timeline) {
+  return page_run({.report = report, .culprits = culprits_of(report), .timeline = timeline});
+}
+
+// The run as an earlier page of it has it; nothing where there is none, or it knows no calls.
+std::optional<Json> run_of_earlier_page(const Report& report, const path& folder) {
+  return stored(folder / "report.html", [&](const std::string& text) {
+    const auto data = page_data_in(text);
+    const auto& earlier = data.at("runs").items().at(0);
+    if (!is_of(earlier.at("report"), report)) throw JsonError("is of another run");
+    auto run = run_of(report, nullptr);
+    run["timeline"] = earlier.at("timeline");
+    for (const char* const key : {"sources", "compiled"}) {
+      if (const auto* const value = earlier.find(key)) run[key] = *value;
+    }
+    return run;
+  });
+}
+
+Json run_that_ended(const RunResults& results) {
+  const Report& report = results.report;
+  std::optional<Timeline> timeline;
+  if (!results.stored_in.empty()) timeline = stored_timeline(report, results.stored_in, true);
+  const auto* const events = results.explained != nullptr ? results.explained : results.events;
+  if (events != nullptr) timeline = timeline_of(*events, report.ranks);
+  return page_run({.report = report,
+                   .culprits = culprits_of(report),
+                   .timeline = timeline ? &*timeline : nullptr,
+                   .compiled = results.compiled != nullptr ? compiled_functions(*results.compiled) : Json::array()});
+}
+
+}  // namespace
+
+void write_run_page(std::ostream& out, const RunResults& results) {
+  write_report_page(out, results.report, run_that_ended(results));
+}
+
+Json stored_page_run(const Report& report, const path& folder) {
+  if (auto run = run_of_earlier_page(report, folder)) return std::move(*run);
+  const auto timeline = stored_timeline(report, folder, false);
+  return run_of(report, timeline ? &*timeline : nullptr);
+}
+
+}  // namespace rehearse::sim
