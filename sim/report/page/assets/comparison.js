@@ -14,12 +14,18 @@ function seedLinks(bug) {
   return left > 0 ? [links, ` and ${left.toLocaleString("en")} more`] : links;
 }
 
+function shareBar(share) {
+  const filled = el("span");
+  filled.style.width = `${100 * share}%`;
+  return el("span", { class: "share", "aria-hidden": "true" }, filled);
+}
+
 function bugRow(sweep, bug, index) {
   const often = `${bug.count} of ${sweep.ran}`;
   return tableRow(BUG_HEADS, [seedLink(bug.seeds[0], `${index + 1}`),
     el("span", { class: "state failed" }, bug.verdict), bug.headline,
     bug.culprit.map((line) => el("div", {}, el("code", {}, line))),
-    [el("meter", { min: 0, max: Math.max(sweep.ran, 1), value: bug.count, "aria-label": often }), ` ${often}`],
+    [shareBar(bug.count / Math.max(sweep.ran, 1)), ` ${often}`],
     seedLinks(bug)]);
 }
 

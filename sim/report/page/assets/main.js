@@ -43,6 +43,12 @@ function runParts(model, filters) {
     linesPart(model, "events", "Last events", model.report.last_events, filters), checksPart(model)];
 }
 
+// In the list of contents, parts of several runs have their run's name.
+function named(element, name) {
+  if (element) element.dataset.title += `: ${name}`;
+  return element;
+}
+
 // The timelines stand first, one above the other, and are filled in once the rest has been painted.
 function addTimelines(models, filters, place) {
   const title = (model) => models.length > 1 ? `Timeline: ${model.name}` : "Timeline";
@@ -64,9 +70,11 @@ function reportPage(data, main, factsPlace) {
   if (data.kind === "report") append(factsPlace, [culprits(first), facts(first), replayLine(first.report)]);
   const filters = new Filters(models);
   const place = el("div", { class: "timelines" });
-  const titled = (model) => models.length > 1 && el("h2", { class: "run" }, model.name);
+  const several = models.length > 1;
+  const partsOf = (model) => [several && el("h2", { class: "run" }, model.name),
+    runParts(model, filters).map((each) => several ? named(each, model.name) : each)];
   append(main, [data.kind === "validation" && validationPart(data), filters.element, place,
-    models.map((model) => [titled(model), runParts(model, filters)])]);
+    models.map(partsOf)]);
   fillContents(main);
   const views = [];
   const recolor = () => views.forEach((view) => view.recolor());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mouse, fingers and keys of a timeline.
 
-const KEYS_TEXT = "Keys: arrows left and right go from call to call of a rank, up and down from rank to rank; " +
-  "plus and minus zoom, comma and period move along the time, 0 shows all of it, Escape forgets the chosen call.";
+const KEYS_TEXT = "Drag to move, pinch or turn the wheel with Ctrl held to zoom, choose a call to read of " +
+  "it. By keys: arrows left and right go from call to call of a rank, up and down from rank to rank; plus and minus " +
+  "zoom, comma and period move along the time, 0 shows all of it, Escape forgets the chosen call.";
 
 class TimelineInput {
   constructor(view) {

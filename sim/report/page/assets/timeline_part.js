@@ -44,7 +44,7 @@ function callTable(view) {
   const body = el("tbody"), whole = table(CALL_HEADS, [], "Calls, rank by rank; the filters hold here, too");
   whole.querySelector("tbody").replaceWith(body);
   const list = growing(body, ([call, rank]) => callRow(model, call, rank), ROWS_AT_ONCE, "calls");
-  const details = el("details", { ontoggle: () => refill() }, el("summary", {}, "The same as a table"),
+  const details = el("details", { class: "calls", ontoggle: () => refill() }, el("summary", {}, "The same as a table"),
     el("div", { class: "scroll" }, whole), list.button);
   function refill() {
     if (!details.open) return;
@@ -73,7 +73,8 @@ function timelinePart(model, filters, title) {
   const element = part(`timeline-${model.index}`, title,
     leftOut(model.timeline),
     tools(view), view.roll, legend(), view.facts, view.tip,
-    el("p", { class: "hidden", id: `keys-${model.index}` }, KEYS_TEXT), callTable(view));
+    el("details", {}, el("summary", {}, "Keys and fingers"), el("p", { id: `keys-${model.index}` }, KEYS_TEXT)),
+    callTable(view));
   element.view = view;
   return element;
 }

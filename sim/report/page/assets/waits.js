@@ -111,7 +111,7 @@ function boxOf(model, node) {
 function picture(model, nodes) {
   const ring = ringOf(nodes);
   placeNodes(nodes, ring);
-  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y), edge = 14;
+  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y), edge = ring.size > 1 ? 34 : 14;
   const left = Math.min(...xs) - edge, top = Math.min(...ys) - edge;
   const width = Math.max(...xs) + BOX.width + edge - left, height = Math.max(...ys) + BOX.height + edge - top;
   const arrows = nodes.flatMap((node, at) => node.targets.filter((target) => target !== at)

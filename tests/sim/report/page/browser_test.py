@@ -112,10 +112,10 @@ class Timelines(PageTest):
         self.open("everything")
 
     def test_the_table_says_what_the_calls_were(self):
-        self.page.click("summary")
-        while self.page.value("!document.querySelector('details .more').hidden"):
-            self.page.click("details .more")
-        rows = self.page.value("[...document.querySelectorAll('details tbody tr')].map((row) =>"
+        self.page.click(".calls summary")
+        while self.page.value("!document.querySelector('.calls .more').hidden"):
+            self.page.click(".calls .more")
+        rows = self.page.value("[...document.querySelectorAll('.calls tbody tr')].map((row) =>"
                                " [...row.cells].map((cell) => cell.textContent).join('|'))")
         self.assertEqual(rows, (setting.folder / "everything.calls").read_text().splitlines())
 
@@ -177,21 +177,21 @@ class Timelines(PageTest):
         self.assertEqual(self.page.text(".told"), "Shown: 2 of 2 rows of ranks; 3 of 8 ranks")
         self.page.write("#filter-rank", "2")
         self.assertEqual(len(self.page.texts("[data-ranks]")), 1)
-        self.page.click("summary")
+        self.page.click(".calls summary")
         self.page.choose("#filter-kind", "message")
-        self.assertTrue(all("send #" in row or "recv #" in row for row in self.page.texts("details tbody tr")))
-        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+        self.assertTrue(all("send #" in row or "recv #" in row for row in self.page.texts(".calls tbody tr")))
+        self.assertEqual(len(self.page.texts(".calls tbody tr")), 3)
         self.page.choose("#filter-kind", "unfinished")
-        self.assertEqual(self.page.texts("details tbody tr"), [])
+        self.assertEqual(self.page.texts(".calls tbody tr"), [])
         self.page.click("#filter-reset")
         self.assertEqual(self.rows(), 8)
         self.page.choose("#filter-kind", "=broadcast")
         self.page.choose("#filter-group", "world")
         self.page.write("#filter-rank", "0")
-        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+        self.assertEqual(len(self.page.texts(".calls tbody tr")), 3)
         self.page.choose("#filter-kind", "")
         self.page.write("#filter-text", "pipeline.cpp:12")
-        self.assertEqual(len(self.page.texts("details tbody tr")), 3)
+        self.assertEqual(len(self.page.texts(".calls tbody tr")), 3)
 
     def test_what_is_no_list_of_ranks_is_said(self):
         self.page.write("#filter-rank", "two")
@@ -301,6 +301,7 @@ class Several(PageTest):
         self.assertEqual(self.page.texts("#comparison tbody tr:first-child td"), ["DEADLOCK", "OK"])
         self.assertIn("the verdict is DEADLOCK by simulation, OK by gloo", self.page.text("#comparison"))
         self.assertEqual(self.page.texts("h2.run"), ["simulation", "gloo"])
+        self.assertIn("Ranks: gloo", self.page.texts("nav a"))
         self.page.write("#filter-rank", "1-2")
         rows = self.page.value("[...document.querySelectorAll('canvas')].map((canvas) => canvas.dataset.rows)")
         self.assertEqual(rows, ["2", "2"])
@@ -346,8 +347,8 @@ class Sizes(PageTest):
     def test_all_calls_of_1024_ranks_are_there(self):
         self.open("ranks_1024")
         self.page.write("#filter-rank", "1023")
-        self.page.click("summary")
-        self.assertEqual(self.page.text("details .more"), "Show 100 more of 1000 calls")
+        self.page.click(".calls summary")
+        self.assertEqual(self.page.text(".calls .more"), "Show 100 more of 1000 calls")
 
 
 if __name__ == "__main__":

@@ -1,33 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Takes pictures of a report page: screenshots.py PAGE FOLDER."""
+"""Takes the pictures of report pages for docs/: screenshots.py INTO RUN SAMPLES.
+
+RUN is the folder of a run of docs/examples/planted_bug, SAMPLES what page_samples wrote.
+"""
 
 import pathlib
 import sys
 
 import browser
 
-# Name, width, height, whether it is a phone, and colours.
-PICTURES = (
-    ("report", 1280, 1280, False, "light"),
-    ("report-dark", 1280, 860, False, "dark"),
-    ("report-phone", 400, 860, True, "light"),
-)
+
+def picture(chromium, page, place, width, height, scheme="light", act=None):
+    """`act` is done with the page before the picture is taken. Up to 620 pixels the page is on a phone."""
+    tab = chromium.page(width, height, mobile=width <= 620)
+    tab.colours(scheme)
+    tab.open(page)
+    if act:
+        act(tab)
+    tab.value("scrollTo(0, 0)")
+    tab.frame()
+    tab.screenshot(place)
+    print(f"{place}: {place.stat().st_size // 1000} KB")
+    tab.close()
 
 
-def main(page, folder):
+def zoomed_in_on_a_call(tab):
+    """At the end, where all wait for one rank; one of the calls is chosen."""
+    tab.value("document.querySelector('canvas').focus()")
+    tab.press("ArrowRight", *["ArrowRight"] * 13, "ArrowDown", "ArrowDown", "ArrowDown", "+", "+", "+")
+
+
+def main(into, run, samples):
+    into, run, samples = (pathlib.Path(folder).resolve() for folder in (into, run, samples))
     with browser.Browser() as chromium:
-        for name, width, height, mobile, scheme in PICTURES:
-            tab = chromium.page(width, height, mobile)
-            tab.colours(scheme)
-            tab.open(pathlib.Path(page).resolve())
-            tab.frame()
-            place = pathlib.Path(folder) / f"{name}.png"
-            tab.screenshot(place)
-            print(f"{place}: {place.stat().st_size // 1000} KB")
-            tab.close()
+        picture(chromium, run / "report.html", into / "report.png", 1280, 1180)
+        picture(chromium, run / "report.html", into / "report-phone.png", 400, 1240)
+        picture(chromium, samples / "everything.html", into / "report-dark.png", 1280, 900, "dark", zoomed_in_on_a_call)
+        picture(chromium, samples / "sweep.html", into / "sweep.png", 1280, 640)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
     main(*sys.argv[1:])
