@@ -173,7 +173,7 @@ double scale_of(const std::vector<at::Tensor>& reference) {
 ModelState gradients_of(const ModelState& parameters) {
   std::vector<NamedTensor> gradients;
   for (const auto& each : parameters.tensors()) {
-    if (is_trained(each)) gradients.push_back({each.name, each.tensor.grad(), false});
+    if (is_trained(each) && !each.rows) gradients.push_back({each.name, each.tensor.grad(), false});
   }
   return gradients;
 }

@@ -14,18 +14,20 @@
 #include <rehearse_internal/checks/reductions.h>
 
 #include "checks/replicas.h"
+#include "checks/shard_table.h"
 
 namespace rehearse::checks {
 
 struct ShownGradients {
   ReplicaTable table;  // of gradients, under their parameters' names
+  ShardTable shards;   // of sharded models, until all ranks have come
 };
 
 using GradientsRound = Round<ShownGradients>;
 
 inline constexpr const char* kGradients = "gradients";
 
-// The gradients that parameters have now; a parameter without one has an undefined tensor.
+// The gradients that parameters have now, but for shards; a parameter without one has an undefined tensor.
 ModelState gradients_of(const ModelState& parameters);
 
 // What the gradients of `loss()` are in one process. Nothing but the computation is left of it: buffers and the

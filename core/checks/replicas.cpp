@@ -28,10 +28,14 @@ const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
   });
 }
 
-OddRow odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
+std::vector<int> ranks_with(const ReplicaTable::Row& row) {
   std::vector<int> have;
   for (const auto& version : row.versions) have.insert(have.end(), version.ranks.begin(), version.ranks.end());
-  have = sorted(std::move(have));
+  return sorted(std::move(have));
+}
+
+OddRow odd_without(const ReplicaTable::Row& row, std::vector<int> missing) {
+  auto have = ranks_with(row);
   const auto text =
       fmt::format("{} no \"{}\", which {} {}", describe_ranks(missing) + (missing.size() == 1 ? " has" : " have"),
                   row.name, describe_ranks(have), have.size() == 1 ? "has" : "have");
@@ -50,9 +54,17 @@ std::string headline_of(const ReplicaRound& round, bool only_buffers, const std:
   return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
 }
 
+// "fc.weight[4:8]" for rows of a whole.
+std::string name_in_table(const NamedTensor& tensor) {
+  if (!tensor.rows) return tensor.name;
+  const auto first = tensor.rows->first;
+  return fmt::format("{}[{}:{}]", tensor.name, first, first + tensor.tensor.size(0));
+}
+
 }  // namespace
 
-OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
+OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
+  const auto here = row.is_part ? ranks_with(row) : all;
   if (auto missing = row.missing(here); !missing.empty()) return odd_without(row, std::move(missing));
   const auto& most = most_common(row);
   OddRow odd;
@@ -78,6 +90,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here) {
 }
 
 std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const {
+  if (is_part) return {};
   std::set<int> without(here.begin(), here.end());
   for (const auto& version : versions) {
     for (const int rank : version.ranks) without.erase(rank);
@@ -87,9 +100,9 @@ std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const 
 
 ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
   // A list may have a name twice: then it is another one.
-  for (auto name = tensor.name;; name += "'") {
+  for (auto name = name_in_table(tensor);; name += "'") {
     const auto [place, is_new] = places_.try_emplace(name, rows_.size());
-    if (is_new) rows_.push_back({name, tensor.is_buffer, {}});
+    if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}});
     auto& row = rows_[place->second];
     const bool taken = std::any_of(row.versions.begin(), row.versions.end(), [&](const Version& version) {
       return std::find(version.ranks.begin(), version.ranks.end(), rank) != version.ranks.end();

@@ -28,9 +28,10 @@ class ReplicaTable {
   struct Row {
     std::string name;
     bool is_buffer = false;
+    bool is_part = false;           // rows of a tensor, which not all ranks have
     std::vector<Version> versions;  // in order of their coming
 
-    // Of the ranks `here`: those without it.
+    // Of the ranks `here`: those that lack it.
     std::vector<int> missing(const std::vector<int>& here) const;
   };
 

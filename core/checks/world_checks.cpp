@@ -53,6 +53,18 @@ std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
       fmt::format("CheckOptions::ranks is {{{}}}, without rank {}, which makes the check", fmt::join(of, ", "), rank));
 }
 
+// The module of a sharded model, with the values of all ranks; null for others. Puts the gradients together.
+std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const ModelState& state) {
+  if (!state.lend_whole()) return nullptr;
+  std::vector<NamedTensor> values;
+  {
+    const Unwatched own;
+    values = shown.shards.values();
+    shown.shards.add_gradients_to(shown.table);
+  }
+  return state.lend_whole()(values);
+}
+
 // What can be judged now that a rank has come to `round`: that, or one of its name that is not waited for any more.
 template <class Shown>
 Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
@@ -157,6 +169,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   {
     const Unwatched own;
     round->shown.table.add(rank, gradients_of(state));
+    round->shown.shards.add(rank, state);
   }
   if (!round->is_full()) {
     // Nobody else can compute it: what too few have shown is let go.
@@ -168,10 +181,12 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   }
   auto complete = std::move(*round);
   rounds.close(complete);
+  const auto lent = whole_module(complete.shown, state);
+  const ModelState& whole = lent != nullptr ? *lent : state;
   // The function is the user's, and may give way; the round is this rank's by now.
-  const auto reference = reference_gradients(state, generator, loss);
+  const auto reference = reference_gradients(whole, generator, loss);
   const Unwatched own;
-  if (auto finding = judge(complete, state, reference, options.tolerance, &shown_->reductions)) {
+  if (auto finding = judge(complete, whole, reference, options.tolerance, &shown_->reductions)) {
     found(std::move(*finding));
   } else {
     ++held_[complete.name];

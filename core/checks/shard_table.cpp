@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "checks/shard_table.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <ATen/ops/cat.h>
+#include <fmt/format.h>
+
+#include "checks/values/tensor_difference.h"
+
+namespace rehearse::checks {
+namespace {
+
+// Undefined if any part is.
+at::Tensor joined_rows(const std::vector<at::Tensor>& parts) {
+  if (std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) { return !part.defined(); })) return {};
+  return at::cat(parts);
+}
+
+}  // namespace
+
+ShardTable::Whole& ShardTable::whole_of(const NamedTensor& tensor) {
+  const auto found =
+      std::find_if(wholes_.begin(), wholes_.end(), [&](const Whole& whole) { return whole.name == tensor.name; });
+  if (found != wholes_.end()) return *found;
+  wholes_.push_back({tensor.name, tensor.rows->sizes, tensor.tensor.requires_grad(), {}});
+  return wholes_.back();
+}
+
+void ShardTable::add(int rank, const ModelState& state) {
+  for (const auto& each : state.tensors()) {
+    if (!each.rows) continue;
+    auto& whole = whole_of(each);
+    if (each.tensor.size(0) == 0) continue;
+    whole.shards[each.rows->first].push_back({rank, copied(each.tensor), copied(each.tensor.grad())});
+  }
+}
+
+std::vector<NamedTensor> ShardTable::values() const {
+  std::vector<NamedTensor> values;
+  for (const auto& whole : wholes_) {
+    std::vector<at::Tensor> parts;
+    std::int64_t next = 0;
+    for (const auto& [first, shards] : whole.shards) {
+      if (first != next) break;
+      parts.push_back(shards.front().value);
+      next += parts.back().size(0);
+    }
+    if (next != whole.sizes.front()) {
+      throw std::invalid_argument(
+          fmt::format("RankContext::check_gradients(): no rank has shown row {} of \"{}\". All ranks that have a shard "
+                      "of the model "
+                      "make the check",
+                      next, whole.name));
+    }
+    values.push_back({whole.name, parts.empty() ? at::Tensor() : at::cat(parts)});
+  }
+  return values;
+}
+
+void ShardTable::add_gradients_to(ReplicaTable& table) const {
+  for (const auto& whole : wholes_) {
+    if (!whole.is_trained) continue;
+    std::size_t replicas = 0;
+    for (const auto& [first, shards] : whole.shards) replicas = std::max(replicas, shards.size());
+    for (std::size_t i = 0; i < replicas; ++i) {
+      std::vector<at::Tensor> parts;
+      int rank = 0;
+      for (const auto& [first, shards] : whole.shards) {
+        const auto& shard = shards[std::min(i, shards.size() - 1)];
+        parts.push_back(shard.gradient);
+        rank = shard.rank;
+      }
+      table.add(rank, std::vector<NamedTensor>{{whole.name, joined_rows(parts)}});
+    }
+  }
+}
+
+}  // namespace rehearse::checks

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <rehearse/checks/model_state.h>
+
+#include "checks/replicas.h"
+
+namespace rehearse::checks {
+
+// The shards of ranks, until all have shown theirs and the whole can be put together.
+class ShardTable {
+ public:
+  // Copies of the state's shards and of their gradients.
+  void add(int rank, const ModelState& state);
+
+  // The whole values, under their names. Throws std::invalid_argument that names rows which no rank has shown.
+  std::vector<NamedTensor> values() const;
+
+  // Adds the whole gradients to the table. If several ranks have the same rows, there is a whole for each of them.
+  void add_gradients_to(ReplicaTable& table) const;
+
+ private:
+  struct Shard {
+    int rank;
+    at::Tensor value, gradient;
+  };
+  struct Whole {
+    std::string name;
+    std::vector<std::int64_t> sizes;
+    bool is_trained = false;
+    std::map<std::int64_t, std::vector<Shard>> shards;  // by their first row, in order of their coming
+  };
+
+  Whole& whole_of(const NamedTensor& tensor);
+
+  std::vector<Whole> wholes_;  // in order of the first state
+};
+
+}  // namespace rehearse::checks
