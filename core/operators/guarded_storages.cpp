@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/operators/guarded_storages.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include <rehearse_internal/exec/fiber_local.h>
+
+#include "operators/composite.h"
 
 namespace rehearse::operators {
 namespace {
@@ -26,32 +29,42 @@ struct GuardedStorages::Table {
 
 struct TableAccess {
   using Table = GuardedStorages::Table;
+  struct UsesOfGuard {
+    StorageGuard* guard;
+    std::vector<StorageGuard::Use> uses;
+  };
+  using Found = std::vector<UsesOfGuard>;
 
-  // Looks through what an operator is given. A guard may change the table, so nothing of it is kept.
-  static void look(const Table& table, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  // What an operator is given of guarded storages, by guard.
+  static Found look(const Table& table, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+    Found found;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const c10::IValue& value = arguments[i];
       if (value.isTensor()) {
-        look(table, op, i, *value.unsafeToTensorImpl());
+        look(table, op, i, *value.unsafeToTensorImpl(), found);
       } else if (value.isTensorList()) {
-        for (const at::Tensor& each : value.toTensorVector()) look(table, op, i, *each.unsafeGetTensorImpl());
+        for (const at::Tensor& each : value.toTensorVector()) look(table, op, i, *each.unsafeGetTensorImpl(), found);
       } else if (value.isList()) {  // optional tensors
         for (const c10::IValue& each : value.toListRef()) {
-          if (each.isTensor()) look(table, op, i, *each.unsafeToTensorImpl());
+          if (each.isTensor()) look(table, op, i, *each.unsafeToTensorImpl(), found);
         }
       }
     }
+    return found;
   }
 
  private:
-  static void look(const Table& table, const c10::OperatorHandle& op, std::size_t argument, c10::TensorImpl& tensor) {
+  static void look(const Table& table, const c10::OperatorHandle& op, std::size_t argument, c10::TensorImpl& tensor,
+                   Found& found) {
     if (!tensor.has_storage()) return;
-    const auto found = table.entries.find(tensor.unsafe_storage().unsafeGetStorageImpl());
-    if (found == table.entries.end()) [[likely]]
+    const auto entry = table.entries.find(tensor.unsafe_storage().unsafeGetStorageImpl());
+    if (entry == table.entries.end()) [[likely]]
       return;
     const auto* const alias = op.schema().arguments()[argument].alias_info();
-    const auto entry = found->second;
-    entry.guard->before_use(entry.tag, op, alias != nullptr && alias->isWrite());
+    auto* const guard = entry->second.guard;
+    auto of_guard = std::find_if(found.begin(), found.end(), [&](const auto& each) { return each.guard == guard; });
+    if (of_guard == found.end()) of_guard = found.insert(found.end(), {guard, {}});
+    of_guard->uses.push_back({entry->second.tag, alias != nullptr && alias->isWrite()});
   }
 };
 
@@ -63,12 +76,21 @@ bool has_no_data(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit);
 }
 
+// What it calls inside uses some of what it was given: a guard that heard of it could take away the rest. An operator
+// of another library may call anything.
+bool keeps_what_it_uses(const c10::OperatorHandle& op) {
+  return !is_composite(op) && op.operator_name().name.starts_with("aten::");
+}
+
 void guard_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const auto* const found = tables.find();
-  if (found != nullptr && *found && !(*found)->entries.empty() && !has_no_data(keys)) {
-    const auto table = *found;
-    TableAccess::look(*table, op, torch::jit::last(*stack, op.schema().arguments().size()));
-  }
+  if (found == nullptr || !*found || (*found)->entries.empty() || has_no_data(keys))
+    return op.redispatchBoxed(keys & kBelowGuards, stack);
+  const auto uses = TableAccess::look(**found, op, torch::jit::last(*stack, op.schema().arguments().size()));
+  if (uses.empty()) return op.redispatchBoxed(keys & kBelowGuards, stack);
+  for (const auto& [guard, of_guard] : uses) guard->before_use(of_guard, op);
+  if (!keeps_what_it_uses(op)) return op.redispatchBoxed(keys & kBelowGuards, stack);
+  const c10::impl::ExcludeDispatchKeyGuard whatever_it_calls(kGuardKey);
   op.redispatchBoxed(keys & kBelowGuards, stack);
 }
 

@@ -12,6 +12,8 @@
 
 #include <rehearse_internal/exec/fiber_local.h>
 
+#include "operators/composite.h"
+
 namespace rehearse::operators {
 namespace {
 
@@ -20,13 +22,6 @@ constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 
 const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
 const exec::FiberLocal<int> g_unseen;  // in how many UnseenOperators the fiber is
-
-// Made of other operators, which come here by themselves.
-bool is_composite(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
-         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
-         !op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
-}
 
 // On fakes, in a capture, and on tensors without data.
 bool computes_nothing(c10::DispatchKeySet keys) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checks/values/module_tensors.h"
+#include "parallel/fsdp/checked_state.h"
 #include "parallel/fsdp/gradient_norm.h"
 #include "parallel/fsdp/model_state_dict.h"
 #include "parallel/fsdp/sharded_model.h"
@@ -93,6 +94,8 @@ std::vector<ShardUnitInfo> FsdpSession::units() const {
   }
   return result;
 }
+
+checks::ModelState FsdpSession::checked_state() const { return checked_state_of(model_); }
 
 NamedTensors FsdpSession::full_state_dict() const { return gather_state(*model_); }
 void FsdpSession::load_full_state_dict(const NamedTensors& state) { load_whole_state(*model_, state); }

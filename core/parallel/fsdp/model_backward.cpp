@@ -6,14 +6,13 @@
 #include <torch/csrc/autograd/graph_task.h>
 #include <torch/nn/module.h>
 
+#include "parallel/fsdp/backward_graph.h"
 #include "parallel/fsdp/sharded_model.h"
 #include "parallel/fsdp/unit_plan.h"
 
 namespace rehearse::parallel {
 
 namespace autograd = torch::autograd;
-
-bool ShardedModel::is_in_backward() { return autograd::get_current_graph_task_id() >= 0; }
 
 // Backwards inside of a backward, as those of a checkpoint, belong to the one that is under way.
 void ShardedModel::enter_backward() {
@@ -22,28 +21,10 @@ void ShardedModel::enter_backward() {
   if (backward_) return;
   const auto runs = std::make_shared<int>(autograd::get_current_graph_task_id());
   const auto none = std::vector<std::size_t>(units_.size(), 0);
-  backward_ = Backward{runs, count_expected(), none, std::vector<bool>(units_.size(), false)};
+  backward_ = Backward{runs, expected_gradients(units_), none, std::vector<bool>(units_.size(), false)};
   autograd::Engine::get_default_engine().queue_callback([model = weak_from_this(), runs] {
     if (const auto held = model.lock()) held->end_backward();
   });
-}
-
-std::vector<std::size_t> ShardedModel::count_expected() const {
-  const auto* const nodes = autograd::get_current_graph_task_nodes_in_graph();
-  const auto* const execution = autograd::get_current_graph_task_exec_info();
-  const auto runs = [&](autograd::Node* node) {
-    if (node == nullptr || nodes == nullptr || !nodes->contains(node)) return false;
-    if (execution == nullptr || execution->empty()) return true;
-    const auto found = execution->find(node);
-    return found != execution->end() && found->second.needed_;
-  };
-  std::vector<std::size_t> counts;
-  for (const auto& unit : units_) {
-    counts.push_back(
-        static_cast<std::size_t>(std::count_if(unit.parameters().begin(), unit.parameters().end(),
-                                               [&](const auto& each) { return runs(each.accumulator().get()); })));
-  }
-  return counts;
 }
 
 // The code of a unit begins in backward: launches its all-gather and that of the unit whose code comes next.
@@ -72,7 +53,7 @@ void ShardedModel::use_in_backward(std::size_t unit) {
               " were changed between a forward and its backward, which needs the values that the forward used. Make "
               "the optimizer's step after backward()");
   follow_backward(unit, true);
-  make_whole(used);
+  make_whole(used, units_);
 }
 
 void ShardedModel::before_gradient(std::size_t unit, std::size_t parameter) {

@@ -2,6 +2,7 @@
 #include "parallel/fsdp/sharded_model.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,9 +10,12 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
+#include <rehearse_internal/checks/rank_remarks.h>
+#include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/operators/capture_mode.h>
 
+#include "parallel/fsdp/backward_graph.h"
 #include "parallel/fsdp/gradient_hooks.h"
 #include "parallel/fsdp/model_agreement.h"
 #include "parallel/fsdp/unit_plan.h"
@@ -42,7 +46,20 @@ std::shared_ptr<ShardedModel> ShardedModel::make(std::shared_ptr<torch::nn::Modu
 }
 
 ShardedModel::~ShardedModel() {
+  leave_remark();
   for (auto& unit : units_) unit.abandon();
+}
+
+// Gradients inside of no_sync() that no later backward has reduced: the optimizer has never seen them.
+void ShardedModel::leave_remark() const {
+  auto* const remarks = std::uncaught_exceptions() > 0 ? nullptr : checks::rank_remarks();
+  if (remarks == nullptr || group_.identity() == nullptr || backward_) return;
+  if (std::none_of(units_.begin(), units_.end(), [](const auto& unit) { return unit.has_gradients(); })) return;
+  remarks->remark(
+      group_.identity()->global_rank(group_.rank()),
+      fmt::format("{} on group \"{}\" has gradients that nobody has reduced, and shards without them. Let the "
+                  "last forward and backward of each step be outside of no_sync()",
+                  group_.model(), group_.identity()->name));
 }
 
 void ShardedModel::shard() {
@@ -107,6 +124,9 @@ void ShardedModel::begin_forward() {
   operators::refuse_in_capture("the forward of a FullyShardedDataParallel",
                                "Compile the modules inside of its units instead.");
   require_usable("forward()");
+  TORCH_CHECK(!is_lent_,
+              "FSDP: forward() is called by the function given to RankContext::check_gradients(), which one ",
+              "rank alone runs. Compute the loss of all ranks' parts with the module itself");
   if (depth_ == 0 && !is_in_backward()) {
     require_unchanged();
     for (auto& unit : units_) unit.free();  // an optimizer's step may have been in between
@@ -152,6 +172,7 @@ bool ShardedModel::is_freed_after_forward(const ShardedUnit& unit) const {
 
 // A module around the one whose code runs is still under way itself.
 bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
+  if (std::find(in_use_.begin(), in_use_.end(), unit) != in_use_.end()) return false;
   return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());
 }
 
@@ -170,21 +191,29 @@ void ShardedModel::refuse(const Place& place, const c10::OperatorHandle& op, boo
               "fsdp.full_state_dict(), and use the module's own parameters inside of forward() or forward_with() only");
 }
 
-void ShardedModel::before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) {
-  const Place& place = places_[tag];
+void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) {
   const bool in_backward = is_in_backward();
-  if (place.is_mark || is_written || (!in_backward && depth_ == 0)) refuse(place, op, is_written);
-  if (in_backward) {
-    use_in_backward(place.unit);
-  } else {
-    use_in_forward(place.unit);
+  in_use_.clear();
+  for (const Use& each : uses) {
+    const Place& place = places_[each.tag];
+    if (place.is_mark || each.is_written || (!in_backward && depth_ == 0 && !is_lent_))
+      refuse(place, op, each.is_written);
+    if (std::find(in_use_.begin(), in_use_.end(), place.unit) == in_use_.end()) in_use_.push_back(place.unit);
+  }
+  if (is_lent_) return;
+  for (const std::size_t unit : std::vector(in_use_)) {
+    if (in_backward) {
+      use_in_backward(unit);
+    } else {
+      use_in_forward(unit);
+    }
   }
 }
 
 void ShardedModel::use_in_forward(std::size_t unit) {
   if (unit == current_ && units_[unit].is_whole()) return;
   if (unit != current_) enter_in_forward(unit);
-  make_whole(units_[unit]);
+  make_whole(units_[unit], units_);
   if (options_.forward_prefetch) prefetch_in_forward(unit);
 }
 
@@ -205,21 +234,6 @@ void ShardedModel::prefetch_in_forward(std::size_t unit) {
   if (found == last_order_.end()) return;
   next_in_order_ = static_cast<std::size_t>(found - last_order_.begin()) + 1;
   if (next_in_order_ < last_order_.size()) units_[last_order_[next_in_order_]].start_gather();
-}
-
-// A rank that has no memory left is told what has taken it.
-void ShardedModel::make_whole(ShardedUnit& unit) {
-  try {
-    unit.make_whole();
-  } catch (c10::OutOfMemoryError& error) {
-    std::string others;
-    for (const auto& each : units_) {
-      if (each.is_whole()) others += (others.empty() ? "" : ", ") + each.text();
-    }
-    error.add_context(
-        fmt::format("while FSDP fills {}; whole were: {}", unit.text(), others.empty() ? "none" : others));
-    throw;
-  }
 }
 
 }  // namespace rehearse::parallel

@@ -34,7 +34,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   void end_forward(std::vector<at::Tensor>& outputs);
   void fail_forward() noexcept;
 
-  void before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) override;
+  void before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) override;
 
   // Autograd has added up the gradient of a parameter, or is about to.
   void before_gradient(std::size_t unit, std::size_t parameter);
@@ -42,6 +42,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
   void zero_grad();
+  // Somebody else has filled the memory of all units, until it is off again: code uses the module without any forward.
+  void set_lent(bool on) noexcept { is_lent_ = on; }
 
   const FullyShardedOptions& options() const noexcept { return options_; }
   const torch::nn::Module& module() const noexcept { return *module_; }
@@ -72,6 +74,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
                FullyShardedOptions options);
   void shard();
   void watch();
+  void leave_remark() const;
 
   // Forwards.
   void use_in_forward(std::size_t unit);
@@ -84,15 +87,12 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   [[noreturn]] void refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const;
 
   // Backwards.
-  static bool is_in_backward();
   void enter_backward();
-  std::vector<std::size_t> count_expected() const;
   void follow_backward(std::size_t unit, bool is_used);
   void use_in_backward(std::size_t unit);
   void reduce(std::size_t unit);
   void finish_reduce();
   void end_backward();
-  void make_whole(ShardedUnit& unit);
 
   std::shared_ptr<torch::nn::Module> module_;
   FullyShardedOptions options_;
@@ -103,10 +103,12 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::vector<const c10::TensorImpl*> known_;  // the module's parameters
   std::optional<operators::GuardedStorages> guarded_;
 
+  bool is_lent_ = false;
   bool reduces_ = true;                          // what the next forward is told
   bool backward_reduces_ = true;                 // what the last one was told
   int depth_ = 0;                                // of forwards that are under way
   std::size_t current_ = kNone;                  // the unit whose code runs, in a forward
+  std::vector<std::size_t> in_use_;              // units that the operator which is about to run has parameters of
   std::vector<std::size_t> order_, last_order_;  // units as their code began, in this forward and the one before
   std::size_t next_in_order_ = 0;                // in last_order_
   std::vector<std::size_t> to_visit_;            // in reverse order, by the next backward

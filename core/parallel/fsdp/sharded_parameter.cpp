@@ -101,6 +101,9 @@ void ShardedParameter::require_unchanged(const std::string& unit) const {
   TORCH_CHECK(tensor_.requires_grad() == trained_, "FSDP: requires_grad of parameter \"", name(), "\" of ", unit,
               " was ", trained_ ? "on" : "off", " when it was sharded, and is ", trained_ ? "off" : "on",
               " now. Freeze parameters before FullyShardedDataParallel is made");
+  TORCH_CHECK(shard_.requires_grad() == trained_, "FSDP: requires_grad of the shard of parameter \"", name(), "\" of ",
+              unit, " was ", trained_ ? "on" : "off", " when it was made, and is ", trained_ ? "off" : "on",
+              " now. Freeze parameters before FullyShardedDataParallel is made");
 }
 
 }  // namespace rehearse::parallel

@@ -201,4 +201,18 @@ void ShardedUnit::finish_reduce() {
   }
 }
 
+void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
+  try {
+    unit.make_whole();
+  } catch (c10::OutOfMemoryError& error) {
+    std::vector<std::string> others;
+    for (const auto& each : all) {
+      if (each.is_whole()) others.push_back(each.text());
+    }
+    error.add_context(fmt::format("while FSDP fills {}; whole were: {}", unit.text(),
+                                  others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))));
+    throw;
+  }
+}
+
 }  // namespace rehearse::parallel

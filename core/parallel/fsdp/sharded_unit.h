@@ -80,4 +80,7 @@ class ShardedUnit {
   std::optional<Reduction> reduction_;
 };
 
+// ShardedUnit::make_whole(). If the rank has no memory left, the error says which of `all` were whole.
+void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
+
 }  // namespace rehearse::parallel

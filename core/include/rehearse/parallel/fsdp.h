@@ -146,6 +146,9 @@ class FullyShardedDataParallel {
 
   std::vector<parallel::ShardUnitInfo> units() const { return session_.units(); }
 
+  // For ctx.check_replicas(), check_gradients() and check_finite(), which take this object.
+  checks::ModelState checked_state() const { return session_.checked_state(); }
+
   // The whole model: parameters, in the dtype of the shards, and buffers, each under its first name. Tensors of their
   // own. All ranks call it, between steps; blocks. What a group of any size loads.
   NamedTensors full_state_dict() const { return session_.full_state_dict(); }

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <rehearse/checks/model_state.h>
 #include <rehearse/parallel/fsdp_options.h>
 #include <rehearse/parallel/shard_state.h>
 
@@ -72,6 +73,8 @@ class FsdpSession {
   at::Tensor clip_grad_norm(double max_norm, double norm_type);
   NamedTensors named_parameters() const;
   std::vector<ShardUnitInfo> units() const;
+
+  checks::ModelState checked_state() const;
 
   NamedTensors full_state_dict() const;
   void load_full_state_dict(const NamedTensors& state);

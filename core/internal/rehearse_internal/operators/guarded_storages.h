@@ -14,13 +14,17 @@ class OperatorHandle;
 
 namespace rehearse::operators {
 
-// Hears that an operator is about to use the memory of a tensor.
+// Hears that an operator is about to use the memory of tensors.
 class StorageGuard {
  public:
-  // Right before `op` runs, and before any OperatorWatcher hears of it. `tag`: see GuardedStorages::add().
-  // `is_written`: the operator changes the tensor in place. May suspend. What is thrown here, the operator's caller
-  // meets.
-  virtual void before_use(std::size_t tag, const c10::OperatorHandle& op, bool is_written) = 0;
+  struct Use {
+    std::size_t tag;  // see GuardedStorages::add()
+    bool is_written;  // the operator changes the tensor in place
+  };
+
+  // Right before `op` runs, and before any OperatorWatcher hears of it: all that it uses of this guard's storages, in
+  // order of its arguments. May suspend. What is thrown here, the operator's caller meets.
+  virtual void before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) = 0;
 
  protected:
   StorageGuard() = default;

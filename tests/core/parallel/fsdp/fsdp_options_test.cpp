@@ -128,6 +128,22 @@ TEST(FsdpCode, ViewsAndListsOfParameters_FindThem) {
   });
 }
 
+TEST(FsdpCode, OperatorOnParametersOfSeveralUnits_HasThemAll) {
+  const auto loss = [](Mlp& net, const at::Tensor& x) {
+    std::vector<at::Tensor> flat;
+    for (const auto& each : net->parameters()) flat.push_back(each.flatten());
+    std::vector<at::Tensor> norms = at::_foreach_norm(net->parameters(), 2);
+    return net(x).square().sum() + at::cat(flat).square().sum() + at::stack(norms).sum() +
+           at::addmm(net->second->bias, x, net->first->weight.t()).sum();
+  };
+  expect_gradients(
+      {.units = kEachLinear},
+      [&](auto& fsdp, const at::Tensor& x) {
+        return fsdp.forward_with([&](const at::Tensor& input) { return loss(fsdp.net(), input); }, x);
+      },
+      loss);
+}
+
 TEST(FsdpCode, NoGradAndInferenceMode_ComputeTheSame) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp whole, net;

@@ -101,6 +101,27 @@ TEST(FsdpReports, CrashInAnyCall_NamesUnitAndRank) {
   }
 }
 
+TEST(FsdpReports, GradientsThatNobodyReduces_AreRemarked) {
+  const auto remarks_of = [](bool reduces) {
+    std::string text;
+    for (const auto& line : report_of({.ranks = 2}, [&](RankContext& ctx) {
+                              Mlp net;
+                              FullyShardedDataParallel fsdp(net, ctx.group());
+                              {
+                                const auto guard = fsdp.no_sync();
+                                fsdp(batch_of(0, 0)).sum().backward();
+                              }
+                              if (reduces) fsdp(batch_of(0, 0)).sum().backward();
+                            }).remarks)
+      text += line + "\n";
+    return text;
+  };
+  EXPECT_THAT(remarks_of(false), HasSubstr("FSDP on group \"world\" has gradients that nobody has reduced, and shards "
+                                           "without them. Let the last forward and backward of each step be outside of "
+                                           "no_sync()"));
+  EXPECT_THAT(remarks_of(true), ::testing::Not(HasSubstr("FSDP")));
+}
+
 TEST(FsdpReports, TwoModels_AreToldApart) {
   const auto report = report_of({.ranks = 2}, [](RankContext& ctx) {
     auto a = double_linear(6, 4), b = double_linear(6, 4);
