@@ -66,6 +66,10 @@ constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's grap
 constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
 
 constexpr OperandSpec kScenario{"SCENARIO", "which scenario?", "a scenario file (TOML)", Takes::scenario};
+constexpr OperandSpec kReports{
+    "FILE", "which decision log, report or dumps?",
+    "a decision log (run.rlog), a report.json, or the dumps of a job: files that end in a rank, or their folder",
+    Takes::file, true};
 
 CommandSpec validate_command() {
   return {
@@ -84,9 +88,10 @@ CommandSpec html_command() {
   return {"html",
           "Writes the page of a run again, as report.html beside what it is made of, without running anything. The "
           "timeline is that of the page or the trace.json beside it. docs/GUIDE.md says how to read a page.",
-          {"LOG", "which decision log or report?", "a decision log (run.rlog), or a report.json", Takes::report},
+          kReports,
           {kPage, kQuiet},
-          {"html rehearse-out/train/run.rlog", "html rehearse-out/train/report.json --output=train.html"},
+          {"html rehearse-out/train/run.rlog", "html rehearse-out/train/report.json --output=train.html",
+           "html nccl_trace_rank_* --output=hang.html"},
           &html};
 }
 
@@ -133,11 +138,8 @@ std::vector<CommandSpec> known_commands() {
        &replay},
       {"explain",
        "Prints a report again, without running anything. Of dumps of PyTorch's flight recorder it makes the report of "
-       "the "
-       "job that left them: verdict, culprits, missing ranks, calls that differ, stacks. docs/EXPLAIN.md",
-       {"FILE", "which decision log, report or dumps?",
-        "a decision log (run.rlog), a report.json, or the dumps of a job: files that end in a rank, or their folder",
-        Takes::file, true},
+       "the job that left them: verdict, culprits, missing ranks, calls that differ, stacks. docs/EXPLAIN.md",
+       kReports,
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json", "explain nccl_trace_rank_*"},
        &explain},

@@ -34,9 +34,9 @@ int html(const Arguments& arguments, Console& console) {
   const auto report = read_report(arguments);
   const auto page = page_of(arguments);
   auto run = sim::stored_page_run(report, path(arguments.operand).parent_path());
-  const bool has_timeline = run.contains("timeline");
+  const bool misses_timeline = !report.dumps && !run.contains("timeline");
   sim::write_file(page, [&](std::ostream& out) { sim::write_report_page(out, report, std::move(run)); });
-  if (!has_timeline) console.note("without a timeline: neither a page nor a trace.json of this run lies beside it\n");
+  if (misses_timeline) console.note("without a timeline: neither a page nor a trace.json of this run lies beside it\n");
   return console.conclude(fmt::format("page: {}\n", page.string()), 0);
 }
 

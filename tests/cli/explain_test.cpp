@@ -37,6 +37,15 @@ TEST_F(ExplainDumps, OfAFolderOrOfFiles_AreOneReport) {
   EXPECT_EQ(job({"explain", "dumps/dump_rank_1", "dumps/dump_rank_0"}).out, of_folder.out);
 }
 
+TEST_F(ExplainDumps, AsAPage) {
+  const auto page = job({"html", "dumps", "--output=hang.html"});
+  EXPECT_EQ(page.exit_code, 0);
+  EXPECT_EQ(page.err, "");
+  EXPECT_EQ(page.out, "page: hang.html\n");
+  EXPECT_THAT(read_file(folder_ / "hang.html"), HasSubstr("rank 1 has not come"));
+  EXPECT_EQ(job({"html", "dumps/dump_rank_0", "dumps/dump_rank_1"}).out, "page: dumps/report.html\n");
+}
+
 TEST_F(ExplainDumps, OfOneRank_SayWhoLeftNone) {
   const auto finished = job({"explain", "dumps/dump_rank_0"});
   EXPECT_EQ(finished.exit_code, 3);
