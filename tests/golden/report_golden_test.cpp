@@ -150,6 +150,10 @@ TEST(ReportJson, Damaged_ErrorNamesThePart) {
             "is no report of rehearse: differences[0].first.fingerprint is missing");
   EXPECT_EQ(error_of(replaced(sim::to_json(deadlock_report()), "\"sides\"", "\"places\"")),
             "is no report of rehearse: call_places[0].sides is missing");
+  Report fired = ok_report();
+  fired.faults = {{"crash rank=3", false, 7, {}, ""}};
+  EXPECT_EQ(error_of(sim::to_json(fired)),
+            "is no report of rehearse: faults[0].fired is empty, and the fault fired 7 times");
 }
 
 }  // namespace

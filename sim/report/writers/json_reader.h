@@ -95,6 +95,8 @@ class JsonReader {
     return result;
   }
 
+  [[noreturn]] void fail_at(const char* key, const std::string& problem) const { fail(path_of(key), problem); }
+
   [[noreturn]] void fail(const std::string& path, const std::string& problem) const {
     throw ReportFormatError(fmt::format("is no {} of rehearse: {} {}", what_, path, problem));
   }

@@ -126,6 +126,8 @@ FaultLine fault_line_of(const Reader& reader) {
   line.optional = reader.get<bool>("optional");
   line.times = reader.get<std::uint64_t>("times");
   line.fired = reader.get_list("fired", firing_of);
+  if (line.times > 0 && line.fired.empty())
+    reader.fail_at("fired", fmt::format("is empty, and the fault fired {} times", line.times));
   line.why_not = reader.get<std::string>("why_not");
   return line;
 }
