@@ -309,6 +309,7 @@ class LintTest(unittest.TestCase):
     def test_leftovers_and_disabled_tests(self):
         self.expect_one("files", {"core/a.cpp": SPDX + "// TO" "DO: more\n"}, "a.cpp:2")
         self.expect_one("files", {"tests/a.cpp": SPDX + "TEST(A, DISABLED" "_B) {}\n"}, "a.cpp:2")
+        self.expect_one("files", {"sim/a.js": "// TO" "DO: more\n"}, "a.js:1")
 
     def test_machine_paths(self):
         self.expect_one("files", {"README.md": "see /ho" "me/me/x\n"}, "README.md:1")
