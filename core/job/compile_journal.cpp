@@ -80,6 +80,7 @@ void FunctionRecord::compiles(std::string why, exec::CallSite where) {
   doing_ = Doing::Compiling;
   last_hit_ = -1;
   compiles_.push_back({calls_, std::move(why), std::move(where)});
+  if (exec::this_rank::is_fiber()) compiles_.back().at = exec::this_rank::now();
 }
 
 std::string FunctionRecord::text(bool several) const {

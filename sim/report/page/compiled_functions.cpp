@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/page/compiled_functions.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -30,22 +31,45 @@ Json function_json(const compiler::FunctionRecord& function) {
           {"compiles", std::move(compiles)}};
 }
 
+// Functions of several ranks of which the same is to be said.
+struct SameFunctions {
+  Json row;
+  std::vector<const compiler::FunctionRecord*> records;
+};
+
+// When each of them began to compile for this time.
+void add_times(SameFunctions& same, std::size_t compile) {
+  std::vector<VirtualTime> times;
+  for (const auto* const record : same.records) {
+    times.push_back(record->compiles()[compile].at);
+    if (times.back() == compiler::FunctionRecord::Compile::kNotKnown) return;
+  }
+  same.row["compiles"].items()[compile]["times_ns"] = rank_times(times);
+}
+
+Json told(SameFunctions same) {
+  std::stable_sort(same.records.begin(), same.records.end(),
+                   [](const auto* a, const auto* b) { return a->rank() < b->rank(); });
+  std::vector<int> ranks;
+  for (const auto* const record : same.records) ranks.push_back(record->rank());
+  for (std::size_t i = 0; i < same.records.front()->compiles().size(); ++i) add_times(same, i);
+  same.row["ranks"] = rank_runs(ranks);
+  return std::move(same.row);
+}
+
 }  // namespace
 
 Json compiled_functions(const compiler::Journal& journal) {
-  Json rows = Json::array();
-  std::vector<std::vector<int>> ranks;
+  std::vector<SameFunctions> functions;
   std::map<std::string, std::size_t> known;  // by what is said
   for (const auto& function : journal.functions()) {
     Json row = function_json(*function);
-    const auto [entry, is_new] = known.try_emplace(json_text(row), ranks.size());
-    if (is_new) {
-      rows.push_back(std::move(row));
-      ranks.emplace_back();
-    }
-    ranks[entry->second].push_back(function->rank());
+    const auto [entry, is_new] = known.try_emplace(json_text(row), functions.size());
+    if (is_new) functions.push_back({std::move(row), {}});
+    functions[entry->second].records.push_back(function.get());
   }
-  for (std::size_t i = 0; i < ranks.size(); ++i) rows.items()[i]["ranks"] = rank_runs(ranks[i]);
+  Json rows = Json::array();
+  for (auto& same : functions) rows.push_back(told(std::move(same)));
   return rows;
 }
 

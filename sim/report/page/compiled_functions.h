@@ -10,7 +10,8 @@ class Journal;
 namespace rehearse::sim {
 
 // Which ranks compiled what, in which of their calls and why, as data of a page. Ranks of which the same is to be said
-// are one: [{"name": "step", "ranks": [0, 3], "calls": 9, "compiles": [{"call": 1, "why": "", "where": ...}]}].
+// are one: [{"name": "step", "ranks": [0, 3], "calls": 9, "compiles": [{"call": 1, "why": "", "where": ...}]}]. Each
+// compilation has "times_ns", when it began on each of these ranks, unless nobody knows.
 Json compiled_functions(const compiler::Journal& journal);
 
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -130,6 +131,16 @@ Json rank_runs(const std::vector<int>& ranks) {
     first = last + 1;
   }
   return runs;
+}
+
+Json rank_times(const std::vector<VirtualTime>& times) {
+  const bool all_equal = std::adjacent_find(times.begin(), times.end(), std::not_equal_to<>()) == times.end();
+  Json json = Json::array();
+  for (const auto time : times) {
+    json.push_back(time.time_since_epoch().count());
+    if (all_equal) break;
+  }
+  return json;
 }
 
 Json timeline_json(Timeline timeline, std::size_t text_most) {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <rehearse/exec/time.h>
+
 #include "report/page/timeline.h"
 #include "report/writers/json.h"
 
@@ -11,6 +13,9 @@ namespace rehearse::sim {
 
 // Ranks as their runs, one after the other: 0, 1, 2 and 5 are [0, 2, 5, 5]. Ranks keep their order.
 Json rank_runs(const std::vector<int>& ranks);
+
+// Nanoseconds, one of each rank; one for all of them where all are equal.
+Json rank_times(const std::vector<VirtualTime>& times);
 
 // The timeline as data of a page. Tables are lists; calls and spans are bytes (ByteText) in base64, rank by rank:
 //

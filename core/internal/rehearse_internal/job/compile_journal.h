@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/exec/time.h>
 
 namespace rehearse::compiler {
 
@@ -19,10 +20,12 @@ class FunctionRecord {
 
   // A call that did not find what it needed in the cache, or that compiled with the others.
   struct Compile {
-    std::uint64_t call = 0;     // from 1
-    std::string why;            // "y is 4, guard y == 3 of entry 0"; empty: the first one
-    exec::CallSite where;       // the call's
-    bool communicates = false;  // its graph has collectives, or ends with code of which that is not known
+    std::uint64_t call = 0;      // from 1
+    std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the first one
+    exec::CallSite where;        // the call's
+    bool communicates = false;   // its graph has collectives, or ends with code of which that is not known
+    VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
+    static constexpr VirtualTime kNotKnown = VirtualTime::min();
   };
 
   FunctionRecord(std::string name, int rank, bool meets) : name_(std::move(name)), rank_(rank), meets_(meets) {}

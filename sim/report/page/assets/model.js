@@ -4,7 +4,8 @@
 // A run of the data with what is looked up often: rows of ranks, each rank's row, source lines.
 function modelOf(run, index) {
   const model = { ...run, index, ranks: run.report.ranks, rows: run.report.rank_lines,
-    guilty: new Set(ranksIn(run.culprits)), places: new Map(), marks: marksOf(run.report) };
+    guilty: new Set(ranksIn(run.culprits)), places: new Map(), marks: marksOf(run.report),
+    compileMarks: compileMarks(run.compiled ?? []) };
   model.rowOf = new Int32Array(Math.max(model.ranks, 1)).fill(-1);
   model.timeOf = new Float64Array(Math.max(model.ranks, 1)).fill(NaN);  // when the row's story happened to the rank
   model.rows.forEach((row, number) => {
@@ -26,6 +27,23 @@ function timesText(row) {
   if (!row.times_ns) return "";
   const least = row.times_ns.reduce((a, b) => Math.min(a, b)), most = row.times_ns.reduce((a, b) => Math.max(a, b));
   return least === most ? timeText(least) : `${timeText(least)} to ${timeText(most)}`;
+}
+
+// When ranks began to compile, by rank: [{at, text}].
+function compileMarks(compiled) {
+  const marks = new Map();
+  for (const { name, ranks, compiles } of compiled) {
+    const numbers = ranksIn(ranks);
+    for (const { call, why, times_ns: times } of compiles) {
+      const text = `compiles ${name} in call ${call}${why ? `: ${why}` : ""}`;
+      if (!times) continue;
+      numbers.forEach((rank, i) => {
+        const at = times[Math.min(i, times.length - 1)];
+        marks.set(rank, [...marks.get(rank) ?? [], { at, text, compile: true }]);
+      });
+    }
+  }
+  return marks;
 }
 
 // Faults and restarts, by rank: [{at, text, restart}].

@@ -160,8 +160,10 @@ function faultsPart(model) {
       table(heads, faults.map((fault) => faultRow(heads, fault)), "What was planned, and what came of it")));
 }
 
+function compileTime(compile) { return compile.times_ns ? ` at ${timesText(compile)}` : ""; }
+
 function compiledRow(model, heads, each) {
-  const compiles = each.compiles.map((compile) => el("div", {}, `call ${compile.call}: `,
+  const compiles = each.compiles.map((compile) => el("div", {}, `call ${compile.call}${compileTime(compile)}: `,
     compile.why || "the first one", compile.where && [" at ", el("code", {}, linked(model, compile.where))],
     compile.communicates && " (its graph communicates)"));
   return tableRow(heads, [el("code", {}, each.name), ranksText(each.ranks), `${each.calls}`,

@@ -193,6 +193,13 @@ function outline(view, box, chosen) {
 
 const GLYPHS = { returned: "\u25A0", failed: "\u2715", crashed: "\u2715", blocked: "", stopped: "\u25CB" };
 
+function marksOfRank(model, rank) {
+  return [...model.compileMarks.get(rank) ?? [], ...model.marks.get(rank) ?? []];
+}
+
+function glyphOf(mark) { return mark.compile ? "\u25C6" : mark.restart ? "\u25B2" : "\u25BC"; }
+function colourOf(mark) { return mark.compile ? "text" : mark.restart ? "good" : "fault"; }
+
 // How and when the rank ended, faults, and where it began again.
 function drawMarks(view, row, y) {
   const { context, palette, model } = view;
@@ -210,8 +217,7 @@ function drawMarks(view, row, y) {
     const bad = story.state === "failed" || story.state === "crashed";
     put(GLYPHS[story.state] ?? "", model.timeOf[row.rank], bad ? palette.stuck : palette.soft);
   }
-  for (const mark of model.marks.get(row.rank) ?? [])
-    put(mark.restart ? "\u25B2" : "\u25BC", mark.at, mark.restart ? palette.good : palette.fault);
+  for (const mark of marksOfRank(model, row.rank)) put(glyphOf(mark), mark.at, palette[colourOf(mark)]);
   context.globalAlpha = 1;
 }
 

@@ -81,7 +81,7 @@ class TimelineInput {
     const row = y < AXIS ? undefined : view.rowAt(y);
     if (!row) return "";
     if (x < view.gutter) return rowText(view.model, row);
-    const mark = (view.model.marks.get(row.rank) ?? []).find(({ at }) => Math.abs(view.x(at) - x) < 8);
+    const mark = marksOfRank(view.model, row.rank).find(({ at }) => Math.abs(view.x(at) - x) < 8);
     if (mark) return mark.text;
     const call = view.callAt(x, y);
     if (call >= 0) return tipOfCall(timeline, call, row);

@@ -10,7 +10,8 @@ function legend() {
   return el("ul", { class: "legend", "aria-label": "Legend" }, bar("waiting", "waits for others"),
     bar("collective", "collective"), bar("message", "send or receive"), bar("stuck", "never ended"),
     bar("work", "work between calls"), glyph("fault", "\u25BC", "fault"), glyph("restart", "\u25B2", "began again"),
-    glyph("failed", "\u2715", "failed"), glyph("", "\u25A0", "returned"), glyph("", "\u25CB", "stopped"));
+    glyph("", "\u25C6", "compiles"), glyph("failed", "\u2715", "failed"),
+    glyph("", "\u25A0", "returned"), glyph("", "\u25CB", "stopped"));
 }
 
 function tools(view) {

@@ -74,6 +74,27 @@ TEST(MeetingReports, RankThatHitItsCache_IsNamedWithWhereItIs) {
   EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // told at once
 }
 
+TEST(MeetingReports, World_KnowsWhoCompiledWhenAndWhereItsCallsWereMade) {
+  World world({.ranks = 2});
+  const auto report = world.run([](RankContext& ctx) {
+    Function f(ctx, false);
+    ctx.compute(3ms);
+    f.compile("");
+    if (ctx.rank() == 0) ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  const auto& functions = world.compiled().functions();
+  ASSERT_EQ(functions.size(), 2u);
+  for (const auto& function : functions) {
+    ASSERT_EQ(function->compiles().size(), 1u);
+    EXPECT_EQ(function->compiles().front().at, kTimeZero + 3ms);
+  }
+  const auto calls = world.explained_events().of_rank(0);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_THAT(world.explained_events().call_site(calls.front()).describe(), StartsWith("meeting_report_test.cpp:"));
+  EXPECT_EQ(world.explained_events().hash(), world.events().hash());
+}
+
 TEST(MeetingReports, RanksOfOneMind_AreFolded) {
   const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
     Function f(ctx, true);

@@ -90,7 +90,7 @@ class Reports(PageTest):
     def test_checkers_compiler_and_faults_have_their_parts(self):
         self.open("everything")
         self.assertIn("written at train.cpp:32 in train_step", self.page.text("#findings-0"))
-        self.assertIn("call 3: x.size(0) is 4, guard x.size(0) == 8 of entry 0 at train.cpp:27",
+        self.assertIn("call 3 at 300 us: x.size(0) is 4, guard x.size(0) == 8 of entry 0 at train.cpp:27",
                       as_shown(self.page.text("#compiled-0")))
         self.assertEqual(self.page.texts("#compiled-0 li"), ["forward of submod_0", "backward of submod_0"])
         self.assertIn("rank 5 in allreduce #4 on group \"world\" at 420 us; began again at 560 us",
@@ -166,9 +166,13 @@ class Timelines(PageTest):
         self.assertEqual(self.chosen(), "")
 
     def test_mouse_over_a_call_tells_of_it(self):
-        left, top, _, _ = self.page.box("canvas")
+        left, top, width, _ = self.page.box("canvas")
         self.page.mouse("mouseMoved", left + 60, top + 30 + 2 * 38 + 19)
         self.assertEqual(self.page.text(".tip"), "rank 2: returned")
+        low, high = self.range()
+        x = 132 + (300_000 - low) / (high - low) * (width - 144)
+        self.page.mouse("mouseMoved", left + x, top + 30 + 38 + 19)
+        self.assertTrue(self.page.text(".tip").startswith("compiles forward in call 3: x.size(0) is 4"))
 
     def test_filters_hold_for_timeline_and_tables(self):
         self.page.write("#filter-rank", "2, 5-6")

@@ -72,7 +72,10 @@ PageWorld hostile() {
 
 sim::Json compiled() {
   const auto compile = [](int call, const char* why) {
-    return sim::Json{{"call", call}, {"why", why}, {"where", "train.cpp:27 in train_step"}, {"communicates", false}};
+    auto json =
+        sim::Json{{"call", call}, {"why", why}, {"where", "train.cpp:27 in train_step"}, {"communicates", false}};
+    json["times_ns"] = sim::Json::array({call * 100'000});
+    return json;
   };
   const auto function = [](sim::Json ranks, int calls, sim::Json compiles) {
     return sim::Json{{"name", "forward"},

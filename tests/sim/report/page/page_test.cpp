@@ -10,9 +10,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/job/compile_journal.h>
 
 #include "golden/report_samples.h"
 #include "report/page/byte_text.h"
+#include "report/page/compiled_functions.h"
 #include "report/page/page_text.h"
 #include "report/page/rank_rows.h"
 #include "report/page/report_page.h"
@@ -73,6 +75,29 @@ TEST(RankRows, UnknownTime_IsLeftOut) {
   line.rank = 4;
   line.at = RankLine::kNotKnown;
   EXPECT_EQ(json_text(rank_rows({line}).rows), R"([{"ranks":[4,4],"state":"stopped"}])");
+}
+
+TEST(RankTimes, EqualOnes_AreOne) {
+  EXPECT_EQ(json_text(rank_times({golden::at_us(1), golden::at_us(1)})), "[1000]");
+  EXPECT_EQ(json_text(rank_times({golden::at_us(1), golden::at_us(2)})), "[1000,2000]");
+}
+
+TEST(CompiledFunctions, RanksThatCompiledAlike_AreOne) {
+  compiler::Journal journal;
+  for (const int rank : {2, 1, 0}) {
+    const auto function = journal.add("step", rank, true);
+    function->called();
+    function->compiles("", {});
+    if (rank != 1) continue;
+    function->called();
+    function->compiles("y is 4, guard y == 3 of entry 0", {});
+  }
+  EXPECT_EQ(json_text(compiled_functions(journal)),
+            R"([{"name":"step","ranks":[0,0,2,2],"calls":1,"meets":true,)"
+            R"("compiles":[{"call":1,"why":"","where":"","communicates":false}]},)"
+            R"({"name":"step","ranks":[1,1],"calls":2,"meets":true,)"
+            R"("compiles":[{"call":1,"why":"","where":"","communicates":false},)"
+            R"({"call":2,"why":"y is 4, guard y == 3 of entry 0","where":"","communicates":false}]}])");
 }
 
 TEST(PageText, Html_HasNoMarkupAndNoControlCharactersLeft) {
