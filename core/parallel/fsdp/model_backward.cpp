@@ -21,10 +21,22 @@ void ShardedModel::enter_backward() {
   if (backward_) return;
   const auto runs = std::make_shared<int>(autograd::get_current_graph_task_id());
   const auto none = std::vector<std::size_t>(units_.size(), 0);
-  backward_ = Backward{runs, expected_gradients(units_), none, std::vector<bool>(units_.size(), false)};
+  const auto no = std::vector<bool>(units_.size(), false);
+  backward_ = Backward{runs, expected_gradients(units_), none, no, no};
   autograd::Engine::get_default_engine().queue_callback([model = weak_from_this(), runs] {
     if (const auto held = model.lock()) held->end_backward();
   });
+}
+
+// The backward has come to an output of a forward. Several forwards may be in one backward.
+void ShardedModel::enter_backward_of(const Versions& forward) {
+  enter_backward();
+  if (!backward_) return;
+  backward_->knows_forward = true;
+  backward_->current = kNone;  // the next use of a unit looks at what is found here
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    if (forward[i] && forward[i] != units_[i].content_version()) backward_->stale[i] = true;
+  }
 }
 
 // The code of a unit begins in backward: launches its all-gather and that of the unit whose code comes next.
@@ -48,8 +60,9 @@ void ShardedModel::use_in_backward(std::size_t unit) {
   enter_backward();
   auto& used = units_[unit];
   if (backward_->current == unit && used.is_whole()) return;
-  TORCH_CHECK(used.is_whole() || used.version() == used_versions_[unit].value_or(used.version()),
-              "FSDP: the shards of ", used.text(),
+  const auto& last = (*versions_)[unit];
+  const bool is_stale = backward_->knows_forward ? backward_->stale[unit] : last && last != used.content_version();
+  TORCH_CHECK(!is_stale, "FSDP: the shards of ", used.text(),
               " were changed between a forward and its backward, which needs the values that the forward used. Make "
               "the optimizer's step after backward()");
   follow_backward(unit, true);

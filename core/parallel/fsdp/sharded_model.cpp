@@ -73,7 +73,7 @@ void ShardedModel::shard() {
     dtypes = {options_.mixed_precision->param_dtype, options_.mixed_precision->reduce_dtype};
   units_.reserve(plan.size());
   for (auto& unit : plan) units_.emplace_back(std::move(unit.path), std::move(unit.parameters), group_, dtypes);
-  used_versions_.resize(units_.size());
+  versions_ = std::make_shared<Versions>(units_.size());
   for (const auto& each : module_->parameters()) known_.push_back(each.unsafeGetTensorImpl());
 }
 
@@ -134,6 +134,7 @@ void ShardedModel::begin_forward() {
     next_in_order_ = 0;
     if (at::GradMode::is_enabled()) {
       to_visit_.clear();
+      versions_ = std::make_shared<Versions>(units_.size());
       backward_reduces_ = reduces_;
     }
   }
@@ -146,8 +147,8 @@ void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
   }
   for (auto& output : outputs) {
     if (!output.defined() || !output.requires_grad() || !output.grad_fn()) continue;
-    output.register_hook([model = weak_from_this()](const at::Tensor&) {
-      if (const auto held = model.lock()) held->enter_backward();
+    output.register_hook([model = weak_from_this(), versions = versions_](const at::Tensor&) {
+      if (const auto held = model.lock()) held->enter_backward_of(*versions);
     });
   }
   if (--depth_ > 0 || is_in_backward()) return;
@@ -225,7 +226,7 @@ void ShardedModel::enter_in_forward(std::size_t unit) {
   order_.push_back(unit);
   if (!at::GradMode::is_enabled()) return;
   to_visit_.push_back(unit);
-  used_versions_[unit] = units_[unit].version();
+  (*versions_)[unit] = units_[unit].content_version();
 }
 
 void ShardedModel::prefetch_in_forward(std::size_t unit) {

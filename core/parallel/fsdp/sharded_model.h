@@ -56,6 +56,9 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
+  // By unit: ShardedUnit::version() of the values that a forward used; nothing: it did not use the unit.
+  using Versions = std::vector<std::optional<std::uint64_t>>;
+
   struct Place {
     std::size_t unit, parameter;
     bool is_mark;  // the tensor that stands for a gradient which has been taken away
@@ -67,6 +70,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
     std::vector<std::size_t> expected;  // by unit: how many gradients autograd is going to add up
     std::vector<std::size_t> arrived;
     std::vector<bool> visited;
+    std::vector<bool> stale;  // by unit: a forward that it goes through had other values
+    bool knows_forward = false;
     std::size_t current = kNone;
   };
 
@@ -88,6 +93,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   // Backwards.
   void enter_backward();
+  void enter_backward_of(const Versions& forward);
   void follow_backward(std::size_t unit, bool is_used);
   void use_in_backward(std::size_t unit);
   void reduce(std::size_t unit);
@@ -112,8 +118,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::vector<std::size_t> order_, last_order_;  // units as their code began, in this forward and the one before
   std::size_t next_in_order_ = 0;                // in last_order_
   std::vector<std::size_t> to_visit_;            // in reverse order, by the next backward
-  // By unit: ShardedUnit::version() in the last forward that recorded a graph.
-  std::vector<std::optional<std::uint64_t>> used_versions_;
+  std::shared_ptr<Versions> versions_;           // of the last forward that recorded a graph
   std::optional<Backward> backward_;
   std::size_t reducing_ = kNone;
 };

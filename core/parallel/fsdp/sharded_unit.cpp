@@ -65,6 +65,7 @@ void ShardedUnit::start_gather() {
     gather_ = group_->all_gather(output.view(-1), input, text_ + ": parameters");
     gathered_ = std::move(output);
   }
+  gathered_version_ = version();
   state_ = State::gathering;
 }
 

@@ -45,6 +45,8 @@ class ShardedUnit {
 
   // Sums of the shards' versions: another number after an optimizer's step.
   std::uint64_t version() const;
+  // version() of what the module's memory has, or will have when it is filled next.
+  std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
 
   bool has_gradients() const;
   // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
@@ -75,7 +77,8 @@ class ShardedUnit {
   bool is_even_ = true;
   at::ScalarType reduce_dtype_;
   State state_ = State::sharded;
-  at::Tensor gathered_;  // while it is gathering: [ranks, elements]; undefined on one rank
+  std::uint64_t gathered_version_ = 0;  // unless it is sharded
+  at::Tensor gathered_;                 // while it is gathering: [ranks, elements]; undefined on one rank
   ShardGroup::WorkPtr gather_;
   std::optional<Reduction> reduction_;
 };

@@ -132,6 +132,29 @@ TEST(FsdpRefuses, StepBetweenForwardAndBackward) {
   });
 }
 
+// Two graphs are there: that of before the step would find the values of after it.
+TEST(FsdpRefuses, BackwardOfAForwardBeforeTheStep) {
+  for (const bool reshard : {true, false}) {
+    run_ranks({.ranks = 1}, [reshard](RankContext& ctx) {
+      Mlp net;
+      fill(*net);
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .reshard_after_forward = reshard});
+      const auto old = fsdp(batch_of(0, 0)).square().sum();
+      {
+        const at::NoGradGuard no_grad;
+        for (auto& shard : fsdp.parameters()) shard.add_(1);
+      }
+      const auto recent = fsdp(batch_of(0, 0)).square().sum();
+      recent.backward();
+      EXPECT_THAT(error_of<c10::Error>([&] { old.backward({}, /*retain_graph=*/true); }),
+                  HasSubstr("FSDP: the shards of unit \"third\" were changed between a forward and its backward"));
+      fsdp.zero_grad();
+      EXPECT_THAT(error_of<c10::Error>([&] { (fsdp(batch_of(0, 0)).sum() + old).backward(); }),
+                  HasSubstr("were changed between a forward and its backward"));
+    });
+  }
+}
+
 TEST(FsdpRefuses, TheNextStepBehindAFailedBackward_UntilZeroGrad) {
   alone([](RankContext&, Mlp& net, auto& fsdp) {
     bool fails = true;
