@@ -22,6 +22,7 @@ std::vector<Case> cases_of(const std::string& suite) {
   if (suite == "layouts") return layout_cases();
   if (suite == "composed") return composed_cases();
   if (suite == "ddp") return ddp_cases();
+  if (suite == "fsdp") return fsdp_cases();
   if (suite == "power_sgd") return power_sgd_cases();
   return refusal_cases();
 }
@@ -132,6 +133,7 @@ TEST_P(GlooParity, Layouts) { compare("layouts"); }
 TEST_P(GlooParity, Composed) { compare("composed"); }
 TEST_P(GlooParity, Refusals) { compare("refusals"); }
 TEST_P(GlooParity, DistributedDataParallel) { compare("ddp"); }
+TEST_P(GlooParity, FullyShardedDataParallel) { compare("fsdp"); }
 
 // What PyTorch's hook left on this rank; where that was not recorded, it is as on the first.
 std::vector<rehearse_test::RecordedState> recorded_of(const std::string& name, int ranks, int rank) {

@@ -45,6 +45,7 @@ std::vector<Case> sparse_cases();
 std::vector<Case> ddp_cases();  // exact ones among them
 std::vector<Case> ddp_exact_cases();
 std::vector<Case> power_sgd_cases();
+std::vector<Case> fsdp_cases();
 
 // Runs all cases one after the other. Ranks that unwind with their world do so.
 std::vector<Result> run_cases(const std::vector<Case>& cases, const ProcessGroup& group);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// FullyShardedDataParallel on LibTorch's own gloo: nothing of the simulation is there.
+#include <string>
+#include <utility>
+
+#include <rehearse/parallel/fsdp.h>
+
+#include "core/parallel/ddp_fixture.h"
+#include "parity_case.h"
+
+namespace rehearse::parity {
+namespace {
+
+using rehearse_test::batch_of;
+using Fsdp = FullyShardedDataParallel<rehearse_test::Mlp>;
+
+constexpr int kFsdpSteps = 3;
+
+// Two small batches a step, of which the first is not reduced; then the norm of all gradients.
+at::Tensor sharded_step(Fsdp& fsdp, int rank, int step) {
+  fsdp.zero_grad();
+  {
+    const auto guard = fsdp.no_sync();
+    fsdp(batch_of(rank, 2 * step)).square().mean().backward();
+  }
+  fsdp(batch_of(rank, 2 * step + 1)).square().mean().backward();
+  return fsdp.clip_grad_norm_(0.5);
+}
+
+// Shards and their gradients after each step, and in the end the whole model. Ranks begin with different parameters.
+Tensors train_sharded(const ProcessGroup& group, FullyShardedOptions options) {
+  rehearse_test::Mlp net;
+  rehearse_test::fill(*net, group->getRank());
+  Fsdp fsdp(net, group, std::move(options));
+  Tensors values;
+  for (int step = 0; step < kFsdpSteps; ++step) {
+    values.push_back(sharded_step(fsdp, group->getRank(), step));
+    for (const auto& gradient : rehearse_test::gradient_copies(fsdp.parameters())) values.push_back(gradient);
+    rehearse_test::descend(fsdp.parameters(), 0.25);
+    for (const auto& shard : rehearse_test::copies(fsdp.parameters())) values.push_back(shard);
+  }
+  for (const auto& [name, tensor] : fsdp.full_state_dict()) values.push_back(tensor);
+  return values;
+}
+
+Case fsdp_case(std::string name, FullyShardedOptions options) {
+  return {std::move(name), [options](const ProcessGroup& group) { return train_sharded(group, options); },
+          Expected::rounding};
+}
+
+}  // namespace
+
+std::vector<Case> fsdp_cases() {
+  const auto each = UnitPolicy::named({"first", "second", "third"});
+  return {fsdp_case("a unit for each layer", {.units = each}), fsdp_case("the root alone", {}),
+          fsdp_case("units that stay whole", {.units = each, .reshard_after_forward = false}),
+          fsdp_case("no prefetch in forward", {.units = each, .forward_prefetch = false})};
+}
+
+}  // namespace rehearse::parity
