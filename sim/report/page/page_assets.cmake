@@ -7,7 +7,7 @@ set(assets "${folder}/assets")
 set(skeleton "${assets}/page.html")
 set(styles style.css tables.css timeline.css)
 set(scripts dom.js texts.js timeline_data.js model.js filters.js sections.js waits.js timeline_rows.js timeline_draw.js
-            timeline_view.js timeline_input.js timeline_part.js comparison.js main.js)
+            timeline_view.js timeline_input.js timeline_part.js comparison.js dumps.js main.js)
 list(TRANSFORM styles PREPEND "${assets}/")
 list(TRANSFORM scripts PREPEND "${assets}/")
 set(embedded "${CMAKE_CURRENT_BINARY_DIR}/page_assets.cpp")

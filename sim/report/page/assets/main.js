@@ -37,8 +37,8 @@ function printLight(recolor) {
 }
 
 function runParts(model, filters) {
-  return [differencesPart(model), waitsPart(model), ranksPart(model, filters), findingsPart(model), sourcesPart(model),
-    compiledPart(model), faultsPart(model), placesPart(model),
+  return [differencesPart(model), waitsPart(model), ranksPart(model, filters), findingsPart(model), dumpsPart(model),
+    sourcesPart(model), compiledPart(model), faultsPart(model), placesPart(model),
     linesPart(model, "remarks", "Remarks", model.report.remarks, filters),
     linesPart(model, "events", "Last events", model.report.last_events, filters), checksPart(model)];
 }

@@ -19,7 +19,7 @@ BYTES_MOST = 15_000_000
 class Reports(PageTest):
     def test_every_golden_report_is_shown(self):
         names = sorted(path.stem for path in setting.folder.glob("report_*.html") if path.stem != "report_large")
-        self.assertEqual(len(names), 11)
+        self.assertEqual(len(names), 12)
         for name in names:
             with self.subTest(name):
                 self.open(name)
@@ -62,6 +62,13 @@ class Reports(PageTest):
         self.assertEqual(self.page.value("document.querySelectorAll('.graph .edge').length"), 1)
         self.open("report_deadlock_cycle")
         self.assertEqual(self.page.value("document.querySelectorAll('.graph .edge.ring').length"), 2)
+
+    def test_stacks_of_dumps_mark_the_frames_of_the_job(self):
+        self.open("report_dumps")
+        self.assertEqual(self.page.texts("#dumps-0 h3"), ["ranks 0-1 in allreduce #7"])
+        self.assertEqual(self.page.texts("#dumps-0 li"), ["step at /job/train.py:41", "all_reduce at c10d.py:9"])
+        self.assertEqual(self.page.texts("#dumps-0 li b"), ["step at /job/train.py:41"])
+        self.assertIn("rank 2 left no dump", self.page.text("#dumps-0"))
 
     def test_culprit_is_told_by_word_shape_and_colour(self):
         self.open("everything")

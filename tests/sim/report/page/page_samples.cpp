@@ -147,8 +147,19 @@ void leave_validation(const path& folder) {
                    {"runs", sim::Json::array({run_of(first, "simulation"), run_of(second, "gloo")})}});
 }
 
+// Of a job whose ranks left dumps, but for one.
+Report of_dumps() {
+  auto report = golden::deadlock_report();
+  DumpFacts dumps{.format = "2.10", .ranks = {0, 1, 3, 4, 5, 6, 7}, .without_dump = {2}, .culprits = {2}};
+  dumps.stacks = {
+      {{0, 1}, "allreduce #7", {"step at /job/train.py:41", "all_reduce at c10d.py:9"}, {"step at /job/train.py:41"}}};
+  report.dumps = dumps;
+  return report;
+}
+
 void leave_all(const path& folder, const std::string& sources) {
   for (const auto& sample : golden::samples()) leave(folder, std::string("report_") + sample.name, sample.report);
+  leave(folder, "report_dumps", of_dumps());
   leave(folder, "report_large", golden::large_report());
   leave(folder, "hostile", hostile());
   leave(folder, "everything", shows_everything(sources), compiled());
