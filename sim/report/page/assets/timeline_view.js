@@ -195,6 +195,13 @@ function lastToArrive(model, call) {
   return last;
 }
 
+// A receive may be from any rank, and a trace.json does not say whom a message was for.
+function peerText(kind, rank) {
+  if (kind.collective) return "";
+  if (kind.peer !== null) return `rank ${rank + kind.peer}, tag ${kind.tag}`;
+  return kind.meets === "receive" ? "any rank, or not known" : "not known";
+}
+
 function callFacts(model, call, rank) {
   const { calls, kinds, groups, end } = model.timeline;
   const kind = kinds[calls.kind[call]];
@@ -202,7 +209,7 @@ function callFacts(model, call, rank) {
   const stopped = started === NEVER ? end : started;
   const entries = [["rank", `${rank}`], ["call", callTitle(kind, calls.number[call])],
     ["does", kind.fingerprint], ["group", groups[kind.group]?.name ?? ""],
-    ["peer", kind.collective ? "" : kind.peer === null ? "any rank" : `rank ${rank + kind.peer}, tag ${kind.tag}`],
+    ["peer", peerText(kind, rank)],
     ["called at", timeText(created)],
     ["waited", timeText(stopped - created) + (started === NEVER ? ", until the end: not everybody came" : "")],
     ["took", started === NEVER ? "" : completed === NEVER ? "it never ended" : timeText(completed - started)],

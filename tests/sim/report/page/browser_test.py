@@ -172,6 +172,16 @@ class Timelines(PageTest):
         self.page.press("Escape")
         self.assertEqual(self.chosen(), "")
 
+    def test_a_message_tells_its_peer(self):
+        self.page.choose("#filter-kind", "message")
+        self.page.value("document.querySelector('canvas').focus()")
+        self.page.press("ArrowRight")
+        self.assertIn("rank 0 call send #1", self.chosen())
+        self.assertIn("peer rank 1, tag 0", self.chosen())
+        self.page.press("ArrowDown")
+        self.assertIn("rank 1 call recv #1", self.chosen())
+        self.assertIn("peer rank 0, tag 0", self.chosen())
+
     def test_mouse_over_a_call_tells_of_it(self):
         left, top, width, _ = self.page.box("canvas")
         self.page.mouse("mouseMoved", left + 60, top + 30 + 2 * 38 + 19)
