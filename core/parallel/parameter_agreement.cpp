@@ -10,16 +10,19 @@
 #include <c10/util/Type.h>
 
 #include <rehearse/hash/word_hash.h>
+#include <rehearse_internal/exec/check.h>
 
 #include "parallel/number_exchange.h"
 
 namespace rehearse::parallel {
 namespace {
 
-// For each parameter: dtype, dimensions, sizes, strides.
-Numbers description_of(const std::vector<at::Tensor>& parameters) {
+// For each parameter: its mark, dtype, dimensions, sizes, strides.
+Numbers description_of(const std::vector<at::Tensor>& parameters, const Numbers& marks) {
   Numbers numbers;
-  for (const auto& parameter : parameters) {
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& parameter = parameters[i];
+    numbers.push_back(marks[i]);
     numbers.push_back(static_cast<std::int64_t>(parameter.scalar_type()));
     numbers.push_back(parameter.dim());
     numbers.insert(numbers.end(), parameter.sizes().begin(), parameter.sizes().end());
@@ -36,6 +39,7 @@ std::int64_t hash_of(const Numbers& numbers) {
 }
 
 struct Parameter {
+  std::int64_t mark;
   at::ScalarType dtype;
   std::vector<std::int64_t> sizes, strides;
 };
@@ -47,19 +51,20 @@ std::vector<Parameter> parse(const Numbers& numbers, int rank) {
   };
   std::vector<Parameter> parameters;
   for (auto at = numbers.begin(); at != numbers.end();) {
-    const std::int64_t dtype = *at++;
+    const std::int64_t mark = *at++;
+    const std::int64_t dtype = at == numbers.end() ? -1 : *at++;
     check(0 <= dtype && dtype < static_cast<std::int64_t>(at::ScalarType::NumOptions), "dtype", dtype);
     const std::int64_t dimensions = at == numbers.end() ? -1 : *at++;
     check(0 <= dimensions && dimensions <= (numbers.end() - at) / 2, "number of dimensions", dimensions);
     parameters.push_back(
-        {static_cast<at::ScalarType>(dtype), {at, at + dimensions}, {at + dimensions, at + 2 * dimensions}});
+        {mark, static_cast<at::ScalarType>(dtype), {at, at + dimensions}, {at + dimensions, at + 2 * dimensions}});
     at += 2 * dimensions;
   }
   return parameters;
 }
 
 // Of the first thing that a parameter has differently from rank 0's.
-std::string difference(const Parameter& zero, const Parameter& theirs) {
+std::string difference(const Parameter& zero, const Parameter& theirs, const char* marked) {
   if (theirs.sizes != zero.sizes) {
     return c10::str("sizes ", at::IntArrayRef(theirs.sizes),
                     " appears not to match sizes of the same param in process 0, ", at::IntArrayRef(zero.sizes), ".");
@@ -69,38 +74,46 @@ std::string difference(const Parameter& zero, const Parameter& theirs) {
                     " appears not to match strides of the same param in process 0, ", at::IntArrayRef(zero.strides),
                     ".");
   }
-  return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ", zero.dtype,
-                  ".");
+  if (theirs.dtype != zero.dtype) {
+    return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ", zero.dtype,
+                    ".");
+  }
+  return c10::str("the same form is another one in process 0: of ", marked, " something differs.");
 }
 
 [[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,
-                       const std::vector<std::string>& names, const char* who) {
+                       const std::vector<std::string>& names, const MarkedParameters& how) {
   const auto zero = parse(zero_numbers, 0);
   const auto theirs = parse(other_numbers, other);
   if (zero.size() != theirs.size()) {
     const bool differs = rank == other;
-    TORCH_CHECK(false, who, " expects same model across all ranks, but Rank ", rank, " has ",
+    TORCH_CHECK(false, how.who, " expects same model across all ranks, but Rank ", rank, " has ",
                 (differs ? theirs : zero).size(), " params, while rank ", differs ? 0 : other, " has inconsistent ",
                 (differs ? zero : theirs).size(), " params.");
   }
   std::size_t at = 0;
   const auto same = [](const Parameter& a, const Parameter& b) {
-    return a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
+    return a.mark == b.mark && a.dtype == b.dtype && a.sizes == b.sizes && a.strides == b.strides;
   };
   while (at < zero.size() && same(zero[at], theirs[at])) ++at;
   TORCH_CHECK(at < zero.size(), "ranks 0 and ", other,
               " describe the same parameters, but their hashes differ: what a ", "rank sent was damaged");
   TORCH_CHECK(false, "[", rank, "]: params[", at, "] in ",
               rank == other ? std::string("this process") : c10::str("process ", other), " with ",
-              difference(zero[at], theirs[at]), " Its name here is ", names[at], ".");
+              difference(zero[at], theirs[at], how.marked), " Its name here is ", names[at], ".");
 }
 
 }  // namespace
 
+void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters) {
+  verify_same_parameters(group, parameters, {"DDP", Numbers(parameters.tensors.size(), 0), ""});
+}
+
 void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters,
-                            const char* who) {
+                            const MarkedParameters& how) {
+  REHEARSE_CHECK(how.marks.size() == parameters.tensors.size(), how.marks.size(), parameters.tensors.size());
   const NumberExchange exchange(group, parameters.tensors.at(0).device());
-  const auto own = description_of(parameters.tensors);
+  const auto own = description_of(parameters.tensors, how.marks);
   const auto count = static_cast<std::int64_t>(parameters.tensors.size());
   const auto hash = hash_of(own);
   const auto maxima = exchange.all_reduce({count, hash, -count, -hash}, c10d::ReduceOp::MAX);
@@ -113,8 +126,8 @@ void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
               " has other parameters; the group has no such rank: what a rank sent was damaged");
   const auto theirs = exchange.broadcast(own, other);
   // Every rank tells of itself when it differs, and of the first one that does otherwise.
-  if (own == zero) fail(rank, other, zero, theirs, parameters.names, who);
-  fail(rank, rank, zero, own, parameters.names, who);
+  if (own == zero) fail(rank, other, zero, theirs, parameters.names, how);
+  fail(rank, rank, zero, own, parameters.names, how);
 }
 
 }  // namespace rehearse::parallel

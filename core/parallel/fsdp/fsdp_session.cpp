@@ -70,7 +70,7 @@ at::Tensor FsdpSession::clip_grad_norm(double max_norm, double norm_type) {
   }
   auto all = gradients_of_ignored(*model_);
   const auto device = model_->units().front().parameters().front().shard().device();
-  const at::Tensor norm = norm_of_whole(model_->group(), sharded, all, norm_type, device);
+  const at::Tensor norm = norm_of_whole(model_->group(), sharded, all, norm_type, max_norm, device);
   all.insert(all.end(), sharded.begin(), sharded.end());
   scale_to_norm(all, norm, max_norm);
   return norm;

@@ -8,6 +8,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <fmt/format.h>
 
 namespace rehearse::parallel {
 namespace {
@@ -27,14 +28,17 @@ at::Tensor local_norm(const std::vector<at::Tensor>& tensors, double norm_type, 
 }  // namespace
 
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,
-                         const std::vector<at::Tensor>& common, double norm_type, at::Device device) {
+                         const std::vector<at::Tensor>& common, double norm_type, double max_norm, at::Device device) {
   const at::NoGradGuard no_grad;
   TORCH_CHECK_VALUE(norm_type > 0, "FSDP: clip_grad_norm_() was given norm_type ", norm_type,
                     "; it is a number above 0, or infinity");
   const bool takes_largest = std::isinf(norm_type);
   at::Tensor own = local_norm(sharded, norm_type, device);
   if (!takes_largest) own = own.pow(norm_type);
-  if (group.size() > 1) group.all_reduce_norm(own, takes_largest)->wait();
+  if (group.size() > 1) {
+    const auto what = fmt::format("norm of gradients, of type {}, to be at most {}", norm_type, max_norm);
+    group.all_reduce_norm(own, takes_largest, what)->wait();
+  }
   if (!takes_largest) own = own.pow(1 / norm_type);
   return at::linalg_vector_norm(at::stack({own, local_norm(common, norm_type, device)}), norm_type);
 }

@@ -16,8 +16,9 @@ at::Tensor with_rows(const at::Tensor& tensor) {
 
 }  // namespace
 
-LoadedRows::LoadedRows(at::Tensor own, std::int64_t first_row)
-    : own_(with_rows(own)),
+LoadedRows::LoadedRows(at::Tensor own, std::int64_t first_row, bool must_agree)
+    : must_agree_(must_agree),
+      own_(with_rows(own)),
       loaded_(at::empty_like(own_)),
       first_row_(first_row),
       has_(static_cast<std::size_t>(own_.size(0)), false) {}
@@ -32,7 +33,15 @@ void LoadedRows::take(const SavedRows& saved) {
   const std::int64_t from = std::max(saved.first_row, first_row_);
   const std::int64_t count = std::min(end, first_row_ + own_.size(0)) - from;
   if (count <= 0) return;
-  loaded_.narrow(0, from - first_row_, count).copy_(rows.narrow(0, from - saved.first_row, count));
+  const at::Tensor place = loaded_.narrow(0, from - first_row_, count);
+  const at::Tensor values = rows.narrow(0, from - saved.first_row, count).to(place.options());
+  for (std::int64_t row = 0; must_agree_ && row < count; ++row) {
+    if (!has_[static_cast<std::size_t>(from - first_row_ + row)]) continue;
+    TORCH_CHECK_VALUE(values[row].allclose(place[row], 0, 0, /*equal_nan=*/true),
+                      "FSDP: load_sharded_state_dict() has row ", from + row, " of \"", saved.name,
+                      "\" twice, with other values");
+  }
+  place.copy_(values);
   std::fill_n(has_.begin() + (from - first_row_), count, true);
 }
 

@@ -13,9 +13,9 @@ namespace rehearse::parallel {
 // All parameters of the plan, each once.
 ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan);
 
-// Verifies that all ranks have the same parameters, and gives them the values of the first rank, with its buffers.
-// Blocks. Throws c10::Error that names the first parameter which differs.
+// Verifies that all ranks have the same parameters in the same units, trained or frozen alike, and gives them the
+// values of the first rank, with its buffers. Blocks. Throws c10::Error that names the first parameter which differs.
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
-                             const ReducedParameters& parameters, const std::vector<std::string>& ignored);
+                             const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored);
 
 }  // namespace rehearse::parallel

@@ -103,6 +103,7 @@ void ShardedModel::end_backward() {
   for (std::size_t i = 0; i < units_.size(); ++i) {
     // From earlier backwards, inside of no_sync().
     if (made_gradients && backward_reduces_ && units_[i].has_gradients()) reduce(i);
+    if (!backward_reduces_) units_[i].keep_gradients();
   }
   finish_reduce();
   for (auto& unit : units_) unit.free();

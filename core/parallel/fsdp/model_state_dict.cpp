@@ -100,7 +100,7 @@ void load_whole_state(ShardedModel& model, const NamedTensors& given) {
   for (const auto& [name, tensor] : given) {
     const auto& own = find(state, name, kCall);
     require_sizes(own, tensor.sizes(), kCall);
-    seen.insert(&own);
+    TORCH_CHECK_VALUE(seen.insert(&own).second, "FSDP: ", kCall, " has \"", name, "\" twice");
   }
   require_all(state, seen, kCall);
   for (const auto& [name, tensor] : given) {
@@ -140,7 +140,8 @@ void load_rows_of_state(ShardedModel& model, const std::vector<SavedRows>& given
     require_sizes(own, each.sizes, kCall);
     if (!loaded.contains(&own)) {
       const std::int64_t first = own.parameter ? own.parameter->layout().first_row(model.group().rank()) : 0;
-      loaded.emplace(&own, LoadedRows(own.parameter ? own.parameter->shard() : own.tensor, first));
+      const bool is_sharded = own.parameter != nullptr;
+      loaded.emplace(&own, LoadedRows(is_sharded ? own.parameter->shard() : own.tensor, first, is_sharded));
     }
     loaded.at(&own).take(each);
   }

@@ -71,8 +71,9 @@ auto ShardGroup::all_reduce_replicas(const at::Tensor& tensor, const std::string
   return replicas_->allreduce(tensors);
 }
 
-auto ShardGroup::all_reduce_norm(const at::Tensor& tensor, bool takes_largest) const -> WorkPtr {
-  const SentName name(*shards_, tensor, model_ + ": norm of gradients");
+auto ShardGroup::all_reduce_norm(const at::Tensor& tensor, bool takes_largest, const std::string& what) const
+    -> WorkPtr {
+  const SentName name(*shards_, tensor, model_ + ": " + what);
   c10d::AllreduceOptions options;
   if (takes_largest) options.reduceOp = c10d::ReduceOp::MAX;
   std::vector<at::Tensor> tensors = {tensor};

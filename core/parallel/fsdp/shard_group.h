@@ -44,7 +44,7 @@ class ShardGroup {
   WorkPtr reduce_scatter(at::Tensor output, at::Tensor input, const std::string& what) const;  // sums
   WorkPtr all_reduce_replicas(const at::Tensor& tensor, const std::string& what) const;        // sums
   // Of one number, among the ranks that have a shard each: the sum, or the largest.
-  WorkPtr all_reduce_norm(const at::Tensor& tensor, bool takes_largest) const;
+  WorkPtr all_reduce_norm(const at::Tensor& tensor, bool takes_largest, const std::string& what) const;
 
  private:
   GroupPtr shards_, replicas_;

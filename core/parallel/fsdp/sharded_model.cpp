@@ -67,12 +67,15 @@ void ShardedModel::shard() {
   const auto parameters = planned_parameters(plan);
   if (const auto* const identity = group_.identity())
     claims_.emplace(identity->global_rank(group_.rank()), parameters, "FullyShardedDataParallel");
-  if (options_.init_sync) take_first_ranks_values(group_, *module_, parameters, options_.parameters_to_ignore);
+  if (options_.init_sync) take_first_ranks_values(group_, *module_, plan, options_.parameters_to_ignore);
   ShardedUnit::Dtypes dtypes;
   if (options_.mixed_precision)
     dtypes = {options_.mixed_precision->param_dtype, options_.mixed_precision->reduce_dtype};
   units_.reserve(plan.size());
-  for (auto& unit : plan) units_.emplace_back(std::move(unit.path), std::move(unit.parameters), group_, dtypes);
+  for (auto& unit : plan) {
+    auto& made = units_.emplace_back(std::move(unit.path), std::move(unit.parameters), group_, dtypes);
+    if (!options_.init_sync) made.name_parameters_in_calls();
+  }
   versions_ = std::make_shared<Versions>(units_.size());
   for (const auto& each : module_->parameters()) known_.push_back(each.unsafeGetTensorImpl());
 }

@@ -67,13 +67,19 @@ void ShardedParameter::free() { free_storage(whole_); }
 
 at::Tensor ShardedParameter::gradient() const {
   const at::Tensor& gradient = tensor_.grad();
-  return gradient.is_same(mark_) ? at::Tensor() : gradient;
+  return gradient.is_same(mark_) || !gradient.defined() ? kept_ : gradient;
 }
 
 at::Tensor ShardedParameter::take_gradient() {
   at::Tensor taken = gradient();
   tensor_.mutable_grad() = mark_;
-  return taken;
+  const at::Tensor kept = std::exchange(kept_, {});
+  return !kept.defined() || taken.is_same(kept) ? taken : kept.add_(taken);
+}
+
+void ShardedParameter::keep_gradient(at::ScalarType dtype) {
+  const at::Tensor& own = gradient();
+  if (own.defined() && own.scalar_type() != dtype) kept_ = take_gradient().to(dtype);
 }
 
 void ShardedParameter::clear_mark() {

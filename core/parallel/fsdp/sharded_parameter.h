@@ -49,6 +49,8 @@ class ShardedParameter {
   // Takes it away. What stays in its place refuses to be read: an optimizer that has got the module's parameters would
   // skip all of them without a word, if they had no gradients.
   at::Tensor take_gradient();
+  // Keeps it for a later backward, in which it is added up in this dtype.
+  void keep_gradient(at::ScalarType dtype);
   // So that a gradient can come.
   void clear_mark();
   // The tensor that take_gradient() leaves.
@@ -66,6 +68,7 @@ class ShardedParameter {
   bool trained_;
   ShardLayout layout_;
   at::Tensor shard_, whole_, mark_;
+  at::Tensor kept_;      // of backwards that reduced nothing, in another dtype than the whole
   at::Tensor replaced_;  // the memory that the module's tensor had before it got another dtype
   std::shared_ptr<torch::autograd::Node> accumulator_;
 };

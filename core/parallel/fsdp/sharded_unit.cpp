@@ -33,6 +33,7 @@ ShardedUnit::ShardedUnit(std::string path, std::vector<NamedParameter> parameter
                          Dtypes dtypes)
     : path_(std::move(path)),
       text_(path_.empty() ? "the root unit" : fmt::format("unit \"{}\"", path_)),
+      parameters_text_(text_ + ": parameters"),
       group_(&group),
       reduce_dtype_(dtypes.reduction.value_or(dtypes.parameters.value_or(parameters.at(0).tensor.scalar_type()))) {
   const OwnWork own;
@@ -42,6 +43,13 @@ ShardedUnit::ShardedUnit(std::string path, std::vector<NamedParameter> parameter
     elements_ += made.layout().padded_elements();
     is_even_ &= made.layout().is_even();
   }
+}
+
+void ShardedUnit::name_parameters_in_calls() {
+  names_parameters_ = true;
+  std::vector<std::string> names;
+  for (const auto& each : parameters_) names.push_back(each.name());
+  parameters_text_ = fmt::format("{}: parameters {}", text_, fmt::join(names, ", "));
 }
 
 at::Tensor ShardedUnit::packed_shards() const {
@@ -62,7 +70,7 @@ void ShardedUnit::start_gather() {
   if (group_->size() > 1) {
     const at::Tensor input = packed_shards();
     at::Tensor output = at::empty({group_->size(), elements_}, input.options());
-    gather_ = group_->all_gather(output.view(-1), input, text_ + ": parameters");
+    gather_ = group_->all_gather(output.view(-1), input, parameters_text_);
     gathered_ = std::move(output);
   }
   gathered_version_ = version();
@@ -144,6 +152,11 @@ bool ShardedUnit::has_gradients() const {
                      [](const auto& each) { return each.gradient().defined(); });
 }
 
+void ShardedUnit::keep_gradients() {
+  const OwnWork own;
+  for (auto& each : parameters_) each.keep_gradient(reduce_dtype_);
+}
+
 std::int64_t ShardedUnit::padded_elements(const std::vector<std::size_t>& parameters) const {
   std::int64_t sum = 0;
   for (const std::size_t i : parameters) sum += parameters_[i].layout().padded_elements();
@@ -154,10 +167,11 @@ std::int64_t ShardedUnit::padded_elements(const std::vector<std::size_t>& parame
 std::string ShardedUnit::gradients_text(const std::vector<std::size_t>& parameters) const {
   const auto trained =
       std::count_if(parameters_.begin(), parameters_.end(), [](const auto& each) { return each.is_trained(); });
-  if (static_cast<std::size_t>(trained) == parameters.size()) return text_ + ": gradients";
+  const bool are_all = static_cast<std::size_t>(trained) == parameters.size();
+  if (are_all && !names_parameters_) return text_ + ": gradients";
   std::vector<std::string> names;
   for (const std::size_t i : parameters) names.push_back(parameters_[i].name());
-  return fmt::format("{}: gradients of {} alone", text_, fmt::join(names, ", "));
+  return fmt::format("{}: gradients of {}{}", text_, fmt::join(names, ", "), are_all ? "" : " alone");
 }
 
 void ShardedUnit::start_reduce() {

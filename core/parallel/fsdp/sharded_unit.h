@@ -25,6 +25,8 @@ class ShardedUnit {
   const std::string& path() const noexcept { return path_; }
   // `unit "layers.0"`, "the root unit".
   const std::string& text() const noexcept { return text_; }
+  // Ranks have not compared what they shard: calls name it, so that those of other parameters are a mismatch.
+  void name_parameters_in_calls();
   std::vector<ShardedParameter>& parameters() noexcept { return parameters_; }
   const std::vector<ShardedParameter>& parameters() const noexcept { return parameters_; }
 
@@ -49,6 +51,8 @@ class ShardedUnit {
   std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
 
   bool has_gradients() const;
+  // After a backward inside of no_sync(): what comes next is added up in the dtype of reductions.
+  void keep_gradients();
   // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
   void start_reduce();
   bool is_reducing() const noexcept { return reduction_.has_value(); }
@@ -70,7 +74,8 @@ class ShardedUnit {
   std::int64_t padded_elements(const std::vector<std::size_t>& parameters) const;
   std::string gradients_text(const std::vector<std::size_t>& parameters) const;
 
-  std::string path_, text_;
+  std::string path_, text_, parameters_text_;
+  bool names_parameters_ = false;
   const ShardGroup* group_;
   std::vector<ShardedParameter> parameters_;
   std::int64_t elements_ = 0;  // of all shards on the way

@@ -340,6 +340,33 @@ TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
   });
 }
 
+// 256 equal gradients are 256 times one of them; in bfloat16 the sum would stand still on its way.
+TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net(6, 16, 3, at::kFloat);
+    fill(*net);
+    FullyShardedDataParallel fsdp(net, ctx.group(),
+                                  {.units = kEachLinear,
+                                   .mixed_precision = rehearse::FullyShardedMixedPrecision{
+                                       .param_dtype = at::kBFloat16, .reduce_dtype = at::kFloat}});
+    const auto backward = [&] { fsdp(batch_of(0, 0).to(at::kFloat)).to(at::kFloat).square().sum().backward(); };
+    backward();
+    const auto one = gradient_copies(fsdp.parameters());
+    fsdp.zero_grad();
+    {
+      const auto guard = fsdp.no_sync();
+      for (int i = 1; i < 256; ++i) backward();
+    }
+    backward();
+    const auto all = gradient_copies(fsdp.parameters());
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(all[i].equal(one[i] * 256)) << i;
+    const auto guard = fsdp.no_sync();
+    backward();
+    fsdp.zero_grad();  // what is kept goes, too
+    for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole);
+  });
+}
+
 TEST(FsdpMesh, HybridSharding_IsTheMeanOverAllRanks) {
   for (const auto& [replicas, shards] : {std::pair{2, 2}, {2, 3}, {4, 2}, {4, 1}, {1, 3}}) {
     const int ranks = replicas * shards;

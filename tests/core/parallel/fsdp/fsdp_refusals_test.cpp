@@ -310,4 +310,64 @@ TEST(FsdpRefuses, OtherModelsOnOtherRanks) {
   });
 }
 
+// Of one size, so that no collective could tell them apart.
+struct TwinsImpl : torch::nn::Module {
+  explicit TwinsImpl(bool swapped) {
+    for (const char* name : {swapped ? "q" : "p", swapped ? "p" : "q"}) {
+      register_parameter(name, at::rand({4, 4}, at::kDouble));
+    }
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const auto parameters = named_parameters();
+    return x.matmul(parameters["p"]).tanh().matmul(parameters["q"]);
+  }
+};
+TORCH_MODULE(Twins);
+
+TEST(FsdpRefuses, OtherParametersOfTheSameSizes) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    const bool is_second = ctx.rank() == 1;
+    const auto refusal_of = [&](Twins net, rehearse::FullyShardedOptions options) {
+      return error_of<c10::Error>([&] { FullyShardedDataParallel(net, ctx.group(), std::move(options)); });
+    };
+    const auto text = [&](const char* name) {
+      return "[" + std::to_string(ctx.rank()) + "]: params[0] in " + (is_second ? "this process" : "process 1") +
+             " with the same form is another one in process 0: of its names, its unit, and whether it requires grad, "
+             "something differs. Its name here is " +
+             name + ".";
+    };
+    EXPECT_THAT(refusal_of(Twins(is_second), {}), HasSubstr(text(is_second ? "q" : "p")));
+    EXPECT_THAT(refusal_of(Twins(false), {.parameters_to_ignore = {is_second ? "p" : "q"}}),
+                HasSubstr(text(is_second ? "q" : "p")));
+    Twins frozen(false);
+    frozen->named_parameters()[is_second ? "p" : "q"].set_requires_grad(false);
+    EXPECT_THAT(refusal_of(frozen, {}), HasSubstr(text("p")));
+  });
+}
+
+// Nothing is compared when the model is made, so calls name what they are about.
+TEST(FsdpRefuses, OtherParametersOfTheSameSizesWithoutInitSync) {
+  rehearse::World world({.ranks = 2});
+  const auto report = world.run([](RankContext& ctx) {
+    Twins net(ctx.rank() == 1);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.init_sync = false});
+    fsdp(at::ones({1, 4}, at::kDouble));
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::mismatch);
+  EXPECT_THAT(report.headline, HasSubstr("FSDP the root unit: parameters q, p"));
+  EXPECT_THAT(report.headline, HasSubstr("FSDP the root unit: parameters p, q"));
+}
+
+TEST(FsdpRefuses, ClippingByOtherNorms) {
+  rehearse::World world({.ranks = 2});
+  const auto report = world.run([](RankContext& ctx) {
+    Twins net(false);
+    FullyShardedDataParallel fsdp(net, ctx.group());
+    fsdp(at::ones({1, 4}, at::kDouble)).sum().backward();
+    fsdp.clip_grad_norm_(1.0, ctx.rank() == 1 ? 1.0 : 2.0);
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::mismatch);
+  EXPECT_THAT(report.headline, HasSubstr("FSDP: norm of gradients, of type 1, to be at most 1"));
+}
+
 }  // namespace

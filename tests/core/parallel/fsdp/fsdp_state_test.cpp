@@ -181,7 +181,14 @@ TEST(FsdpState, StateOfAnotherModule_IsRefusedAndNothingChanges) {
                                      "buffer of that name"));
     EXPECT_THAT(refusal({{"weight", weight}, {"bias", at::zeros({5}, at::kDouble)}}),
                 ::testing::HasSubstr("FSDP: load_full_state_dict() has \"bias\" of sizes [5]; the module's has [4]"));
+    EXPECT_THAT(refusal({{"weight", weight}, {"bias", bias}, {"weight", weight}}),
+                ::testing::HasSubstr("FSDP: load_full_state_dict() has \"weight\" twice"));
     std::vector<SavedRows> rows = fsdp.sharded_state_dict();
+    auto twice = rows;
+    twice.push_back({"bias", {4}, 2 * ctx.rank(), bias.narrow(0, 0, 2) + 9});
+    EXPECT_THAT(error_of<c10::ValueError>([&] { fsdp.load_sharded_state_dict(twice); }),
+                ::testing::HasSubstr("FSDP: load_sharded_state_dict() has row " + std::to_string(2 * ctx.rank()) +
+                                     " of \"bias\" twice, with other values"));
     rows[0].rows = rows[0].rows.narrow(0, 0, 1);
     EXPECT_THAT(error_of<c10::ValueError>([&] { fsdp.load_sharded_state_dict(rows); }),
                 ::testing::HasSubstr("FSDP: load_sharded_state_dict() lacks row " + std::to_string(2 * ctx.rank() + 1) +
