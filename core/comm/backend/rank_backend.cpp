@@ -56,14 +56,17 @@ void RankBackend::submit_to_group(const c10::intrusive_ptr<RankWork>& work) {
 auto RankBackend::call(const Called& called, Describe describe, c10::function_ref<Replay()>) -> WorkPtr {
   auto work = make(called);
   describe(work->operation);
-  if (coalesced_ != nullptr) {
-    group_->check(*work);
-    gathered_.push_back(std::move(work));
-    exec::this_rank::end_call();
-    return coalesced_;
-  }
+  if (coalesced_ != nullptr) [[unlikely]]
+    return gather(std::move(work));
   submit_to_group(work);
   return work;
+}
+
+auto RankBackend::gather(c10::intrusive_ptr<RankWork> work) -> WorkPtr {
+  group_->check(*work);
+  gathered_.push_back(std::move(work));
+  exec::this_rank::end_call();
+  return coalesced_;
 }
 
 }  // namespace rehearse::comm

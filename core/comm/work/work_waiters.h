@@ -2,8 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
-#include <c10/util/FunctionRef.h>
+#include <c10/util/ScopeExit.h>
 
 #include <rehearse/exec/observer.h>
 #include <rehearse/exec/time.h>
@@ -18,9 +19,24 @@ class WorkWaiters {
   enum class Ended { over, aborted, out_of_time };
 
   // Blocks the calling fiber until `over()` holds, abort() ends the wait, or `clock` reaches `limit`. `waiting` says
-  // what is blocked. Throws RankAborted when the world ends.
-  Ended wait(c10::function_ref<bool()> over, const exec::Clock& clock, std::optional<VirtualTime> limit,
-             const exec::Observer& waiting);
+  // what is blocked. Throws RankAborted when the world ends. Inline: its frame lies on the stack of each rank that
+  // waits, and with a thousand stacks each cache line of it counts.
+  template <class Over>
+  Ended wait(const Over& over, const exec::Clock& clock, std::optional<VirtualTime> limit,
+             const exec::Observer& waiting) {
+    // Another fiber of the rank may wait for the same work, and longer.
+    const auto no_longer = c10::make_scope_exit([&]() noexcept {
+      if (waiting_ == &waiting) waiting_ = nullptr;
+    });
+    waiting_ = &waiting;
+    while (!over()) {
+      if (std::exchange(aborted_, false)) return Ended::aborted;
+      const auto result = queue_.wait(waiting, limit);
+      if (result == exec::WaitResult::notified || over() || clock.now() < *limit) continue;
+      return Ended::out_of_time;
+    }
+    return Ended::over;
+  }
 
   // Null: no fiber waits.
   const exec::Observer* waiting() const noexcept { return waiting_; }
@@ -29,7 +45,10 @@ class WorkWaiters {
   void time_out_all() noexcept { queue_.time_out_all(); }
 
   // Ends the wait that is under way, or the next one.
-  void abort();
+  void abort() {
+    aborted_ = true;
+    notify_all();
+  }
 
   void prefetch_waiter() const noexcept { queue_.prefetch_waiter(); }
 

@@ -100,6 +100,8 @@ class RankBackend final : public DescribedBackend {
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   c10::intrusive_ptr<RankWork> make(const Called& called);
   void submit_to_group(const c10::intrusive_ptr<RankWork>& work);
+  // Out of line: the frame of call() lies on the stack of each rank, as WorkWaiters::wait()'s does.
+  [[gnu::cold, gnu::noinline]] WorkPtr gather(c10::intrusive_ptr<RankWork> work);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                     const GroupIdentity* parent) const;
 
