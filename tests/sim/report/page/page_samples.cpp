@@ -149,11 +149,13 @@ void leave_validation(const path& folder) {
 
 // Of a job whose ranks left dumps, but for one.
 Report of_dumps() {
+  const std::string own = "step at /job/train.py:41";
   auto report = golden::deadlock_report();
-  DumpFacts dumps{.format = "2.10", .ranks = {0, 1, 3, 4, 5, 6, 7}, .without_dump = {2}, .culprits = {2}};
-  dumps.stacks = {
-      {{0, 1}, "allreduce #7", {"step at /job/train.py:41", "all_reduce at c10d.py:9"}, {"step at /job/train.py:41"}}};
-  report.dumps = dumps;
+  report.dumps = DumpFacts{.format = "2.10",
+                           .ranks = {0, 1, 3, 4, 5, 6, 7},
+                           .without_dump = {2},
+                           .culprits = {2},
+                           .stacks = {{{0, 1}, "allreduce #7", {own, "all_reduce at c10d.py:9"}, {own}}}};
   return report;
 }
 
