@@ -36,7 +36,7 @@ at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>&
   at::Tensor own = local_norm(sharded, norm_type, device);
   if (!takes_largest) own = own.pow(norm_type);
   if (group.size() > 1) {
-    const auto what = fmt::format("norm of gradients, of type {}, to be at most {}", norm_type, max_norm);
+    const auto what = fmt::format("gradient norm of type {}, at most {}", norm_type, max_norm);
     group.all_reduce_norm(own, takes_largest, what)->wait();
   }
   if (!takes_largest) own = own.pow(1 / norm_type);

@@ -27,6 +27,17 @@ void cast_output(at::Tensor& output, at::ScalarType dtype) {
   if (output.defined() && output.is_floating_point()) output = output.to(dtype);
 }
 
+void require_floating(const std::optional<FullyShardedMixedPrecision>& dtypes) {
+  if (!dtypes) return;
+  const auto check = [](const char* field, const std::optional<at::ScalarType>& dtype) {
+    TORCH_CHECK_VALUE(!dtype || at::isFloatingType(*dtype), "FSDP: mixed_precision.", field, " is ", *dtype,
+                      "; it must be a floating-point dtype");
+  };
+  check("param_dtype", dtypes->param_dtype);
+  check("reduce_dtype", dtypes->reduce_dtype);
+  check("output_dtype", dtypes->output_dtype);
+}
+
 }  // namespace
 
 ShardedModel::ShardedModel(std::shared_ptr<torch::nn::Module> module, GroupPtr group, GroupPtr replicas,
@@ -63,6 +74,7 @@ void ShardedModel::leave_remark() const {
 }
 
 void ShardedModel::shard() {
+  require_floating(options_.mixed_precision);
   auto plan = plan_units(*module_, options_);
   const auto parameters = planned_parameters(plan);
   if (const auto* const identity = group_.identity())

@@ -79,6 +79,7 @@ void ShardedUnit::start_gather() {
 
 void ShardedUnit::make_whole() {
   if (state_ == State::whole) return;
+  if (state_ == State::gathering && gathered_version_ != version()) free();  // the shards have changed since
   start_gather();
   const OwnWork own;
   if (gather_) gather_->wait();

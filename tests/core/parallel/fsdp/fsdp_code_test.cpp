@@ -35,6 +35,28 @@ TEST(FsdpCode, TwoBackwardsOfOneForward_AddUp) {
   expect_gradients({.units = kEachLinear}, twice, doubled);
 }
 
+// What is launched ahead is launched again if the shards change before it is used.
+TEST(FsdpCode, ShardsChangedInForward_AreSeenByTheUnitsBehind) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    std::vector<at::Tensor> outputs;
+    for (const bool prefetches : {false, true}) {
+      Mlp net;
+      fill(*net);
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .forward_prefetch = prefetches});
+      for (int step = 0; step < 2; ++step) {  // the second one prefetches
+        const auto halve = [&](const at::Tensor& x) {
+          const auto y = net->first(x).tanh();
+          const at::NoGradGuard no_grad;
+          for (const auto& each : fsdp.parameters()) each.mul_(0.5);
+          return net->third(net->second(y).tanh());
+        };
+        outputs.push_back(fsdp.forward_with(halve, batch_of(ctx.rank(), 0)));
+      }
+    }
+    EXPECT_TRUE(outputs[0].equal(outputs[2]) && outputs[1].equal(outputs[3]));
+  });
+}
+
 TEST(FsdpCode, UnitInsideOfUnit_StaysWholeAroundIt) {
   struct OuterImpl : torch::nn::Module {
     OuterImpl()

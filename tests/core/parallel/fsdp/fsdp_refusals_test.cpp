@@ -257,6 +257,15 @@ TEST(FsdpRefuses, ParametersThatCannotBeSharded) {
   EXPECT_THAT(refusal_of_tensors({}), HasSubstr("FSDP: the module has no parameters to shard."));
 }
 
+TEST(FsdpRefuses, DtypesThatHaveNoGradients) {
+  run_ranks({.ranks = 1}, [](RankContext& ctx) {
+    const rehearse::FullyShardedMixedPrecision dtypes{.param_dtype = at::kBFloat16, .reduce_dtype = at::kInt};
+    EXPECT_THAT(
+        error_of<c10::ValueError>([&] { FullyShardedDataParallel(Mlp(), ctx.group(), {.mixed_precision = dtypes}); }),
+        HasSubstr("FSDP: mixed_precision.reduce_dtype is Int; it must be a floating-point dtype"));
+  });
+}
+
 TEST(FsdpRefuses, UnitsThatMakeNoSense) {
   EXPECT_THAT(refusal_of(Mlp(), {.units = UnitPolicy::named({"fourth"})}),
               HasSubstr("FSDP: units has \"fourth\", but no module has that name."));
@@ -367,7 +376,7 @@ TEST(FsdpRefuses, ClippingByOtherNorms) {
     fsdp.clip_grad_norm_(1.0, ctx.rank() == 1 ? 1.0 : 2.0);
   });
   EXPECT_EQ(report.verdict, rehearse::Verdict::mismatch);
-  EXPECT_THAT(report.headline, HasSubstr("FSDP: norm of gradients, of type 1, to be at most 1"));
+  EXPECT_THAT(report.headline, HasSubstr("FSDP: gradient norm of type 1, at most 1"));
 }
 
 }  // namespace
