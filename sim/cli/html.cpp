@@ -28,11 +28,23 @@ path page_of(const Arguments& arguments) {
   return operand.parent_path() / "report.html";
 }
 
+// What the page is made of stays, and so does a page of more than dumps can tell.
+void require_free(const path& page, const Arguments& arguments, const Report& report) {
+  std::error_code ignored;
+  for (const auto& operand : arguments.operands) {
+    if (std::filesystem::equivalent(page, operand, ignored))
+      throw UsageError(fmt::format("--output={}: is what the page would be made of", page.string()));
+  }
+  if (report.dumps && arguments.output.empty() && std::filesystem::exists(page, ignored))
+    throw UsageError(fmt::format("{}: is there already; --output says where the page of dumps goes", page.string()));
+}
+
 }  // namespace
 
 int html(const Arguments& arguments, Console& console) {
   const auto report = read_report(arguments);
   const auto page = page_of(arguments);
+  require_free(page, arguments, report);
   auto run = sim::stored_page_run(report, path(arguments.operand).parent_path());
   const bool misses_timeline = !report.dumps && !run.contains("timeline");
   sim::write_file(page, [&](std::ostream& out) { sim::write_report_page(out, report, std::move(run)); });

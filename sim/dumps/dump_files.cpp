@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -23,7 +24,6 @@ namespace {
 
 constexpr char kPickleBegins = '\x80';
 constexpr std::size_t kBytesMost = std::size_t{256} << 20;
-constexpr std::size_t kShownOfFolder = 2;
 
 // "nccl_trace_rank_3.pickle" is of rank 3, and those of its job are named alike up to there.
 struct RankedName {
@@ -35,9 +35,10 @@ std::optional<RankedName> ranked(const std::filesystem::path& file) {
   const auto stem = file.stem().string();
   auto digits = stem.size();
   while (digits > 0 && std::isdigit(static_cast<unsigned char>(stem[digits - 1])) != 0) --digits;
+  if (digits == stem.size()) return std::nullopt;
   RankedName name{stem.substr(0, digits)};
   const auto [end, error] = std::from_chars(stem.data() + digits, stem.data() + stem.size(), name.rank);
-  if (digits == stem.size() || error != std::errc()) return std::nullopt;
+  if (error != std::errc()) name.rank = std::numeric_limits<int>::max();  // refused by whoever reads it
   return name;
 }
 
@@ -84,29 +85,56 @@ void read_file(const std::filesystem::path& file, const std::string& bytes, Stac
   }
 }
 
-// The dumps in a folder, which may hold logs and the like as well.
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
-  std::map<std::string, std::vector<std::filesystem::path>> jobs;
+struct NamedFile {
+  std::filesystem::path path;
+  bool is_dump = false;  // by its first byte
+};
+// By what their names have in common.
+using JobsOfFolder = std::map<std::string, std::vector<NamedFile>>;
+
+bool begins_as_dump(const std::filesystem::directory_entry& entry) {
+  std::error_code ignored;
+  if (!entry.is_regular_file(ignored)) return false;
+  return may_be_dump(read_input(entry.path(), "dump", [](std::string_view) { return 0; }));
+}
+
+JobsOfFolder jobs_in(const std::filesystem::path& folder) {
+  JobsOfFolder jobs;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const auto name = ranked(entry.path());
-    if (!name || !entry.is_regular_file()) continue;
-    if (may_be_dump(read_input(entry.path(), "dump", [](std::string_view) { return 0; })))
-      jobs[name->before].push_back(entry.path());
+    if (const auto name = ranked(entry.path()))
+      jobs[name->before + "*" + entry.path().extension().string()].push_back({entry.path(), begins_as_dump(entry)});
   }
   if (error) throw DumpError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  // Logs and the like lie there, too. But where one file is a dump, all that are named like it are.
+  std::erase_if(jobs, [](const auto& job) {
+    return std::none_of(job.second.begin(), job.second.end(), [](const NamedFile& file) { return file.is_dump; });
+  });
+  return jobs;
+}
+
+std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+  const auto jobs = jobs_in(folder);
   if (jobs.empty()) {
     throw DumpError(
         fmt::format("{}: has no dumps, which are pickles or JSON with names that end in a rank, as in "
                     "dump_rank_3",
                     folder.string()));
   }
-  if (jobs.size() >= kShownOfFolder) {
-    throw DumpError(
-        fmt::format("{0}: has dumps of different names, {1}* and {2}*: give those of one job, as in {0}/{1}*",
-                    folder.string(), jobs.begin()->first, std::next(jobs.begin())->first));
+  if (jobs.size() > 1) {
+    throw DumpError(fmt::format("{0}: has dumps of different names, {1} and {2}: give those of one job, as in {0}/{1}",
+                                folder.string(), jobs.begin()->first, std::next(jobs.begin())->first));
   }
-  auto files = std::move(jobs.begin()->second);
+  std::vector<std::filesystem::path> files;
+  for (const auto& [path, is_dump] : jobs.begin()->second) {
+    if (!is_dump) {
+      throw DumpError(
+          fmt::format("{}: is named as a dump of {}, and is neither a pickle nor JSON. Give the others by "
+                      "name if it is lost",
+                      path.string(), jobs.begin()->first));
+    }
+    files.push_back(path);
+  }
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -67,6 +67,8 @@ void JobStory::tell() {
     headline_ = uneven->imbalance;
   } else if (stands_in_.empty()) {
     headline_ = fmt::format("all {} calls in the dumps are complete", job_.calls());
+    const auto without = job_.without_dump();
+    if (!without.empty()) headline_ += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
   } else {
     const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
     std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? tell_waits() : tell_stalled();

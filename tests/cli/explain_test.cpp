@@ -46,6 +46,27 @@ TEST_F(ExplainDumps, AsAPage) {
   EXPECT_EQ(job({"html", "dumps/dump_rank_0", "dumps/dump_rank_1"}).out, "page: dumps/report.html\n");
 }
 
+TEST_F(ExplainDumps, AsAPage_OverwriteNothing) {
+  const auto onto_itself = job({"html", "dumps/dump_rank_0", "--output=dumps/dump_rank_0"});
+  EXPECT_EQ(onto_itself.exit_code, 64);
+  EXPECT_THAT(onto_itself.err, HasSubstr("--output=dumps/dump_rank_0: is what the page would be made of"));
+  write_file(folder_ / "dumps/report.html", "another page");
+  const auto there = job({"html", "dumps/dump_rank_0"});
+  EXPECT_EQ(there.exit_code, 64);
+  EXPECT_THAT(there.err, HasSubstr("dumps/report.html: is there already; --output says where"));
+  EXPECT_EQ(read_file(folder_ / "dumps/report.html"), "another page");
+}
+
+TEST_F(ExplainDumps, OfAFolderInWhichOneIsDamaged_AreRefused) {
+  write_file(folder_ / "dumps/dump_rank_0", "");
+  const auto finished = job({"explain", "dumps"});
+  EXPECT_EQ(finished.exit_code, 64);
+  EXPECT_THAT(finished.err,
+              HasSubstr("dumps/dump_rank_0: is named as a dump of dump_rank_*, and is neither a pickle nor "
+                        "JSON. Give the others by name if it is lost"));
+  EXPECT_EQ(job({"explain", "dumps/dump_rank_1"}).exit_code, 0);
+}
+
 TEST_F(ExplainDumps, OfOneRank_SayWhoLeftNone) {
   const auto finished = job({"explain", "dumps/dump_rank_0"});
   EXPECT_EQ(finished.exit_code, 3);

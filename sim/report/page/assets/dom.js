@@ -11,9 +11,18 @@ function set(element, properties) {
   }
 }
 
+// Control characters, and those that turn round what stands behind them, as escapes: "\x1b", "\u202e".
+function visible(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) => {
+    const code = character.charCodeAt(0);
+    return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16)}`;
+  });
+}
+
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
-    if (child !== undefined && child !== null && child !== false) element.append(child);
+    if (child === undefined || child === null || child === false) continue;
+    element.append(typeof child === "string" ? visible(child) : child);
   }
   return element;
 }

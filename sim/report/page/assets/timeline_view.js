@@ -97,10 +97,16 @@ class TimelineView {
   // The stretch of time with all that is known, and some room after it.
   fit() {
     const { calls, end } = this.model.timeline;
-    let first = end;
-    for (const time of calls.created) first = Math.min(first, time);
+    let first = end, last = 0;
+    for (const time of calls.created) {
+      first = Math.min(first, time);
+      last = Math.max(last, time);
+    }
+    for (const time of calls.completed) if (time !== NEVER) last = Math.max(last, time);
     const from = calls.created.length > 0 && first > end * 0.5 ? first : 0;
-    this.show(from, Math.max(end + (end - from) * 0.02, from + 1));
+    // A standstill goes on until somebody's timeout, when all has happened long ago.
+    const to = calls.created.length > 0 && last < end * 0.5 ? last + (last - from) * 0.15 : end;
+    this.show(from, Math.max(to + (to - from) * 0.02, from + 1));
   }
 
   show(from, to) {
