@@ -110,10 +110,10 @@ at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
     copy = at::empty({elements}, tensor.options()).as_strided(sizes, place.strides, place.offset);
   }
   {
-    const at::AutoGradMode with_history(at::GradMode::is_enabled() || tensor.grad_fn() != nullptr);
+    const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
     copy.copy_(first);
   }
-  // A view that was made of a leaf without grad mode requires grad, and has no history.
+  // A view that was made without grad mode of what requires grad requires it, too, and has no history.
   if (tensor.requires_grad() && !copy.requires_grad()) copy.set_requires_grad(true);
   return copy.sizes() == tensor.sizes() ? copy : copy.expand(tensor.sizes());
 }

@@ -174,8 +174,11 @@ class Interpreter {
       throw std::logic_error("what a checkpoint uses from outside is changed in place, and it runs twice");
     }
     versions = before;
-    if (answer_ != Answer::Ask && gives_outside(result, inputs)) {
-      throw std::logic_error("a checkpoint gives a tensor from outside: in a graph it is that tensor, or a view of it");
+    if (net_ != nullptr && gives_outside(result, inputs)) {
+      net_->gave_outside = true;
+      if (answer_ != Answer::Ask)
+        throw std::logic_error(
+            "a checkpoint gives a tensor from outside: in a graph it is that tensor, or a view of it");
     }
     return {result, std::move(running.values_)};
   }

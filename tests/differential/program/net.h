@@ -37,6 +37,7 @@ struct Net : torch::nn::Module {
   Program program;
   at::Tensor vector, matrix, scalar, buffer, counter;
   at::Tensor cache, average;                 // not registered; undefined at first
+  bool gave_outside = false;                 // a checkpoint of it has given a tensor from outside, or a view of one
   rehearse::Group group;                     // empty without ranks
   std::optional<rehearse::DeviceMesh> mesh;  // of those of the group, as [1, 2]; none without ranks
 

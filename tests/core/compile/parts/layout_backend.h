@@ -113,10 +113,10 @@ class LayoutBackend final : public compiler::Backend {
       place = at::zeros({last + 1}, tensor.options()).as_strided(tensor.sizes(), strides, offset);
     }
     {
-      const at::AutoGradMode with_history(at::GradMode::is_enabled() || tensor.grad_fn() != nullptr);
+      const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
       place.copy_(tensor);
     }
-    // A view of a leaf that was made without grad mode requires grad, and has no history.
+    // A view that was made without grad mode of what requires grad requires it, too, and has no history.
     if (tensor.requires_grad() && !place.requires_grad()) place.set_requires_grad(true);
     return place;
   }

@@ -186,6 +186,20 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
     }
   }
 }
+TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
+  const auto function = [](const at::Tensor& x) {
+    const at::Tensor y = x * 2;
+    const at::NoGradGuard no_grad;
+    return y.narrow(0, 0, 2);
+  };
+  const at::Tensor x = at::ones({3, 4}).requires_grad_(), eager = function(x);
+  for (const OutputLayout layout : {OutputLayout::Padded, OutputLayout::Reversed}) {
+    auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(layout, Statement::True)});
+    const at::Tensor result = compiled(x);
+    EXPECT_EQ(result.requires_grad(), eager.requires_grad());
+    EXPECT_EQ(result.is_leaf(), eager.is_leaf());
+  }
+}
 // The first piece makes z, the second one writes to a view of it, the third one takes it with its history. Leaves that
 // are made inside end the pieces.
 TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
