@@ -61,10 +61,13 @@ Json told(SameFunctions same) {
 
 Json compiled_functions(const compiler::Journal& journal) {
   std::vector<SameFunctions> functions;
-  std::map<std::string, std::size_t> known;  // by what is said
+  // By what is said; functions of one rank that are alike, such as two of one name, stay apart.
+  std::map<std::pair<std::string, int>, std::size_t> known;
+  std::map<std::pair<std::string, int>, int> of_rank;
   for (const auto& function : journal.functions()) {
     Json row = function_json(*function);
-    const auto [entry, is_new] = known.try_emplace(json_text(row), functions.size());
+    const auto text = json_text(row);
+    const auto [entry, is_new] = known.try_emplace({text, of_rank[{text, function->rank()}]++}, functions.size());
     if (is_new) functions.push_back({std::move(row), {}});
     functions[entry->second].records.push_back(function.get());
   }

@@ -16,12 +16,25 @@ std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json
 
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }
 
+// U+202A to U+202E and U+2066 to U+2069 turn round what stands behind them.
+bool turns_text(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\xE2') return false;
+  const auto last = static_cast<unsigned char>(text[2]);
+  return (text[1] == '\x80' && last >= 0xAA && last <= 0xAE) || (text[1] == '\x81' && last >= 0xA6 && last <= 0xA9);
+}
+
 }  // namespace
 
 std::string html_text(std::string_view text) {
+  const std::string valid = valid_utf8(text);
   std::string result;
-  for (const char c : valid_utf8(text)) {
-    switch (c) {
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    if (turns_text(std::string_view(valid).substr(i))) {
+      result += kReplacement;
+      i += 2;
+      continue;
+    }
+    switch (const char c = valid[i]) {
       case '&':
         result += "&amp;";
         break;

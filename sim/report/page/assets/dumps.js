@@ -12,7 +12,7 @@ function dumpsPart(model) {
   const { dumps } = model.report;
   if (!dumps) return null;
   const missing = dumps.without_dump.length > 0 &&
-    `${ranksText(runsOf(dumps.without_dump))} left no dump: what they did is not known.`;
+    `${ranksText(runsOf(dumps.without_dump))} left no dump: nothing is known of it.`;
   return part(`dumps-${model.index}`, "Dumps of the flight recorder",
     el("p", {}, `${dumps.format}, of ${ranksText(runsOf(dumps.ranks))}. `, missing),
     dumps.stacks.length > 0 && el("p", { class: "quiet" },

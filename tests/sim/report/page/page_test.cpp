@@ -100,9 +100,24 @@ TEST(CompiledFunctions, RanksThatCompiledAlike_AreOne) {
             R"({"call":2,"why":"y is 4, guard y == 3 of entry 0","where":"","communicates":false}]}])");
 }
 
+TEST(CompiledFunctions, TwoOfOneName_StayApart) {
+  compiler::Journal journal;
+  for (int function = 0; function < 2; ++function) {
+    for (const int rank : {0, 1}) journal.add("forward", rank, false)->called();
+  }
+  EXPECT_EQ(json_text(compiled_functions(journal)),
+            R"([{"name":"forward","ranks":[0,1],"calls":1,"meets":false,"compiles":[]},)"
+            R"({"name":"forward","ranks":[0,1],"calls":1,"meets":false,"compiles":[]}])");
+}
+
 TEST(PageText, Html_HasNoMarkupAndNoControlCharactersLeft) {
   EXPECT_EQ(html_text("<b a=\"1\">&\x1b\x7f\n\t"), "&lt;b a=&quot;1&quot;&gt;&amp;\xEF\xBF\xBD\xEF\xBF\xBD\n\t");
   EXPECT_EQ(html_text("caf\xC3\xA9 \xff"), "caf\xC3\xA9 \xEF\xBF\xBD");
+  EXPECT_EQ(html_text("a\xE2\x80\xAE"
+                      "b\xE2\x81\xA6"),
+            "a\xEF\xBF\xBD"
+            "b\xEF\xBF\xBD");                            // U+202E, U+2066
+  EXPECT_EQ(html_text("\xE2\x80\xA6"), "\xE2\x80\xA6");  // an ellipsis
 }
 
 TEST(PageText, ScriptJson_CannotEndItsElement) {
