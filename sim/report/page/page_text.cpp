@@ -6,6 +6,8 @@
 
 #include <rehearse_internal/exec/check.h>
 
+#include "report/writers/text_lines.h"
+
 namespace rehearse::sim {
 namespace {
 
@@ -15,13 +17,6 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json(text))).get<std::string>(); }
 
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }
-
-// U+202A to U+202E and U+2066 to U+2069 turn round what stands behind them.
-bool turns_text(std::string_view text) {
-  if (text.size() < 3 || text[0] != '\xE2') return false;
-  const auto last = static_cast<unsigned char>(text[2]);
-  return (text[1] == '\x80' && last >= 0xAA && last <= 0xAE) || (text[1] == '\x81' && last >= 0xA6 && last <= 0xA9);
-}
 
 }  // namespace
 

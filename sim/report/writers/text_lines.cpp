@@ -64,10 +64,7 @@ std::size_t length_of_character(std::string_view text) {
   }
   const auto second = byte(1);
   if (first == 0xc2 && second < 0xa0) return 0;  // control characters of eight bits
-  // U+202A to U+202E and U+2066 to U+2069 turn round what stands behind them.
-  const auto third = bytes == 3 ? byte(2) : 0;
-  if (first == 0xe2 && second == 0x80 && third >= 0xaa && third <= 0xae) return 0;
-  if (first == 0xe2 && second == 0x81 && third >= 0xa6 && third <= 0xa9) return 0;
+  if (turns_text(text)) return 0;
   // Longer than need be, halves of pairs, and beyond the last one.
   const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
                      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
@@ -84,6 +81,12 @@ std::string escaped(char c) {
 }
 
 }  // namespace
+
+bool turns_text(std::string_view text) {
+  if (text.size() < 3 || text[0] != '\xE2') return false;
+  const auto last = static_cast<unsigned char>(text[2]);
+  return (text[1] == '\x80' && last >= 0xAA && last <= 0xAE) || (text[1] == '\x81' && last >= 0xA6 && last <= 0xA9);
+}
 
 std::string visible(std::string_view text) {
   std::string shown;
