@@ -31,7 +31,7 @@ class ReplicaTable {
     bool is_part = false;           // rows of a tensor, which not all ranks have
     std::vector<Version> versions;  // in order of their coming
 
-    // Of the ranks `here`: those that lack it.
+    // The ranks of `here` that lack it.
     std::vector<int> missing(const std::vector<int>& here) const;
   };
 

@@ -26,7 +26,7 @@ class ShardGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Of how many ranks a gradient is the mean.
+  // A gradient is the mean over so many ranks.
   int ranks_of_mean() const noexcept { return size_ * (replicas_ ? replicas_->getSize() : 1); }
   // By what gradients in half precision are divided before they are added up, so that their sum does not overflow: a
   // power of two, near the root of ranks_of_mean().
@@ -43,7 +43,7 @@ class ShardGroup {
   WorkPtr all_gather(at::Tensor output, at::Tensor input, const std::string& what) const;
   WorkPtr reduce_scatter(at::Tensor output, at::Tensor input, const std::string& what) const;  // sums
   WorkPtr all_reduce_replicas(const at::Tensor& tensor, const std::string& what) const;        // sums
-  // Of one number, among the ranks that have a shard each: the sum, or the largest.
+  // Makes one number the sum, or the largest, of those of all ranks that have a shard.
   WorkPtr all_reduce_norm(const at::Tensor& tensor, bool takes_largest, const std::string& what) const;
 
  private:

@@ -25,7 +25,7 @@ at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank
   return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank)).clone();
 }
 
-// Of the same form, and without memory.
+// A tensor of the same form that has no memory.
 at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype) {
   at::Tensor made = at::empty({0}, like.options().dtype(dtype).requires_grad(false));
   made.unsafeGetTensorImpl()->set_sizes_contiguous(like.sizes());

@@ -56,7 +56,7 @@ struct FullyShardedMixedPrecision {
   std::optional<at::ScalarType> param_dtype = std::nullopt;
   // In which gradients are added up. Not given: param_dtype.
   std::optional<at::ScalarType> reduce_dtype = std::nullopt;
-  // Of floating-point tensors that forward() returns.
+  // The dtype of floating-point tensors that forward() returns.
   std::optional<at::ScalarType> output_dtype = std::nullopt;
   // Are floating-point tensors among forward()'s arguments cast to param_dtype?
   bool cast_forward_inputs = true;
