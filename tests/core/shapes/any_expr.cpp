@@ -6,6 +6,8 @@
 
 #include <rapidcheck.h>
 
+#include <rehearse_internal/shapes/errors.h>
+
 namespace rehearse::shapes {
 namespace {
 
@@ -151,6 +153,16 @@ ValueOf values_in(const Assignment& assignment) {
     const auto found = assignment.find(name);
     return found == assignment.end() ? std::nullopt : std::optional(found->second);
   };
+}
+
+bool holds_for_any(const char* name, const std::function<void()>& property) {
+  return rc::check(name, [&property] {
+    try {
+      property();
+    } catch (const ExpressionTooLarge& error) {
+      RC_DISCARD(error.what());
+    }
+  });
 }
 
 }  // namespace rehearse::shapes

@@ -37,4 +37,8 @@ Assignment any_assignment(std::int64_t least, std::int64_t greatest);
 
 ValueOf values_in(const Assignment& assignment);
 
+// Whether RapidCheck finds nothing for which `property` fails. What grows beyond the size of an expression
+// (ExpressionTooLarge) says nothing about the property: other values are drawn.
+bool holds_for_any(const char* name, const std::function<void()>& property);
+
 }  // namespace rehearse::shapes

@@ -19,7 +19,7 @@ Range range_of_symbol(const Expr& expr) {
   return {expr.symbol_name() == "u0" ? 0 : 2, Range::kUnboundedAbove};
 }
 
-void check(const char* what, const std::function<void()>& property) { EXPECT_TRUE(rc::check(what, property)); }
+void check(const char* what, const std::function<void()>& property) { EXPECT_TRUE(holds_for_any(what, property)); }
 
 TEST(ExprProperties, CanonicalFormHasTheValueOfItsSteps) {
   check("evaluate", [] {

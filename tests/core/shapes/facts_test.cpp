@@ -19,7 +19,7 @@ Facts facts_of_a_capture() {
 }
 
 TEST(Facts, AreRightForValuesThatFitThem) {
-  EXPECT_TRUE(rc::check("facts", [] {
+  EXPECT_TRUE(holds_for_any("facts", [] {
     Facts facts = facts_of_a_capture();
     const Assignment values = any_assignment(2, 9);
     for (int i = 0; i < 5; ++i) {
@@ -33,14 +33,15 @@ TEST(Facts, AreRightForValuesThatFitThem) {
     }
     for (int i = 0; i < 5; ++i) {
       const AnyExpr expr = any_expr(2);
-      const AnyCondition condition = any_condition(1);
       if (const auto value = expr.directly(values)) {
         RC_ASSERT(facts.range(expr.expr).contains(*value));
         RC_ASSERT(facts.simplify(expr.expr).evaluate(values_in(values)) == value);
       }
-      const std::optional<bool> decided = facts.decide(condition.condition);
-      const std::optional<bool> expected = condition.directly(values);
-      if (decided && expected) RC_ASSERT(*decided == *expected);
+      // One that divides by what is known to be zero cannot be decided: that is DivisionByZero.
+      const AnyCondition condition = any_condition(1);
+      if (const std::optional<bool> expected = condition.directly(values)) {
+        RC_ASSERT(facts.decide(condition.condition).value_or(*expected) == *expected);
+      }
     }
   }));
 }

@@ -109,7 +109,7 @@ TEST(Lowering, UsesWhatWasMadeBefore) {
 }
 
 TEST(Lowering, HasTheValueOfTheExpression) {
-  EXPECT_TRUE(rc::check("lower", [] {
+  EXPECT_TRUE(holds_for_any("lower", [] {
     const AnyExpr expr = any_expr(3);
     const AnyCondition condition = any_condition(1);
     for (int i = 0; i < 10; ++i) {
