@@ -65,12 +65,12 @@ class WatchingFabric::Watched final : public comm::Completion {
   void on_done() noexcept override {
     comm::Completion& done = done_;
     fabric_.brought(transfer_, taken_);
-    fabric_.release(*this);
+    fabric_.under_way_.release(*this);
     done.on_done();
   }
   void on_failed(std::exception_ptr why) noexcept override {
     comm::Completion& done = done_;
-    fabric_.release(*this);
+    fabric_.under_way_.release(*this);
     done.on_failed(std::move(why));
   }
 
@@ -86,15 +86,14 @@ WatchingFabric::WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks)
 WatchingFabric::~WatchingFabric() = default;
 
 void WatchingFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
-  below().launch(transfer, under_way_.emplace_back(*this, transfer, done, taken(transfer)));
+  below().launch(transfer, under_way_.follow(*this, transfer, done, taken(transfer)));
 }
 
 void WatchingFabric::cancel(comm::Completion& done) noexcept {
-  const auto found =
-      std::find_if(under_way_.begin(), under_way_.end(), [&](const Watched& each) { return &each.done() == &done; });
-  if (found == under_way_.end()) return below().cancel(done);
-  below().cancel(*found);
-  under_way_.erase(found);
+  Watched* const watched = under_way_.of(done);
+  if (watched == nullptr) return below().cancel(done);
+  below().cancel(*watched);
+  under_way_.release(*watched);
 }
 
 // A minimum or maximum that meets a NaN says nothing, although it may be finite: whether the NaN stays is up to the
@@ -185,10 +184,6 @@ void WatchingFabric::brought(const comm::Transfer& transfer, const checks::Origi
       checks_.origins().set(output, std::make_shared<const checks::Origin>(std::move(origin)));
     }
   }
-}
-
-void WatchingFabric::release(const Watched& watched) noexcept {
-  std::erase_if(under_way_, [&](const Watched& each) { return &each == &watched; });
 }
 
 }  // namespace rehearse::sim

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <list>
-#include <string>
-
 #include <rehearse_internal/checks/world_checks.h>
+#include <rehearse_internal/comm/followed_transfers.h>
 #include <rehearse_internal/comm/forwarding_fabric.h>
 
 namespace rehearse::sim {
@@ -28,10 +26,9 @@ class WatchingFabric final : public comm::ForwardingFabric {
   checks::OriginPtr taken(const comm::Transfer& transfer);
   void check_compared(const comm::Transfer& transfer);
   void brought(const comm::Transfer& transfer, const checks::OriginPtr& taken);
-  void release(const Watched& watched) noexcept;
 
   checks::WorldChecks& checks_;
-  std::list<Watched> under_way_;
+  comm::FollowedTransfers<Watched> under_way_;
 };
 
 }  // namespace rehearse::sim

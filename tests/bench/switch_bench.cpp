@@ -21,6 +21,7 @@
 #include <rehearse_internal/torch_state/torch_state.h>
 
 #include "bench/cpu_time.h"
+#include "core/exec/no_rank_state.h"
 
 namespace rehearse::bench {
 namespace {

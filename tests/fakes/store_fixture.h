@@ -11,6 +11,8 @@
 #include <rehearse/fakes/fake_store.h>
 #include <rehearse_internal/exec/executor.h>
 
+#include "core/exec/no_rank_state.h"
+
 namespace rehearse::fakes::testing {
 
 // A small generator of schedules: enough to see other orders, the same ones in every run.

@@ -13,10 +13,10 @@
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/kind_of_time.h>
 #include <rehearse_internal/exec/machine_time.h>
-#include <rehearse_internal/exec/rank_state.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "core/comm/test_world.h"
+#include "core/exec/no_rank_state.h"
 #include "runner/device_idle_policy.h"
 
 namespace rehearse::real {

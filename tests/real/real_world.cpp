@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "real_world.h"
 
+#include "core/exec/no_rank_state.h"
+
 namespace rehearse::real {
 namespace {
 

@@ -74,13 +74,13 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
     FaultyFabric& fabric = fabric_;
     const auto overtaken = fabric.overtaken_by(*this);
     if (is_pair()) fabric.note_arrival(transfer_, sender_);
-    fabric.release(*this);
+    fabric.under_way_.release(*this);
     done.on_done();
     fabric.launch_all(overtaken);
   }
   void on_failed(std::exception_ptr why) noexcept override {
     comm::Completion& done = done_;
-    fabric_.release(*this);
+    fabric_.under_way_.release(*this);
     done.on_failed(std::move(why));
   }
   void fire() override { fabric_.launch_all({this}); }
@@ -121,7 +121,7 @@ void FaultyFabric::launch(const comm::Transfer& transfer, comm::Completion& done
   if (at_once && corruptions.empty() && !follows_all_ && !partitions_.stops(transfer, sender)) {
     return below().launch(transfer, done);
   }
-  Marked& marked = under_way_.emplace_back(*this, transfer, done, sender);
+  Marked& marked = under_way_.follow(*this, transfer, done, sender);
   marked.corruptions = std::move(corruptions);
   marked.waits = latest > VirtualDuration::zero() && !is_overtaken(transfer, sender);
   const auto later = by + (marked.waits ? latest : VirtualDuration::zero());
@@ -130,11 +130,9 @@ void FaultyFabric::launch(const comm::Transfer& transfer, comm::Completion& done
   if (marked.behind == nullptr) marked.launch();
 }
 
-auto FaultyFabric::waiting_in_channel_of(const Marked& pair) const -> const Marked* {
-  const auto found = std::find_if(under_way_.begin(), under_way_.end(), [&](const Marked& each) {
-    return each.waits && each.same_sender(pair) && each.same_channel(pair);
-  });
-  return found == under_way_.end() ? nullptr : &*found;
+auto FaultyFabric::waiting_in_channel_of(const Marked& pair) -> const Marked* {
+  return under_way_.find(
+      [&](const Marked& each) { return each.waits && each.same_sender(pair) && each.same_channel(pair); });
 }
 
 void FaultyFabric::note_arrival(const comm::Transfer& pair, int sender) {
@@ -160,8 +158,7 @@ auto FaultyFabric::overtaken_by(const Marked& pair) -> std::vector<Marked*> {
 // And those that have waited behind them. One that is launched may complete at once, and others with it.
 void FaultyFabric::launch_all(std::vector<Marked*> next) {
   for (std::size_t i = 0; i < next.size(); ++i) {
-    const auto is_it = [&](const Marked& each) { return &each == next[i]; };
-    if (std::none_of(under_way_.begin(), under_way_.end(), is_it)) continue;
+    if (!under_way_.follows(next[i])) continue;
     for (auto& each : under_way_) {
       if (each.behind == next[i]) next.push_back(&each);
     }
@@ -178,8 +175,7 @@ void FaultyFabric::lose(int rank, bool connections_break) {
     if (marked.is_of(rank)) its.push_back(&marked);
   }
   for (auto* const marked : its) {
-    const auto is_it = [&](const Marked& each) { return &each == marked; };
-    if (std::any_of(under_way_.begin(), under_way_.end(), is_it)) marked->lose(rank, connections_break);
+    if (under_way_.follows(marked)) marked->lose(rank, connections_break);
   }
 }
 
@@ -193,21 +189,16 @@ void FaultyFabric::launch_held() {
 }
 
 void FaultyFabric::cancel(comm::Completion& done) noexcept {
-  const auto found =
-      std::find_if(under_way_.begin(), under_way_.end(), [&](const Marked& each) { return &each.done() == &done; });
-  if (found == under_way_.end()) return below().cancel(done);
-  timers_.cancel(*found);
-  below().cancel(*found);
+  Marked* const cancelled = under_way_.of(done);
+  if (cancelled == nullptr) return below().cancel(done);
+  timers_.cancel(*cancelled);
+  below().cancel(*cancelled);
   for (auto& each : under_way_) {
-    if (each.behind != &*found) continue;
+    if (each.behind != cancelled) continue;
     each.behind = nullptr;
     timers_.arm(each, clock_.now());  // nobody is launched here: what a cancelled call leaves behind is its group's
   }
-  under_way_.erase(found);
-}
-
-void FaultyFabric::release(const Marked& marked) noexcept {
-  std::erase_if(under_way_, [&](const Marked& each) { return &each == &marked; });
+  under_way_.release(*cancelled);
 }
 
 }  // namespace rehearse::sim

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <rehearse/sim/fault.h>
+#include <rehearse_internal/comm/followed_transfers.h>
 #include <rehearse_internal/comm/forwarding_fabric.h>
 #include <rehearse_internal/exec/clock.h>
 #include <rehearse_internal/exec/timer_queue.h>
@@ -55,18 +55,17 @@ class FaultyFabric final : public comm::ForwardingFabric {
   class Marked;
 
   static Mark& mark_of(const comm::Operation& call) { return static_cast<Mark&>(*call.mark); }
-  const Marked* waiting_in_channel_of(const Marked& pair) const;
+  const Marked* waiting_in_channel_of(const Marked& pair);
   void note_arrival(const comm::Transfer& pair, int sender);
   bool is_overtaken(const comm::Transfer& pair, int sender) const;
   std::vector<Marked*> overtaken_by(const Marked& pair);
   void launch_all(std::vector<Marked*> next);
   void launch_held();
-  void release(const Marked& marked) noexcept;
 
   exec::TimerQueue& timers_;
   const exec::Clock& clock_;
   const Partitions& partitions_;
-  std::list<Marked> under_way_;
+  comm::FollowedTransfers<Marked> under_way_;
   bool follows_all_ = false;
   std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // by sender: its last message
 };

@@ -12,6 +12,8 @@
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/exec/no_rank_state.h"
+
 // User code is in no namespace of ours: those are left out of user_frame().
 namespace {
 

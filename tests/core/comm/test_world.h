@@ -15,6 +15,8 @@
 #include <rehearse_internal/comm/communicators.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/exec/no_rank_state.h"
+
 namespace rehearse::comm {
 
 using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;

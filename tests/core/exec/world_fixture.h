@@ -13,6 +13,8 @@
 
 #include <rehearse_internal/exec/executor.h>
 
+#include "core/exec/no_rank_state.h"
+
 // The smallest world around an executor: a seeded schedule, a clock that jumps, a sink that remembers.
 namespace rehearse::exec::test {
 

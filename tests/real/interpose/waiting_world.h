@@ -9,6 +9,7 @@
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/world_local.h>
 
+#include "core/exec/no_rank_state.h"
 #include "interpose/device_waits.h"
 #include "runner/arrival_oracle.h"
 #include "runner/device_idle_policy.h"

@@ -9,6 +9,8 @@
 #include <rehearse_internal/sim/oracles.h>
 #include <rehearse_internal/sim/virtual_clock.h>
 
+#include "core/exec/no_rank_state.h"
+
 namespace rehearse::sim {
 namespace {
 

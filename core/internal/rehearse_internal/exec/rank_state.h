@@ -29,13 +29,4 @@ class RankState {
   virtual void end_fiber(int rank, std::uint32_t fiber) noexcept = 0;
 };
 
-// For programs without any such state.
-class NoRankState final : public RankState {
- public:
-  std::size_t image_bytes() const noexcept override { return 0; }
-  void create_image(std::byte*, int, std::uint32_t) override {}
-  void exchange(std::byte*, const std::byte*) noexcept override {}
-  void end_fiber(int, std::uint32_t) noexcept override {}
-};
-
 }  // namespace rehearse::exec

@@ -5,6 +5,7 @@
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/exec/no_rank_state.h"
 #include "core/exec/world_fixture.h"
 
 namespace rehearse::exec::test {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <list>
+#include <utility>
+
+#include <rehearse_internal/comm/fabric.h>
+
+namespace rehearse::comm {
+
+// The transfers that a fabric in front of another one follows to their end, oldest first. `Followed` is the Completion
+// that it hands to the fabric below in place of the caller's, which done() returns. Addresses stay while it follows.
+template <class Followed>
+class FollowedTransfers {
+ public:
+  template <class... Arguments>
+  Followed& follow(Arguments&&... arguments) {
+    return under_way_.emplace_back(std::forward<Arguments>(arguments)...);
+  }
+
+  // The one whose caller waits by `done`; null: it is not followed.
+  Followed* of(const Completion& done) noexcept {
+    return find([&](const Followed& each) { return &each.done() == &done; });
+  }
+  // A caller may have ended it meanwhile.
+  bool follows(const Followed* followed) noexcept {
+    return find([&](const Followed& each) { return &each == followed; }) != nullptr;
+  }
+  // The oldest one for which `is_it` holds; null: none.
+  template <class Predicate>
+  Followed* find(const Predicate& is_it) noexcept {
+    const auto found = std::find_if(under_way_.begin(), under_way_.end(), is_it);
+    return found == under_way_.end() ? nullptr : &*found;
+  }
+
+  // Its object is gone with this.
+  void release(const Followed& followed) noexcept {
+    under_way_.remove_if([&](const Followed& each) { return &each == &followed; });
+  }
+
+  auto begin() noexcept { return under_way_.begin(); }
+  auto end() noexcept { return under_way_.end(); }
+
+ private:
+  std::list<Followed> under_way_;
+};
+
+}  // namespace rehearse::comm
