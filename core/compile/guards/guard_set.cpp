@@ -153,10 +153,11 @@ bool GuardSet::holds_structure(const LeafList& leaves, GuardFailure* failure) co
 }
 
 bool GuardSet::holds_captured(GuardFailure* failure) const {
-  for (std::size_t i = 0; i < captured_.size(); ++i) {
+  for (std::size_t i = 0;; ++i) {
+    i = TensorGuard::first_doubtful(captured_guards_, captured_, i);
+    if (i == captured_.size()) return true;
     if (!captured_guards_[i].holds(captured_[i], failure)) return false;
   }
-  return true;
 }
 
 bool GuardSet::holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure) const {

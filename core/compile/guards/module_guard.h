@@ -38,6 +38,7 @@ class ModuleGuard {
   void add(const std::shared_ptr<torch::nn::Module>& module, std::string path);
   template <class Dict>
   std::uint32_t add_objects(const Dict& items);
+  static void prefetch(const Branch& branch) noexcept;
   bool holds_branch(const Branch& branch) const;
   GuardFailure failure_of(std::size_t branch) const;
   template <class Dict>

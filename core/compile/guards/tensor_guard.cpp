@@ -76,11 +76,14 @@ void TensorGuard::fix_layout() {
   for (const Dimension& each : dimensions_) fixed_layout_.push_back(each.stride);
 }
 
-bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const {
+bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const noexcept {
   if (impl.key_set().raw_repr() != key_set_ || impl.dtype().toScalarType() != dtype_) return false;
   if (fixed_layout_.empty() || guards_offset_ || guards_storage_) return false;
   const auto* const meta = static_cast<const torch::autograd::AutogradMeta*>(impl.autograd_meta());
-  if ((meta != nullptr && meta->requires_grad()) != requires_grad_) return false;
+  // A view may get it from its base. Others are asked without a call into LibTorch, as AutogradMeta::requires_grad().
+  if (meta != nullptr && meta->is_view_) return false;
+  const bool requires_grad = meta != nullptr && (meta->requires_grad_ || meta->grad_fn_ != nullptr);
+  if (requires_grad != requires_grad_) return false;
   if (meta != nullptr && meta->fw_grad_ != nullptr) return false;  // it may have a tangent
   if (impl.device() != device_ || impl.is_wrapped_number() != is_wrapped_number_) return false;
   const at::IntArrayRef sizes = impl.sizes(), strides = impl.strides();
@@ -90,6 +93,25 @@ bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const {
     if (sizes[i] != fixed_layout_[i] || strides[i] != fixed_layout_[count + i]) return false;
   }
   return true;
+}
+
+void TensorGuard::prefetch(const c10::TensorImpl& impl) const noexcept {
+  constexpr std::size_t kLine = 64;
+  const auto* const memory = reinterpret_cast<const char*>(&impl);
+  for (std::size_t at = 0; at < sizeof(c10::TensorImpl); at += kLine) __builtin_prefetch(memory + at);
+  __builtin_prefetch(fixed_layout_.data());
+}
+
+std::size_t TensorGuard::first_doubtful(const std::vector<TensorGuard>& guards, const std::vector<at::Tensor>& tensors,
+                                        std::size_t from) noexcept {
+  // A model has more parameters than the first cache holds: what comes soon is fetched meanwhile.
+  constexpr std::size_t kAhead = 4;
+  const std::size_t count = guards.size();
+  for (std::size_t i = from; i < count; ++i) {
+    if (i + kAhead < count) guards[i + kAhead].prefetch(*tensors[i + kAhead].unsafeGetTensorImpl());
+    if (!guards[i].surely_holds(*tensors[i].unsafeGetTensorImpl())) return i;
+  }
+  return count;
 }
 
 bool TensorGuard::fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const {

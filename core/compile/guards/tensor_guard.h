@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/SmallVector.h>
 
 #include <rehearse/compile/guard_failure.h>
 #include <rehearse/graph/metadata.h>
@@ -40,6 +39,11 @@ class TensorGuard {
   // Fills `failure`, when it is given, with the first thing that differs.
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
 
+  // The first guard, from `from` on, of which it takes a second look (holds()) to tell; as many as there are: none, all
+  // hold. In a few instructions each, since a model has hundreds of parameters.
+  static std::size_t first_doubtful(const std::vector<TensorGuard>& guards, const std::vector<at::Tensor>& tensors,
+                                    std::size_t from) noexcept;
+
   const std::string& source() const noexcept { return source_; }
   // Of the first use of the tensor; looked up when a failure is told.
   void set_origin(std::shared_ptr<const graph::Origin> origin) { origin_ = std::move(origin); }
@@ -51,26 +55,30 @@ class TensorGuard {
     std::int32_t follows;  // the dimension of which this stride is stride times size; -1: none
   };
 
-  // Whether it surely holds: false says nothing. In a few instructions, since a model has hundreds of parameters.
-  bool surely_holds(const c10::TensorImpl& impl) const;
+  // Whether it surely holds: false says nothing.
+  bool surely_holds(const c10::TensorImpl& impl) const noexcept;
+  // Asks the cache for what surely_holds() reads.
+  void prefetch(const c10::TensorImpl& impl) const noexcept;
   void fix_layout();
   bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;
   bool holds_storage(const at::Tensor& tensor, GuardFailure* failure) const;
   bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
 
+  // What surely_holds() reads comes first: it lies in one line of the cache.
   std::uint64_t key_set_;
   c10::Device device_;
   c10::ScalarType dtype_;
   bool requires_grad_;
   bool is_wrapped_number_;
-  std::int64_t dim_;
-  std::int64_t storage_offset_;
   bool guards_offset_ = false;
   bool guards_storage_ = false;
+  // All sizes, and then all strides, where they are numbers. Empty: they are not.
+  std::vector<std::int64_t> fixed_layout_;
+
+  std::int64_t dim_;
+  std::int64_t storage_offset_;
   std::optional<std::int64_t> storage_bytes_;
   std::vector<Dimension> dimensions_;  // none where sizes are of no interest
-  // All sizes, and then all strides, where they are numbers: for surely_holds(). Empty: they are not.
-  c10::SmallVector<std::int64_t, 8> fixed_layout_;
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;
 };

@@ -54,6 +54,34 @@ TEST(TensorGuard, SizesOfNoInterestAreNotGuarded) {
   EXPECT_EQ(failure_of(guard, at::ones({9, 9})), "x.dim(): expected 1, found 2");
 }
 
+// A view requires a gradient where its base does, which may have been switched on later.
+TEST(TensorGuard, AViewIsAskedByWayOfItsBase) {
+  const at::Tensor base = at::ones({4, 8});
+  const at::Tensor view = base.view({8, 4});
+  const TensorGuard guard(view, "x");
+  EXPECT_EQ(failure_of(guard, view), "");
+  base.requires_grad_();
+  ASSERT_TRUE(view.requires_grad());
+  EXPECT_EQ(failure_of(guard, view), "x.requires_grad: expected false, found true");
+  EXPECT_EQ(failure_of(TensorGuard(view, "x"), view), "");
+}
+
+// A run of guards stops at each one that takes a second look, and goes on behind it.
+TEST(TensorGuard, OfManyTheDoubtfulAreFoundInOrder) {
+  std::vector<at::Tensor> tensors;
+  std::vector<TensorGuard> guards;
+  for (int i = 0; i < 12; ++i) {
+    tensors.push_back(at::ones({4, i + 1}));
+    guards.emplace_back(tensors.back(), "x");
+  }
+  EXPECT_EQ(TensorGuard::first_doubtful(guards, tensors, 0), 12U);
+  tensors[3] = at::ones({4, 9});
+  guards[11].ignore_layout();
+  EXPECT_EQ(TensorGuard::first_doubtful(guards, tensors, 0), 3U);
+  EXPECT_EQ(TensorGuard::first_doubtful(guards, tensors, 4), 11U);
+  EXPECT_EQ(TensorGuard::first_doubtful(guards, tensors, 12), 12U);
+}
+
 TEST(TensorGuard, EmptyAndScalarTensorsAreThemselves) {
   EXPECT_EQ(failure_of(TensorGuard(at::ones({}), "x"), at::zeros({})), "");
   EXPECT_EQ(failure_of(TensorGuard(at::ones({0, 3}), "x"), at::ones({0, 3})), "");
