@@ -177,6 +177,31 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
   }
 }
 
+// The call that the seed leaves out, since PyTorch hangs in it: the types as before, and other values. A std::int64_t
+// is a constant of the graph, so that ranks with the number compile each call; rank 0, whose length is a symbol from
+// the second call on, compiles with them.
+TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
+  using Either = std::variant<at::Tensor, std::int64_t>;
+  for (const bool guards_too : {false, true}) {
+    on_ranks([guards_too](RankContext& ctx) {
+      const auto f = [](const Either& x) {
+        const auto* const number = std::get_if<std::int64_t>(&x);
+        return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
+      };
+      auto options = together(ctx);
+      options.guard_collectives = guards_too;
+      auto compiled = compile(f, options);
+      std::vector<std::tuple<Either>> calls;
+      for (const std::int64_t tensor_length : {10, 12, 14}) {
+        const std::int64_t number = 22 - tensor_length;
+        calls.emplace_back(ctx.rank() == 0 ? Either(lengths_of(tensor_length)) : Either(number));
+      }
+      EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1, 1})) << "rank " << ctx.rank();
+      expect_same_number(ctx, compiled);
+    });
+  }
+}
+
 // Rank 0 compiles a second time although its own guards hold.
 TEST_F(TestMultiProc, test_guard_collective) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
