@@ -32,10 +32,6 @@ void check_root(const ProcessGroupPtr& group, int root, const char* call) {
                     group->getSize() - 1);
 }
 
-std::string text_of(const at::Tensor& bytes, std::int64_t size) {
-  return std::string(bytes_in(bytes).substr(0, static_cast<std::size_t>(size)));
-}
-
 // Outputs begin as zeros: a call that is left out gives the same in every run.
 Tensors outputs_of(std::int64_t size, int count, at::ScalarType dtype) {
   Tensors tensors;
@@ -78,12 +74,6 @@ std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view 
 
 std::int64_t largest(const std::vector<std::int64_t>& sizes) { return *std::max_element(sizes.begin(), sizes.end()); }
 
-std::vector<std::string> texts_of(const Tensors& payloads, const std::vector<std::int64_t>& sizes) {
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < sizes.size(); ++rank) texts.push_back(text_of(payloads[rank], sizes[rank]));
-  return texts;
-}
-
 }  // namespace
 
 std::vector<std::string> all_gather_object(const ProcessGroupPtr& group, std::string_view payload) {
@@ -92,7 +82,7 @@ std::vector<std::string> all_gather_object(const ProcessGroupPtr& group, std::st
   const auto most = largest(sizes);
   // All ranks know that there is nothing to send.
   if (most == 0) return std::vector<std::string>(sizes.size());
-  return texts_of(all_gather(*group, bytes_of(payload, most)), sizes);
+  return texts_in(all_gather(*group, bytes_of(payload, most)), sizes);
 }
 
 std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payload, int root) {
@@ -105,7 +95,7 @@ std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payl
   if (count == 0) return {};
   const auto bytes = is_root ? bytes_of(payload, count) : at::zeros({count}, at::kByte);
   broadcast(*group, bytes, root);
-  return text_of(bytes, count);
+  return text_in(bytes, count);
 }
 
 std::vector<std::string> gather_object(const ProcessGroupPtr& group, std::string_view payload, int root) {
@@ -120,7 +110,7 @@ std::vector<std::string> gather_object(const ProcessGroupPtr& group, std::string
   c10d::GatherOptions options;
   options.rootRank = root;
   group->gather(outputs, inputs, options)->wait();
-  return is_root ? texts_of(outputs[0], sizes) : std::vector<std::string>();
+  return is_root ? texts_in(outputs[0], sizes) : std::vector<std::string>();
 }
 
 std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::string>& payloads, int root) {
@@ -144,7 +134,7 @@ std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::
   c10d::ScatterOptions options;
   options.rootRank = root;
   group->scatter(outputs, inputs, options)->wait();
-  return text_of(outputs[0], sizes[static_cast<std::size_t>(group->getRank())]);
+  return text_in(outputs[0], sizes[static_cast<std::size_t>(group->getRank())]);
 }
 
 std::string to_bytes(const c10::IValue& value) {

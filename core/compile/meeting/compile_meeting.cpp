@@ -135,11 +135,7 @@ std::vector<std::string> CompileMeeting::gather(std::string payload, const Meeti
   const auto sent = comm::bytes_of(payload, *std::max_element(lengths.begin(), lengths.end()));
   const auto all = all_gather(backend, sent, name);
   require_own(all[own], sent, ranks[own], name);
-  std::vector<std::string> payloads;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    payloads.emplace_back(comm::bytes_in(all[i]).substr(0, static_cast<std::size_t>(lengths[i])));
-  }
-  return payloads;
+  return comm::texts_in(all, lengths);
 }
 
 std::string CompileMeeting::sender(std::size_t rank, const MeetingLabel& label, const char* step) const {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
@@ -21,6 +23,18 @@ inline at::Tensor bytes_of(std::string_view text, std::int64_t size) {
 // The memory of a contiguous tensor of the CPU; valid as long as that is.
 inline std::string_view bytes_in(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+inline std::string text_in(const at::Tensor& tensor, std::int64_t size) {
+  return std::string(bytes_in(tensor).substr(0, static_cast<std::size_t>(size)));
+}
+
+// What a gather brought: of each tensor the first bytes, `sizes` of them.
+inline std::vector<std::string> texts_in(const std::vector<at::Tensor>& tensors,
+                                         const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < sizes.size(); ++i) texts.push_back(text_in(tensors.at(i), sizes[i]));
+  return texts;
 }
 
 }  // namespace rehearse::comm
