@@ -11,21 +11,21 @@ namespace {
 
 constexpr const char* kHead = R"(# The corpus
 
-Published reports of bugs in distributed training, each as a small program that makes the same mistake with real calls
-of c10d, stores and DDP, and what Rehearse says of it. `tests/corpus` runs each program as it was reported (verdict, rank
-and line must be these, on several schedules) and put right (silent on 50 schedules, on 200 in the slow test). Each row
-names the mistake in our words and links the report; numbers in the programs are ours. Made by `corpus_tests`, with
-`REHEARSE_UPDATE_GOLDEN=1` in its environment, which fails where this page is not what its table says.
+This page lists published reports of bugs in distributed training. A small program reproduces each mistake with real calls
+of c10d, stores and DDP, and the page shows what Rehearse reports. `tests/corpus` runs each program twice: as it was
+reported (verdict, rank and line must be these, on several schedules), and repaired (silent on 50 schedules, on 200 in the
+slow test). Each row names the mistake in our words and links the report; numbers in the programs are ours. `corpus_tests`
+makes this page with `REHEARSE_UPDATE_GOLDEN=1` in its environment, and fails if the page differs from its table.
 
 *(race)*: some schedules find it. *must pass*: a simulator or a library was wrong about a correct program. `...` stands for
-a line of the program, `*` for what differs by schedule.
+a line of the program, `*` for the part that differs by schedule.
 
 )";
 
 constexpr const char* kMissingHead = R"(
 ## Not here
 
-Reports that need what a program of collectives cannot show, and those that wait for a checker.
+A program of collectives cannot show these mistakes, or they wait for a checker.
 
 | mistake | class | needs |
 |---|---|---|
