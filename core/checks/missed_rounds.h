@@ -22,7 +22,7 @@ class MissedRounds {
     add(round.name, round.number, {round.missing(), compared, gave_up});
   }
 
-  // "check #6 of "gradients" was not made: rank 3 did not come"; those of a name of which the same is said in one.
+  // "check #6 of "gradients" was not made: rank 3 did not come"; checks of one name with the same reason share a line.
   std::vector<std::string> lines() const;
 
  private:

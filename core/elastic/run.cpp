@@ -24,7 +24,7 @@ struct RoundIsOver {};
 
 enum class Try { done, lost, over };
 
-// Of a rank's life. One that threw is not over: called again, it comes back to the same rounds.
+// The runs of a rank's incarnation. A run that threw has not ended: called again, it returns to the same rounds.
 struct Runs {
   int over = 0;
 };

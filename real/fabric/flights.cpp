@@ -49,7 +49,7 @@ std::vector<GroupComms*> Flights::groups_ready() const {
   return groups;
 }
 
-// Of each group that is ready, or it fails alone.
+// Makes the communicators of each group that is ready. A group without them fails alone.
 void Flights::require_comms() noexcept {
   for (auto* const comms : groups_ready()) {
     try {

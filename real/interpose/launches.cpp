@@ -17,7 +17,7 @@ const int rehearse_launches = 1;
 namespace rehearse::real {
 namespace {
 
-// Of whichever rank has its turn.
+// The launches of the rank that has its turn.
 constinit thread_local int t_launches = 0;
 
 void take_turns() noexcept {

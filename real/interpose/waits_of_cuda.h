@@ -11,8 +11,8 @@ namespace rehearse::real {
 cudaError_t wait_for_stream(DeviceWaits& waits, const CudaLibrary& cuda, cudaStream_t stream, const char* call);
 cudaError_t wait_for_event(DeviceWaits& waits, const CudaLibrary& cuda, cudaEvent_t event);
 
-// Of the calling thread's current device, all streams. No event stands for that (those of LibTorch and NCCL do not wait
-// for the default stream, nor it for them), so a thread of its own makes the call.
+// Waits for all streams of the calling thread's current device. No event stands for that (those of LibTorch and NCCL do
+// not wait for the default stream, nor it for them), so a thread of its own makes the call.
 cudaError_t wait_for_device(DeviceWaits& waits, const CudaLibrary& cuda);
 
 // Will an asynchronous copy wait for what is before it in the stream? Where it reads or writes host memory that CUDA

@@ -16,8 +16,8 @@ struct NcclElements {
   std::size_t each = 1;
 };
 
-// Of data that is moved: PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, ncclDataType), and complex
-// numbers as pairs. Throws c10::TypeError for the types that PyTorch's back end refuses as well.
+// For data that is only moved: PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, ncclDataType), and
+// complex numbers as pairs. Throws c10::TypeError for the types that PyTorch's back end refuses as well.
 NcclElements elements_moved(c10::ScalarType dtype);
 
 // Whether NCCL can reduce such data as the call says. As PyTorch has it: the sum of bools is their maximum, complex

@@ -36,7 +36,8 @@ class CallChecker {
   // The bytes of a transfer move now; `call` is one rank's end of it. False: they must not, the world has been ended.
   virtual bool move(const WatchedCall&) { return true; }
 
-  // It does not fit the call that it has met. False: it is not what it was, and the world has been ended for that.
+  // The call does not match its peers. False: this call's arguments were modified after the call. That is reported
+  // already, and has ended the world.
   virtual bool stands(const WatchedCall&) { return true; }
 
   // The bytes have moved, and the rank has still to learn of it.

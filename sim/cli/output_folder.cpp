@@ -39,7 +39,7 @@ void make_folder(const std::filesystem::path& folder) {
   if (error) throw UsageError(cannot_be(folder, "made", error.message()));
 }
 
-// Of "seed-7"; nothing of other names, "seed-007" among them.
+// 7 for "seed-7"; nothing for other names, such as "seed-007".
 std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   constexpr std::string_view kPrefix = "seed-";
   if (!name.starts_with(kPrefix)) return std::nullopt;

@@ -76,7 +76,7 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
-  // Of the store's calls, and of writes, all of a kind count alike: the first is not the one that matters.
+  // Calls of the store, and writes, count by kind: the first one is no better target than others.
   const bool may_be_any = !traits_of(family.verb).of_store && callee_of(family) != Callee::group;
   for (auto* const point : {&fault.at, &fault.call}) {
     if (may_be_any && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);

@@ -27,8 +27,8 @@ std::vector<FaultLine> WhyNot::lines() const {
   return lines;
 }
 
-// The ranks on which it should have fired, and has not: those that it names. Where it names none, it is enough that it
-// has fired; else those are told that came to such a call. So it is with a probability: the draw decides whom.
+// The target ranks on which it has not fired. If it names no ranks, or has a probability, one firing is enough. If it
+// names no ranks and never fired, these are the ranks that made such a call.
 std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;
@@ -79,7 +79,7 @@ std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
   return (target == plan.targets.end() ? NearMisses() : target->second.nearly).text(fault, rank, groups_);
 }
 
-// Of ranks of which no more is known.
+// The reason for ranks about which nothing more is known.
 std::string WhyNot::why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   if (fault.on && !has_fired(*fault.on)) return fmt::format("fault#{} did not fire", *fault.on);

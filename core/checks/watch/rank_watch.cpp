@@ -34,7 +34,7 @@ bool is_written(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-// What memory it takes is all that they say; what is in it, nobody wrote.
+// These operators allocate or rebind memory and write nothing into it.
 bool leaves_memory_as_it_is(const c10::FunctionSchema& schema) {
   constexpr std::string_view kNames[] = {"aten::empty", "aten::new_empty", "aten::resize", "aten::set_"};
   return std::any_of(std::begin(kNames), std::end(kNames),

@@ -11,7 +11,7 @@
 
 namespace rehearse::comm {
 
-// Of the calls of one collective, at least two of which differ in what all ranks must agree on.
+// The vote on one collective whose calls differ in something that all ranks must agree on.
 class CallVote {
  public:
   CallVote(const GroupIdentity& group, std::uint64_t sequence) : group_(group), sequence_(sequence) {}

@@ -32,7 +32,7 @@ class CreationCalls {
   bool fit() const noexcept { return calls_.size() <= 1; }
   const Vote& vote() const noexcept { return vote_; }
 
-  // Of these ranks those that have called it, or have not, in order.
+  // The ranks of `of` that have called it, or have not, in order.
   std::vector<int> called_by(std::span<const int> of) const;
   std::vector<int> missing(std::span<const int> of) const;
 

@@ -33,10 +33,10 @@ struct PlacedCall {
   exec::CallSite where;
 };
 
-// Of two calls of one collective that differ in that field, with the lower rank (of the world) first.
+// The mismatch of two calls of one collective that differ in that field. The lower rank (of the world) comes first.
 Mismatch mismatch_of_two(PlacedCall one, PlacedCall other, Mismatch::Field field, const GroupIdentity& group);
 
-// Of a send and a receive that have met: `met` was there before `last`. `fields`: their pair_differences().
+// The mismatch of a send and a receive that have met: `met` arrived before `last`. `fields`: their pair_differences().
 Mismatch mismatch_of_pair(PlacedCall met, PlacedCall last, std::vector<Mismatch::Field> fields,
                           const GroupIdentity& group);
 

@@ -23,7 +23,7 @@ std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int 
 // Whether the flags of shrink() ask to abort. They are 0 or kShrinkAbort; throws a ValueError for others.
 bool is_abort(int flags);
 
-// Of extend_timeout_once(). Throws a ValueError for durations below 0.
+// Checks the argument of extend_timeout_once(). Throws a ValueError for durations below 0.
 void check_extension(std::chrono::milliseconds duration);
 
 }  // namespace rehearse::comm

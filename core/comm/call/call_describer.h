@@ -55,7 +55,7 @@ class CallDescriber {
   const int size_;
 };
 
-// Of an allreduce with these tensors.
+// Is an allreduce with these tensors a sparse one?
 inline bool allreduces_sparse(const CallDescriber::Tensors& tensors) {
   return !tensors.empty() && tensors.front().is_sparse();
 }

@@ -67,7 +67,7 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   return fields;
 }
 
-// Of tensors of the same sizes: others differ in strides because they do in sizes.
+// Compares only tensors of the same sizes: others differ in strides because they differ in sizes.
 std::optional<Mismatch::Field> stride_difference(const Operation& first, const Operation& second) {
   if (tensor_laid_out(first) == nullptr && tensor_laid_out(second) == nullptr) return std::nullopt;
   const auto a = moved_as_it_lies(first), b = moved_as_it_lies(second);
@@ -75,7 +75,7 @@ std::optional<Mismatch::Field> stride_difference(const Operation& first, const O
   return Mismatch::Field{"strides", strides_text(*a), strides_text(*b)};
 }
 
-// Of many the first: where two ranks disagree, the mismatch says which split.
+// Shows the first ones of many: if two ranks disagree, the mismatch says which split.
 std::string splits_text(const std::vector<std::int64_t>& splits) {
   constexpr std::size_t kShown = 8;
   if (splits.size() <= kShown) return fmt::format("[{}]", fmt::join(splits, ", "));

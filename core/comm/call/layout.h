@@ -21,7 +21,7 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b);
 // Is there a memory format in which both are contiguous?
 bool same_format(const at::Tensor& a, const at::Tensor& b);
 
-// The strides, those of dimensions in which there is but one element as if it were contiguous there.
+// The strides, normalised: dimensions of size 1 get their contiguous stride.
 c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 
 // The tensor of a collective that Gloo moves as it lies, so that all ranks must have laid it out alike; null: there is

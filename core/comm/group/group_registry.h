@@ -49,7 +49,7 @@ class GroupRegistry {
   void close() noexcept;
 
  private:
-  // Of ranks of the world that have crashed, as a group sees them.
+  // How a group sees a rank of the world that has crashed.
   enum class Absence {
     down,  // it was down when the group was made: it may still come, once it has begun again
     lost,  // it has crashed since

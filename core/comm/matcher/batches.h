@@ -29,7 +29,7 @@ class Batches {
   // The pair has failed: what is in a unit with it never moves.
   void fail(const MatchedPair& pair);
 
-  // For which a held pair is held; empty: its own unit has yet to meet all of its peers, or it is not held.
+  // The works that keep this matched pair waiting. Empty if it does not wait, or if its own batch is incomplete.
   Works unmatched_elsewhere(const MatchedPair& pair, const RankWork& own) const;
 
   void clear() noexcept;

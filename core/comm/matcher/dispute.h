@@ -46,7 +46,7 @@ class Dispute {
   exec::WaitQueue queue_;
 };
 
-// Of the calls of one collective.
+// For the calls of one collective.
 class CallDispute final : public Dispute {
  public:
   CallDispute(const Services& services, const CollectiveCalls& calls) : Dispute(services), calls_(calls) {}
@@ -62,7 +62,7 @@ class CallDispute final : public Dispute {
   Works works_;
 };
 
-// Of the calls of one new_group().
+// For the calls of one new_group().
 class CreationDispute final : public Dispute {
  public:
   CreationDispute(const Services& services, const CreationCalls& calls) : Dispute(services), calls_(calls) {}

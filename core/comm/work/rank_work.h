@@ -111,11 +111,11 @@ class RankWork final
   // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
-  // Its group's gate is to hear of its end, and of who learns of it.
+  // Report its end to the CallGate, and when the rank first learns of the end.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;
-  // Is its call still what it was when it was made? Its gate may know that it is not, and has ended the world then.
+  // False if the CallGate saw the arguments change since the call. It has then ended the world.
   bool stands() const { return !watched_ || owner_->stands(*this); }
   void set_source(int rank) noexcept {
     REHEARSE_CHECK(incomplete() && source_ < 0, rank_, sequence_, source_, rank);

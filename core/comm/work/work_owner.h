@@ -44,11 +44,12 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
   virtual void on_end(RankWork& work) = 0;
 
-  // Of a work that a gate watches: its rank knows that it is over; nobody can ask it any more. Not told when closed.
+  // For a work that a gate watches: its rank knows that it has ended; nobody can ask it any more. Not called when
+  // closed.
   virtual void on_known(const RankWork& work) noexcept = 0;
   virtual void on_gone(const RankWork& work) noexcept = 0;
 
-  // Of such a work, which does not fit what it has met: see CallGate.
+  // For such a work that does not match its peers: see CallGate.
   virtual bool stands(const RankWork& work) = 0;
 
   // Nobody can ask the work any more, and nobody has. Not told when closed.

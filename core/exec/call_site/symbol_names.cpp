@@ -97,7 +97,7 @@ std::string short_name(std::string_view function) {
       k = behind_group(function, k);
       if (function.substr(k).starts_with("::")) k += 2;
     } else if (rest.starts_with(" const::")) {
-      // Of a function that what follows lies in.
+      // The const of an enclosing function.
       k += std::string_view(" const").size();
     } else if (rest.starts_with("[")) {
       // " [clone .cold]": the end of the name, like " const" after the parameters.
@@ -116,7 +116,7 @@ std::string short_name(std::string_view function) {
       ++k;
     }
   }
-  // Of a lambda, and of those that lie in it.
+  // Names of a lambda, and of those inside it.
   constexpr std::string_view kLambda = "lambda", kCall = "lambda::operator()";
   for (auto at = name.find(kCall); at != std::string::npos; at = name.find(kCall, at))
     name.replace(at, kCall.size(), kLambda);

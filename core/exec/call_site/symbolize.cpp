@@ -71,7 +71,8 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// Of a library that was opened by a relative path, which says nothing once the program has changed its folder.
+// The absolute path of a library that was opened by a relative one, which means nothing once the program has changed
+// its folder.
 std::string mapped_path(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

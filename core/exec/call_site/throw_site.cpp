@@ -98,7 +98,7 @@ void* address_of(const std::exception_ptr& pointer) {
   return exception;
 }
 
-// Of one whose holders nobody has counted: the unwinder has it.
+// A pointer to an exception whose holders nobody counts, because the unwinder has it.
 std::exception_ptr pointer_to(void* exception) {
   std::exception_ptr uncounted;
   __builtin_memcpy(static_cast<void*>(&uncounted), &exception, sizeof exception);

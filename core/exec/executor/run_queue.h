@@ -32,7 +32,7 @@ class RunQueue {
   }
 
   std::span<const std::uint32_t> candidates() const noexcept { return {ids_.data() + head_, ids_.size() - head_}; }
-  // Of a fiber that is in it.
+  // The fiber must be in the queue.
   std::size_t index_of(std::uint32_t fiber) const noexcept {
     const auto index = static_cast<std::size_t>(std::ranges::find(candidates(), fiber) - candidates().begin());
     REHEARSE_CHECK(index < size(), fiber, size());

@@ -49,8 +49,8 @@ class WorldOutcome {
   void note_blocked(Fiber& fiber, const Observer* observer);
   // The same, with where the running fiber is.
   void note_where(Fiber& fiber, const Observer* observer);
-  // Of a fiber that goes on from a wait in which it hung: its timeout lets it, or others do as they fail. It need not
-  // be there any more when the world ends.
+  // Notes where a fiber hung that now goes on from its wait, by its timeout or because others fail. The fiber may be
+  // gone when the world ends.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 

@@ -18,7 +18,7 @@ FiberLocals& locals_of_thread() noexcept {
   return locals;
 }
 
-// Of the running fiber; in its OpenMP region, for its own thread. A thread that helps it has no executor.
+// The running fiber, also in its OpenMP region for its own thread. A thread that helps it has no executor.
 Fiber* fiber_with_locals() noexcept {
   if (t_current_fiber != nullptr) [[likely]]
     return t_current_fiber;

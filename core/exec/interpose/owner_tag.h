@@ -22,7 +22,7 @@ class OwnerTags {
   enum class Holder { nobody, other_thread, this_thread, this_world, ended_world };
   Holder classify(std::int32_t owner) const noexcept;
 
-  // Of an owner of this world.
+  // The owner must belong to this world.
   static std::uint32_t fiber_id(std::int32_t owner) noexcept { return static_cast<std::uint32_t>(owner) & kFiberMask; }
 
   std::int32_t thread_id() const noexcept { return thread_id_; }

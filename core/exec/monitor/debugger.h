@@ -15,7 +15,7 @@ struct RehearseDebuggerTable {
   std::uint64_t rank, fiber_of_rank, state, context, stack_size, stack_top;
 };
 
-// Of the world that was begun last, in whichever thread.
+// The table of the world that began last, in any thread.
 extern RehearseDebuggerTable rehearse_debugger_table;
 
 // What a fiber is blocked on, for the debugger to call. Valid until the next call.

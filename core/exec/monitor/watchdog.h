@@ -29,7 +29,7 @@ class Quiet {
   void discount(std::chrono::nanoseconds cpu) noexcept { cpu_ = cpu; }
 
  private:
-  // Of looking, in a second.
+  // The CPU time that looking takes in a second.
   static constexpr std::chrono::milliseconds kIdleCpu{20};
 
   std::uint64_t switches_ = 0;

@@ -14,8 +14,8 @@ namespace rehearse::torch_state {
 // the places hold is exchanged.
 class DeviceGenerators {
  public:
-  // The host's are those that are there. A type without any (the library that has them is not loaded) is none to
-  // exchange. Throws TorchStateError.
+  // The host keeps the existing generators. If the type has none, because its library is not loaded, nothing is
+  // exchanged. Throws TorchStateError.
   explicit DeviceGenerators(c10::DeviceType type);
   DeviceGenerators(const DeviceGenerators&) = delete;
   DeviceGenerators& operator=(const DeviceGenerators&) = delete;

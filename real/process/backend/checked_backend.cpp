@@ -48,7 +48,7 @@ CheckedBackend::~CheckedBackend() {
   try {
     if (below_.device != nullptr) below_.device->shutdown();
   } catch (const c10::Error&) {
-    // Of calls that have failed: their waits have told.
+    // These calls have failed, and their waits have reported it.
   }
 }
 

@@ -184,7 +184,7 @@ bool CheckedWork::wait_for(std::optional<VirtualDuration> left, std::chrono::mil
   if (error != nullptr) session_.below().throw_failure(error);
   if (inner == nullptr) return true;
   try {
-    // Of what has ended: orders streams of devices. Gloo's sends and receives wait here.
+    // The work has ended: this orders streams of devices. Gloo's sends and receives wait here.
     const Session::ForeignWait waiting(session_, [inner, over] {
       if (!over) inner->abort();
     });

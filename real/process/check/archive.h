@@ -108,7 +108,7 @@ class Unpacker {
     return value;
   }
 
-  // Of what follows, each a byte at least: a wrong number must not ask for all memory.
+  // The number of following items, each at least a byte: a wrong number must not request all memory.
   std::size_t length() {
     const auto count = static_cast<std::size_t>(number());
     if (count > bytes_.size() - at_) throw std::runtime_error("a message between ranks is cut off");

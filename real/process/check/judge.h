@@ -64,7 +64,7 @@ class Judge {
   void hear_told(int rank, const Interrupted&, VirtualTime now);
   void hear_told(int rank, const BarrierGivenUp& given_up, VirtualTime now);
   void open(const GroupMade& group);
-  // Of a group that ranks have not made alike.
+  // Ranks have made a group with different arguments.
   void dispute(Creation& creation, bool did_fit, VirtualTime now);
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 

@@ -39,7 +39,7 @@ bool JudgeService::close(std::chrono::nanoseconds within) {
   return ends_.join(within, thread_, ticker_);
 }
 
-// Messages to itself, among those of the ranks: when one is read, all that was there before has been.
+// Sends a marker to its own queue at each interval. When it reads one, it has handled all messages before it.
 void JudgeService::tick(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

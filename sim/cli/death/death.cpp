@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Of a process that could note nothing, and that others than its parent look at.
+// For a process that could note nothing. The reader need not be its parent.
 constexpr const char* kFromOutside =
     "without a word, as SIGKILL ends one (the system sends it when memory is short, as do `kill -9` and job managers),";
 
@@ -20,7 +20,7 @@ std::string interrupt_headline(const LastWords& words) {
   return fmt::format("rank {} {}: {}", words.rank, doing, how);
 }
 
-// Not of a signal's: the rank has not come back from what it does, or has ended its process itself.
+// The process ended without a signal: the rank never returned from its call, or ended the process itself.
 Report report_on_early_end(const sim::Scenario& scenario, const LastWords& words) {
   Report report = sim::begun_report(scenario.world, scenario.program);
   report.verdict = words.verdict;

@@ -27,7 +27,7 @@ std::string killed_headline(const Arguments& arguments, const LastWords& words);
 // What the rank of such a process did, as far as anybody knows.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
-// Of a run that crashed, or was ended by a second Ctrl-C; the verdict too.
+// The report of a run that crashed, or that a second Ctrl-C ended, with its verdict.
 Report report_on_death(const sim::Scenario& scenario, const LastWords& words);
 
 }  // namespace rehearse::cli

@@ -96,7 +96,7 @@ std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std:
                                   "TORCHELASTIC_RESTART_COUNT=0",
                                   fmt::format("{}=1", kLaunchedByUs)};
   if (std::getenv("OMP_NUM_THREADS") == nullptr) all.emplace_back("OMP_NUM_THREADS=1");
-  // Of a store that is asked with a time limit; what c10d cannot do it throws.
+  // c10d warns about a store that is asked with a time limit. It throws real failures, so warnings may go.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) all.emplace_back("TORCH_CPP_LOG_LEVEL=ERROR");
   return all;
 }

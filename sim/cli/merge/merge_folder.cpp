@@ -27,7 +27,7 @@ using std::filesystem::path;
 
 constexpr std::size_t kReportBytesMost = std::size_t{256} << 20;
 
-// Of "rank-7"; nothing of other names.
+// 7 for "rank-7"; nothing for other names.
 std::optional<int> rank_in(std::string_view name) {
   constexpr std::string_view kPrefix = "rank-";
   if (!name.starts_with(kPrefix)) return std::nullopt;

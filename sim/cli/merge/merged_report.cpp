@@ -198,7 +198,7 @@ class Merger {
     return true;
   }
 
-  // Of a rank that waited for nobody; what others met then came of that.
+  // A rank that waited for nobody has failed; the failures of others follow from it.
   bool failed(Verdict verdict) {
     int others = -1;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -228,7 +228,7 @@ class Merger {
     return ranks;
   }
 
-  // Of the wait that was given up first.
+  // Uses the wait that was given up first.
   void set_timeout(const std::vector<int>& culprits) {
     const auto& first = *std::min_element(waits_.begin(), waits_.end(),
                                           [](const auto& one, const auto& other) { return one.at < other.at; });

@@ -80,7 +80,7 @@ void StoreFaults::after(std::string_view call, const std::vector<std::string>& k
   if (find_store_call(call)->access == StoreAccess::writes) strike(call, keys);
 }
 
-// Of keys that are there.
+// The keys must exist.
 void StoreFaults::strike(std::string_view call, const std::vector<std::string>& keys) {
   auto& plans = ledger_->plans();
   for (std::size_t place = 0; place < plans.size(); ++place) {

@@ -9,7 +9,7 @@
 
 namespace rehearse::sim {
 
-// Of the call's first output; 0: there is none.
+// The elements of the call's first output that may be corrupted; 0: it has none.
 std::int64_t corruptible_elements(const comm::Operation& call);
 
 // Has the call an output with the element that the fault is about?

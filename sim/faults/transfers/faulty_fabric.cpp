@@ -30,7 +30,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
   bool same_sender(const Marked& other) const noexcept {
     return is_pair() && other.is_pair() && sender_ >= 0 && sender_ == other.sender_;
   }
-  // Of pairs of one sender: to one peer, with one tag, in one group. Those come in order.
+  // Do both go to one peer, with one tag, in one group? Such messages of a sender arrive in order.
   bool same_channel(const Marked& other) const noexcept {
     const auto& own = *transfer_.calls.front();
     const auto& others = *other.transfer_.calls.front();
@@ -48,7 +48,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
     if (!held_) fabric_.below().launch(transfer_, *this);
   }
 
-  // Of a rank of the world.
+  // `rank` is a rank of the world.
   bool is_of(int rank) const {
     const auto& group = *transfer_.group;
     if (is_pair()) return sender_ == rank || group.global_rank(transfer_.calls.front()->peer) == rank;

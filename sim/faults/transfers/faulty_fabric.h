@@ -32,8 +32,8 @@ class FaultyFabric final : public comm::ForwardingFabric {
   static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
   // The fault outlives the run.
   static void corrupt(comm::Operation& call, const Fault& fault) { mark_of(call).corruption = &fault; }
-  // Of a send: it moves behind the sender's next message to another peer or with another tag, or `latest` from when it
-  // has met its receive.
+  // For a send: it moves after the sender's next message to another peer or with another tag, and at most `latest`
+  // after it has met its receive.
   static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
   // `rank` (of the world) has crashed: what it takes part in, and is under way, does not come to its end. It fails at

@@ -40,7 +40,8 @@ struct Drift {
   std::size_t apart = 0;
 };
 
-// `fewer` is told to have left calls out of `more`: all that it has from there on are those that follow.
+// Did `fewer` skip calls of `more`? Both begin alike; from the first difference on, `fewer` makes the calls that `more`
+// makes `apart` places later.
 std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
   const auto length = std::min(fewer.size(), more.size());
   const auto from = static_cast<std::size_t>(

@@ -19,8 +19,8 @@ class RankOutcomes;
 // What is known of ranks that are in no wait: they have ended, or they have not come to what others wait for.
 enum class Rest { ended, not_come };
 
-// Ranks that did not go on, and whose fault that is: those that have ended, then a cycle, then ranks that stand in
-// something of their own. Add what each rank was in; ranks of which nothing is added have ended.
+// Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that are blocked by
+// themselves. Call add() for each blocked rank; all other ranks count as ended.
 class Standstill {
  public:
   // `crashed`: see RunRecord. `unknown`: ranks of which nobody knows whether they have come, and why: "left no dump".

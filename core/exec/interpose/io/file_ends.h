@@ -18,7 +18,7 @@ bool is_ready(int file, short events) noexcept;
 // whose peer is the process, and of one that listens.
 bool ends_in_this_process(int file, FileKind kind, short events);
 
-// Of a file that flock() found locked: may another rank of this process be the one to unlock it?
+// flock() found the file locked: may another rank of this process unlock it?
 bool is_locked_by_this_process(int file);
 
 }  // namespace rehearse::exec::interpose

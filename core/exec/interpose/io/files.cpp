@@ -70,7 +70,7 @@ struct Waiter {
   FileKind kind = FileKind::other;
 };
 
-// Of one call of a fiber.
+// The wait of one call of a fiber.
 class FileWait {
  public:
   FileWait(const Waiter& waiter, int file, short events, const char* call)

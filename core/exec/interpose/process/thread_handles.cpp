@@ -66,7 +66,7 @@ int handle_getname(pthread_t thread, char* name, size_t bytes) {
 }
 
 int handle_setaffinity(pthread_t thread, size_t bytes, const cpu_set_t* set) {
-  // Of all ranks' one thread: a rank must not move the others.
+  // All ranks share one thread: a rank must not move the others.
   return ThreadTable::is_handle(thread) ? 0 : real_setaffinity(thread, bytes, set);
 }
 

@@ -49,7 +49,7 @@ Caller caller_at(void* return_address) {
   return caller;
 }
 
-// In code that is not optimized std::mutex::lock() is a function of its own, which everybody calls: who called that?
+// At -O0 std::mutex::lock() is a function of its own, so its return address tells nothing: finds its caller instead.
 Caller caller_around(void* return_address) {
   constexpr std::size_t kFrames = 16;
   std::array<void*, kFrames> stack;

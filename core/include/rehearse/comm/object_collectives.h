@@ -35,8 +35,8 @@ std::string broadcast_object(const ProcessGroupPtr& group, std::string_view payl
 // All ranks' payloads, by rank, on the root; nothing elsewhere. An all-gather of sizes and a gather.
 std::vector<std::string> gather_object(const ProcessGroupPtr& group, std::string_view payload, int root = 0);
 
-// Of the root's payloads, one for each rank, that of the calling rank; other ranks give none. A broadcast of sizes and
-// a scatter.
+// Returns the calling rank's one of the root's payloads, which has one for each rank. Other ranks pass none. A
+// broadcast of sizes and a scatter.
 std::string scatter_object(const ProcessGroupPtr& group, const std::vector<std::string>& payloads, int root = 0);
 
 // torch.save() and torch.load(). from_bytes() throws c10::Error for what is no such thing.

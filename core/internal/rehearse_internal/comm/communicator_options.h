@@ -8,7 +8,8 @@ namespace rehearse::comm {
 class CallGate;
 
 struct CommunicatorOptions {
-  // Of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0: none.
+  // The limit of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0:
+  // none.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
   // A send completes at once (its data is copied), not when it is received: hides deadlocks, as small messages do.

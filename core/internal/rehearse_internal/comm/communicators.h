@@ -95,7 +95,7 @@ class Communicators final : public exec::WaitExplainer {
   // order of the calls, as those of DDP's reducer for its buckets do.
   Explanation explain_wait(int rank) const override;
 
-  // `rank` has crashed: its calls that are short of other ranks are withdrawn, so that the others miss it there.
+  // `rank` has crashed. Its calls that still wait for peers are withdrawn, so that the peers see it as missing.
   // `connections_break`: calls of others that wait for it fail at once with CommError; else they wait until their time
   // is over. It is a member of none of the groups that there are any more. Anywhere on the executor's thread.
   void lose(int rank, bool connections_break);

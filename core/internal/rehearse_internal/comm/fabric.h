@@ -79,9 +79,9 @@ class Fabric {
   // the rest stays. If not, such a pair is a mismatch. Does not change.
   virtual bool takes_shorter_messages() const noexcept { return false; }
 
-  // Of groups: each is opened by its first rank before there are calls, and closed at the end of its world. `parent`:
-  // from whose ranks it was split or shrunk, or whose companion it is; null: none. A fabric that keeps nothing by group
-  // needs none of these.
+  // A group's first rank opens it before any call, and the end of its world closes it. `parent`: the group from which
+  // it was split or shrunk, or whose companion it is; null: none. A fabric that keeps nothing by group needs none of
+  // these.
   virtual void open(const GroupIdentity& /*group*/, const GroupIdentity* /*parent*/) {}
   virtual void close(const GroupIdentity& /*group*/) noexcept {}
 

@@ -79,13 +79,13 @@ class SeveralWorks : public c10d::Work {
     for (const auto& work : all()) futures.push_back(work->getFutureResult());
     return result_of_all(futures);
   }
-  // Of the longest.
+  // The longest of all.
   float getDuration() const override {
     float longest = 0;
     for (const auto& work : all()) longest = std::max(longest, work->getDuration());
     return longest;
   }
-  // Of the first.
+  // The first one's.
   std::uint64_t getSequencenumber() const override { return all().front()->getSequencenumber(); }
 
  protected:

@@ -23,7 +23,7 @@
 
 namespace rehearse::exec {
 
-// Of a check, as it stands in the source.
+// The text of a check, as it stands in the source.
 struct CheckText {
   std::string_view condition;
   std::string_view names;  // of the values, with commas between them

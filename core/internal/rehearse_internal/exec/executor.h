@@ -86,13 +86,13 @@ struct RunOutcome {
   // on what when the hang began (without call sites), and when that was. Empty when somebody could still have come.
   std::vector<BlockedFiber> hang;
   VirtualTime hang_began{};
-  // Of a livelock in which calls fail again and again: whose, and the text of the last error, if it is known.
+  // For a livelock in which calls fail again and again: the rank, and the text of the last error if it is known.
   struct FailingLoop {
     int rank = -1;
     std::string error;
   };
   std::optional<FailingLoop> failing_loop;
-  // Of a livelock in which nothing but timeouts came, again and again: whose the last was.
+  // For a livelock in which only timeouts came, again and again: the rank of the last one.
   std::optional<int> last_time_out;
   VirtualTime end_time{};
   std::uint64_t switches = 0;

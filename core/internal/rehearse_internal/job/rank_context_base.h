@@ -33,7 +33,7 @@ class RankContextBase : public RankContext {
   std::any& local_slot(const void* key) final { return locals_[key]; }
 
  private:
-  // Of more than no time.
+  // `duration` is above 0.
   virtual void spend(VirtualDuration duration) = 0;
 
   RunRecord& record_;

@@ -18,7 +18,7 @@ class ScratchFolders {
 
   std::filesystem::path of(int rank);
 
-  // Of the seed; its ranks' are in it.
+  // The seed's folder; the folders of its ranks are in it.
   const std::filesystem::path& folder() const noexcept { return folder_; }
   bool made(int rank) const { return made_.contains(rank); }
   // Has any rank asked?

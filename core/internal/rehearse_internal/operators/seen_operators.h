@@ -14,8 +14,8 @@ class OperatorHandle;
 
 namespace rehearse::operators {
 
-// Told of the operators of a fiber: of each once, whatever it calls inside; of a composite one of those that it is made
-// of. Not told: operators on fakes, those in a capture, and those that communicate.
+// Gets each outermost operator of a fiber once, and for a composite operator its parts. It does not get operators on
+// fakes, operators in a capture, and operators that communicate.
 class OperatorWatcher {
  public:
   virtual ~OperatorWatcher() = default;
