@@ -172,7 +172,7 @@ class TorchRankState::Impl {
     thread_ = ::gettid();
   }
 
-  // Of the fiber that has this image. LibTorch makes the variable when a thread first asks for it.
+  // Acts on the fiber that has this image. LibTorch makes the variable when a thread first asks for it.
   void forbid_threads_of_autograd(std::byte* image) {
     std::vector<std::byte> here(image_bytes());
     exchange_variables(here.data(), image);

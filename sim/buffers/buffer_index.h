@@ -19,7 +19,7 @@ struct IndexedBytes {
   WatchedBuffer* buffer;
   std::uint32_t priority;  // no parent has a lower one
 
-  // Of the node and all below it.
+  // The last ends of the node and all nodes below it.
   const std::byte* last_end = nullptr;
   const std::byte* last_written_end = nullptr;  // null: none is written
   IndexedBytes* left = nullptr;

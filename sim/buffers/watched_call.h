@@ -62,7 +62,7 @@ struct WatchedBuffer : WatchedStorage {
   bool writes() const noexcept { return use != Use::input; }
   // Does nobody but the call hold the tensor, and the tensor alone its memory? Of a call about which one can ask.
   bool is_held_by_call_alone() const noexcept;
-  // Of a call that is under way: has the tensor got other memory, or another size?
+  // The call is under way: has the tensor got other memory, or another size?
   bool is_exchanged() const;
   // How many of the bytes within its bounds are its own, or can be read where that is all that is known.
   std::size_t owned_bytes() const noexcept;

@@ -16,7 +16,7 @@ namespace {
 
 using c10d::ReduceOp;
 
-// Of the others, min and max begin with an Inf in good programs.
+// Does the reduction keep an Inf? Among the others, correct programs begin min and max with an Inf.
 bool adds_up(const comm::Operation& whole) {
   const auto& call = whole.parts.empty() ? whole : whole.parts.front();
   return call.reduce_op == ReduceOp::SUM || call.reduce_op == ReduceOp::AVG || call.reduce_op == ReduceOp::PREMUL_SUM ||
@@ -31,7 +31,7 @@ bool compares(const comm::Operation& whole) {
 // The rank of the world that made the `place`-th call; -1: not known.
 int rank_of(const comm::Transfer& transfer, std::size_t place) {
   if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(place));
-  // Of a pair each says who the other one is; a receive from anybody does not.
+  // Each call of a pair names the other's rank, except a receive from anybody.
   const int rank = transfer.calls[1 - place]->peer;
   return rank < 0 ? rank : transfer.group->global_rank(rank);
 }

@@ -13,8 +13,8 @@ struct Flops {
   double per_point = 0;  // of the first result's dimensions from the third on: of convolutions
 };
 
-// Of aten::<name> (without overload name), in place or not, by the formulas of torch.utils.flop_counter; none of an
-// operator that has no formula there.
+// The flops of aten::<name> (without overload name), in place or not, by the formulas of torch.utils.flop_counter; none
+// if the operator has no formula there.
 Flops flops_of(std::string_view name, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace rehearse::sim

@@ -76,7 +76,7 @@ const StoreDiary::Change* StoreDiary::set_since(const std::string& key, std::uin
   return first;
 }
 
-// Of the keys that are there the one whose name is most alike; null: none by half.
+// The existing key whose name is most alike; null: no name is at least half alike.
 const std::string* StoreDiary::nearest(const std::string& key) const {
   const std::string* best = nullptr;
   std::size_t most = 0;
@@ -103,7 +103,8 @@ std::string StoreDiary::of_wait(const std::string& key) const {
                      key, *other, of_other.value, of_other.rank, at(of_other.where));
 }
 
-// Of a rank that did not find a key: who found it, or something else, in the same line, and who set it since.
+// `rank` did not find a key: says which rank found it, or something else, in the same line, and which rank set it
+// since.
 std::string StoreDiary::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);

@@ -39,7 +39,7 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-// Of the process: a tensor may be freed by any thread, and after its world. Never destroyed, for tensors of statics.
+// One for the process: any thread may free a tensor, also after its world. Never destroyed, for tensors of statics.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {

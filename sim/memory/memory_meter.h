@@ -37,7 +37,7 @@ class MemoryMeter {
   // By rank.
   std::vector<RankMemory> uses() const;
 
-  // Of the counting allocator. take() throws c10::OutOfMemoryError; what it returns is for give_back().
+  // For the counting allocator. take() throws c10::OutOfMemoryError; what it returns is for give_back().
   std::size_t take(int rank, std::uint64_t bytes);
   void give_back(int rank, std::uint64_t bytes, std::size_t place) noexcept;
 

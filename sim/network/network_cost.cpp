@@ -71,7 +71,7 @@ struct Cost {
   }
 };
 
-// Of a transfer among `n` ranks, two at least.
+// The cost of a transfer among `n` ranks, two at least.
 using Formula = Cost (*)(const comm::Transfer& transfer, std::uint64_t n);
 
 std::uint64_t tree_depth(std::uint64_t n) { return static_cast<std::uint64_t>(std::bit_width(n - 1)); }  // ceil(log2 n)

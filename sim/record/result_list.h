@@ -20,7 +20,7 @@ struct ListedResult {
   std::vector<std::int64_t> sizes;
   std::uint64_t hash = 0;  // FNV-1a of all its bytes: as they lie, contiguous, in this machine's order
   std::string bytes{};     // all of them; empty of what is too large for the file
-  // Of real numbers, as doubles; of what holds NaN: NaN.
+  // For real numbers, as doubles; NaN if the tensor holds a NaN.
   double least = 0, most = 0, norm = 0;
 
   std::int64_t elements() const noexcept;

@@ -61,7 +61,7 @@ ScenarioKey path(std::string_view name, std::string takes, Field field) {
 inline std::string flag_text(bool value) { return value ? "true" : "false"; }
 inline std::string flag_text(const std::optional<bool>& value) { return value ? flag_text(*value) : ""; }
 
-// Of a bool, or of one that may be left open.
+// A key for a `bool` or a `std::optional<bool>`.
 template <class Field>
 ScenarioKey flag(std::string_view name, std::string takes, Field field) {
   return {name, std::move(takes), [=](Section& section, Scenario& scenario) { section.flag(name, field(scenario)); },

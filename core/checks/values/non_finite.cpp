@@ -14,7 +14,8 @@
 namespace rehearse::checks {
 namespace {
 
-// Of numbers in one piece, as bits: an exponent of ones carries into the bit above it when its lowest bit is added.
+// The numbers lie in one piece. Works on their bits: adding its lowest bit to an exponent of ones carries into the bit
+// above.
 template <class Bits>
 bool any_full_exponent(const at::Tensor& tensor, Bits exponent) {
   constexpr int kBytes = 32;

@@ -10,7 +10,7 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Of equations whose right side is the last column; nothing where rows depend on each other.
+// Solves equations whose right side is the last column. Returns nothing if rows depend on each other.
 std::optional<std::vector<double>> solution_of(Matrix rows) {
   constexpr double kDependent = 1e-9;  // what is left of a row, against what it was
   const auto size = rows.size();

@@ -17,7 +17,7 @@ class RunState {
  public:
   static RunState current(const std::vector<at::Tensor>& inputs);
 
-  // Of the same devices, now.
+  // The present state of the same devices.
   RunState current_like_this() const;
 
   void restore() const;

@@ -167,7 +167,7 @@ DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   if (dimensions.size() == state.layout.sizes.size()) return *this;
   std::vector<Group> groups;
   for (const std::size_t d : dimensions) groups.push_back(state.fields.groups[d]);
-  // Of the whole mesh, by whatever slices it is reached: its blocks have one order then.
+  // Slices the whole mesh, through whatever slices the caller came: then its blocks have one order.
   const MeshLayout& whole = state.root->layout;
   const MeshLayout layout = whole.slice(parallel::dimensions_of(names, whole));
   return DeviceMesh(std::make_shared<State>(state.root, layout, std::move(groups)));

@@ -17,7 +17,7 @@ struct Claim {
   int times = 0;
 };
 
-// Of all worlds, which may run on several threads. Looked up, never walked.
+// The claims of all worlds, which may run on several threads. Code looks them up and never walks them.
 std::mutex g_mutex;
 std::unordered_map<const c10::TensorImpl*, Claim> g_claims;
 

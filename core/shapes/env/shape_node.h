@@ -66,7 +66,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   c10::SymNode sym_not() override;
   c10::SymNode sym_ite(const c10::SymNode& then, const c10::SymNode& otherwise) override;
 
-  // Of the arguments alone; this node only lends its environment.
+  // These ask about the arguments; this node only lends its environment.
   c10::SymNode is_contiguous(c10::ArrayRef<c10::SymNode> sizes, c10::ArrayRef<c10::SymNode> strides) override;
   c10::SymNode is_channels_last_contiguous_2d(c10::ArrayRef<c10::SymNode> sizes,
                                               c10::ArrayRef<c10::SymNode> strides) override;

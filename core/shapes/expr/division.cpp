@@ -16,7 +16,7 @@ Term common_factor_of(const Terms& left, const Terms& right) {
   for (const Terms* terms : {&left, &right}) {
     for (const Term& term : *terms) {
       common.monomial = common_factor(common.monomial, term.monomial);
-      // Of the least number the absolute value does not fit; it is a multiple of few things anyway.
+      // The absolute value of the least number does not fit. It is a multiple of few things anyway.
       if (term.coefficient == INT64_MIN) return {common.monomial, 1};
       common.coefficient = std::gcd(common.coefficient, term.coefficient);
     }

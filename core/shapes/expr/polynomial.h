@@ -45,7 +45,7 @@ struct Polynomial {
 
 // Access to what Expr hides.
 struct ExprParts {
-  // Of a number too: one term, or none for 0.
+  // A number has terms, too: one, or none for 0.
   static Terms terms(const Expr& expr);
   // Null for a number.
   static const Polynomial* polynomial(const Expr& expr) noexcept { return expr.polynomial_.get(); }

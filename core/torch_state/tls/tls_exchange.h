@@ -12,7 +12,7 @@ namespace rehearse::torch_state {
 
 // Exchanges what fibers keep in the thread-local blocks of one thread.
 //
-// Of the 1.4 KB that LibTorch keeps for a thread, nearly all is what a new thread has, in every fiber and all the time.
+// Nearly all of the 1.4 KB that LibTorch keeps for a thread has a new thread's values, in every fiber and all the time.
 // So the ranges are cut into pieces of 32 bytes, and a piece is copied only once it has been seen to differ from what
 // a new thread has: it is then "in use", for all fibers and for good. An image holds the pieces in use, in the order
 // in which they came into use; those that came later than the image are in it what a new thread has. A switch looks at

@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// Of the groups whose calls did not come together: ranks whose calls are, from some call on, those of the others one or
-// a few places later or earlier, told by the lines from which they were made. Then calls of one kind have met that were
+// Looks at the groups whose calls did not meet. Finds ranks whose calls are, from some call on, those of the others one
+// or a few places later or earlier, by the lines from which they were made. Then calls of one kind have met that were
 // not meant for each other, up to the one that failed. A line each; empty for other verdicts, and unless call sites
 // were captured.
 std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, const Places& places);

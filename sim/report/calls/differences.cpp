@@ -8,7 +8,7 @@ namespace rehearse::sim {
 Difference difference_of(const comm::Mismatch& mismatch,
                          c10::function_ref<std::string(const comm::Mismatch::Side& side)> where) {
   Difference difference;
-  // Of no group where it was to be made.
+  // Names no group if the call was to make it.
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call = of_new_group ? fmt::format("new_group #{} ", mismatch.sequence) : "";
   const auto side_of = [&](const comm::Mismatch::Side& side) {

@@ -35,7 +35,7 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
-// Of "rank 3: ..." and "ranks 0 and 1 use ...", as checkers without findings begin.
+// Reads "rank 3: ..." and "ranks 0 and 1 use ...", with which headlines of checkers without findings begin.
 std::vector<int> ranks_named_first(std::string_view headline) {
   constexpr std::string_view kOne = "rank ", kTwo = "ranks ", kAnd = " and ";
   if (headline.starts_with(kOne)) return ranks_in(headline.substr(kOne.size()));

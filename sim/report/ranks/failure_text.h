@@ -20,7 +20,7 @@ bool is_a(const exec::RankFailure& failure) {
   }
 }
 
-// Of an operation or of the store.
+// A timeout of an operation or of the store.
 bool is_timeout(const exec::RankFailure& failure);
 
 // The exception's text, without c10's own stack trace, whose addresses differ from process to process; then those of

@@ -55,7 +55,7 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
-  // Of a wait that is over when the world ends, the fiber's last place tells nothing.
+  // If a wait had ended before the world did, the fiber's last place says nothing about it.
   if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;

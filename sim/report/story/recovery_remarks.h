@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// Of a failed run whose ranks took up from a checkpoint: who took up from what, and behind which step the state was
-// first another one than without faults. A line each; none where no rank did.
+// For a failed run whose ranks resumed from a checkpoint: which rank resumed from what, and after which step the state
+// first differed from the one without faults. A line each; none if no rank resumed.
 std::vector<std::string> recovery_remarks(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 
 // What is worth a word whatever the verdict: calls for whose end nobody asked, functions that not all ranks recompiled.
-// Of a run that failed, what ranks left behind. `headline`: what stands in it is not told again.
+// What ranks of a failed run left behind. `headline`: its facts are not repeated.
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
                                     bool failed);
 

@@ -62,7 +62,7 @@ std::string hint_of(const RunRecord& record) {
   return hint;
 }
 
-// Of equal calls nobody can tell which one a rank has left out.
+// If calls are equal, nobody can tell which of them a rank has left out.
 std::string hint_at_labels(const Report& report, const RunRecord& record) {
   const auto is_of_counts = [&](const comm::PendingOperation& call) {
     const auto* const event = record.events.find(call.record_id);

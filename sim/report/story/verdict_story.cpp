@@ -303,7 +303,7 @@ class Teller {
     story_.headline += ": " + outcome().stop_reason;
   }
 
-  // Of the rank whose wait ended last, and began anew, before those that just wait; then one that waits for ranks.
+  // First the fiber of the rank whose wait ended last, and began anew; otherwise one that waits for ranks.
   const exec::BlockedFiber* looking_fiber() const {
     const exec::BlockedFiber* waits_for_ranks = nullptr;
     for (const auto& fiber : outcome().blocked) {

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Of the recorder in LibTorch 2.11; the analyzer refuses to mix versions.
+// The version of the recorder in LibTorch 2.11; the analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
 
 Json group_of(const comm::EventLog::Group& group, std::size_t) {

@@ -23,8 +23,7 @@ constexpr std::size_t kLabelWidthMax = 24;
 
 using Group = RankGroup;
 
-// Of too many groups, those whose state is the rarest stay: one failed rank of 1,024 is what the reader looks
-// for.
+// If there are too many groups, those with the rarest states stay: the reader looks for the one failed rank of 1,024.
 std::vector<Group> most_telling(std::vector<Group> groups) {
   if (groups.size() <= kGroupsShown) return groups;
   std::map<RankOutcome, std::size_t> ranks_in_state;
