@@ -34,14 +34,13 @@ inline WorldOptions elastic_world(const std::vector<std::string>& faults, int ra
   return options;
 }
 
-inline ElasticRun run_elastic(const WorldOptions& options, const elastic_ddp::Job& job,
-                              const elastic::Options& elastic = {}) {
+// `train` returns what ElasticRun::parameters has of the rank.
+template <class Train>
+ElasticRun run_job(const WorldOptions& options, Train&& train) {
   ElasticRun run;
   run.parameters.resize(static_cast<std::size_t>(options.ranks));
   World world(options);
-  run.report = world.run([&](RankContext& ctx) {
-    run.parameters[static_cast<std::size_t>(ctx.rank())] = elastic_ddp::train(ctx, job, elastic);
-  });
+  run.report = world.run([&](RankContext& ctx) { run.parameters[static_cast<std::size_t>(ctx.rank())] = train(ctx); });
   std::vector<std::vector<std::int64_t>> of_rank(static_cast<std::size_t>(options.ranks));
   for (const auto& result : world.results()) {
     of_rank[static_cast<std::size_t>(result.rank)].push_back(result.value.item<std::int64_t>());
@@ -50,6 +49,11 @@ inline ElasticRun run_elastic(const WorldOptions& options, const elastic_ddp::Jo
     if (own.size() > run.took_up.size()) run.took_up = std::move(own);
   }
   return run;
+}
+
+inline ElasticRun run_elastic(const WorldOptions& options, const elastic_ddp::Job& job,
+                              const elastic::Options& elastic = {}) {
+  return run_job(options, [&](RankContext& ctx) { return elastic_ddp::train(ctx, job, elastic); });
 }
 
 // Every rank is there at the end, with just these parameters.
