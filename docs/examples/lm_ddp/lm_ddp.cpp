@@ -10,13 +10,10 @@
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "language_model.h"
+#include "losses.h"
 #include "text.h"
 
 namespace {
-
-at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& target) {
-  return at::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
-}
 
 at::Tensor flat(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> parts;
@@ -65,18 +62,6 @@ void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Sha
   }
 }
 
-double mean_over_ranks(rehearse::RankContext& ctx, const at::Tensor& value) {
-  auto sum = value.detach().clone();
-  ctx.group().allreduce(sum)->wait();
-  return sum.item<double>() / ctx.size();
-}
-
-double mean(const std::vector<double>& values, std::size_t first, std::size_t count) {
-  double sum = 0;
-  for (std::size_t i = first; i < first + count; ++i) sum += values[i];
-  return sum / static_cast<double>(count);
-}
-
 void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   const ModelShape shape{parameters.integer("context"), parameters.integer("layers"), parameters.integer("width"),
                          parameters.integer("heads"), parameters.flag("tied")};
@@ -106,9 +91,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
 
   for (const auto& item : model->named_parameters()) ctx.result(item.key(), item.value());
 
-  const std::size_t quarter = std::max<std::size_t>(1, losses.size() / 4);
-  const double first = mean(losses, 0, quarter), last = mean(losses, losses.size() - quarter, quarter);
-  ctx.expect(last < first, "the loss falls", std::to_string(first) + " at first, " + std::to_string(last) + " at last");
+  expect_falling(ctx, losses);
 }
 
 REHEARSE_PROGRAM(lm_ddp){

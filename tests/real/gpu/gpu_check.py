@@ -115,15 +115,16 @@ class Check:
         """The examples by each carrier that has GPUs, and as the simulation says."""
         text = f'text = "{HERE / "text"}"'
         small = ["steps = 8", "batch = 2", "context = 32", "layers = 2", "width = 32", "heads = 2",
-                 "bucket_cap_mb = 0.02", "reference_every = 4", text]
-        scenarios = {"lm_ddp": small, "planted_bug": []}
+                 "reference_every = 4", text]
+        scenarios = {"lm_ddp": [*small, "bucket_cap_mb = 0.02"], "lm_fsdp": small, "planted_bug": []}
         for name, parameters in scenarios.items():
             lines = [f'program = "{name}"', "[world]", f"ranks = {self.gpus}", "[parameters]", *parameters]
             (self.out / f"{name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         results = []
         for carrier in ("nccl", "processes"):
-            for name, how, expected in (("lm_ddp", "run", 0), ("planted_bug", "run", 2),
-                                        ("lm_ddp", "validate", 0), ("planted_bug", "validate", 0)):
+            for name, how, expected in (("lm_ddp", "run", 0), ("lm_fsdp", "run", 0), ("planted_bug", "run", 2),
+                                        ("lm_ddp", "validate", 0), ("lm_fsdp", "validate", 0),
+                                        ("planted_bug", "validate", 0)):
                 title = f"{name} {how} {carrier}"
                 if name == "planted_bug" and self.gpus < RANKS_OF_PLANTED_BUG:
                     results.append({"test": title, "state": "skipped", "seconds": 0})

@@ -30,15 +30,21 @@ def jobs(gpus):
 class Jobs(unittest.TestCase):
     def test_one_gpu_skips_the_bug_that_needs_two_ranks(self):
         states, ran = jobs(1)
-        self.assertEqual(len(states), 8)
+        self.assertEqual(len(states), 12)
         for title, state in states.items():
             self.assertEqual(state, "skipped" if title.startswith("planted_bug") else "passed", title)
-        self.assertEqual(len(ran), 4)
+        self.assertEqual(len(ran), 8)
 
     def test_two_gpus_run_all(self):
         states, ran = jobs(2)
         self.assertEqual(set(states.values()), {"passed"})
-        self.assertEqual(len(ran), 8)
+        self.assertEqual(len(ran), 12)
+
+    def test_sharded_job_is_run_and_validated_by_each_carrier(self):
+        _, ran = jobs(1)
+        for carrier in ("nccl", "processes"):
+            for how in ("run", "validate"):
+                self.assertIn(f"lm_fsdp {how} {carrier}", ran)
 
 
 if __name__ == "__main__":
