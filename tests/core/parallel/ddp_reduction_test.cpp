@@ -96,7 +96,7 @@ TEST(DdpNoSync, HeldByAnOptional_EndsWithIt) {
     fill(*net);
     DistributedDataParallel ddp(net, ctx.group());
     for (int step = 0; step < 3; ++step) {
-      std::optional<rehearse::parallel::NoSyncGuard> guard;
+      std::optional<rehearse::parallel::NoSyncGuard<rehearse::parallel::ReducerSession>> guard;
       if (step < 2) guard.emplace(ddp.no_sync());
       ddp(batch_of(ctx.rank(), step)).sum().backward();
       const auto gradient = net->weight.grad();

@@ -11,6 +11,7 @@
 #include <rehearse/parallel/active_ddp.h>
 #include <rehearse/parallel/cast_inputs.h>
 #include <rehearse/parallel/module_traits.h>
+#include <rehearse/parallel/no_sync_guard.h>
 #include <rehearse/parallel/output_tensors.h>
 #include <rehearse/parallel/reducer_session.h>
 
@@ -19,26 +20,6 @@ class Module;
 }
 
 namespace rehearse {
-namespace parallel {
-
-// See DistributedDataParallel::no_sync(). Guards may be nested; the inner ones end first. May be moved, so that a
-// std::optional holds one: `if (more_to_come) guard.emplace(ddp.no_sync())`.
-class NoSyncGuard {
- public:
-  explicit NoSyncGuard(ReducerSession& session) : session_(&session), before_(session.set_gradient_sync(false)) {}
-  NoSyncGuard(NoSyncGuard&& other) noexcept
-      : session_(std::exchange(other.session_, nullptr)), before_(other.before_) {}
-  NoSyncGuard& operator=(NoSyncGuard&&) = delete;
-  ~NoSyncGuard() {
-    if (session_ != nullptr) session_->set_gradient_sync(before_);
-  }
-
- private:
-  ReducerSession* session_;
-  bool before_;
-};
-
-}  // namespace parallel
 
 // Data parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for
 // C++. Each rank holds a replica of `net` and runs its own part of the batch; after backward, every rank's
@@ -138,7 +119,7 @@ class DistributedDataParallel {
   //     for (const auto& part : parts) loss_of(ddp.forward(part)).backward();
   //   }
   //   loss_of(ddp.forward(last)).backward();
-  [[nodiscard]] parallel::NoSyncGuard no_sync() { return parallel::NoSyncGuard(session_); }
+  [[nodiscard]] parallel::NoSyncGuard<parallel::ReducerSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
   // Trains on inputs of which ranks have different numbers: `body` makes the iterations of this rank. When it
   // has returned, the rank answers the collectives of the others with zeros until all have returned, and then

@@ -11,6 +11,7 @@
 #include <rehearse/parallel/device_mesh.h>
 #include <rehearse/parallel/fsdp_session.h>
 #include <rehearse/parallel/module_traits.h>
+#include <rehearse/parallel/no_sync_guard.h>
 #include <rehearse/parallel/output_tensors.h>
 
 namespace torch::nn {
@@ -18,25 +19,6 @@ class Module;
 }
 
 namespace rehearse {
-namespace parallel {
-
-// See FullyShardedDataParallel::no_sync(). Guards may be nested; the inner ones end first. May be moved.
-class FsdpNoSyncGuard {
- public:
-  explicit FsdpNoSyncGuard(FsdpSession& session) : session_(&session), before_(session.set_gradient_sync(false)) {}
-  FsdpNoSyncGuard(FsdpNoSyncGuard&& other) noexcept
-      : session_(std::exchange(other.session_, nullptr)), before_(other.before_) {}
-  FsdpNoSyncGuard& operator=(FsdpNoSyncGuard&&) = delete;
-  ~FsdpNoSyncGuard() {
-    if (session_ != nullptr) session_->set_gradient_sync(before_);
-  }
-
- private:
-  FsdpSession* session_;
-  bool before_;
-};
-
-}  // namespace parallel
 
 // Data parallel training in which each rank keeps only its rows of every parameter, gradient and optimizer state:
 // PyTorch's fully_shard (FSDP2) for C++.
@@ -123,7 +105,7 @@ class FullyShardedDataParallel {
 
   // While the returned guard lives, gradients stay this rank's own, whole, and add up; the first backward of a forward
   // made after it reduces what has come together. A forward inside it counts, wherever its backward is.
-  [[nodiscard]] parallel::FsdpNoSyncGuard no_sync() { return parallel::FsdpNoSyncGuard(session_); }
+  [[nodiscard]] parallel::NoSyncGuard<parallel::FsdpSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
   // Scales the shards' gradients so that the norm of the whole model's is at most `max_norm`, and returns what it was.
   // All ranks call it; blocks. An infinite `norm_type` is the largest absolute value.

@@ -92,7 +92,7 @@ Step make_step(const json& run, Fsdp& fsdp, torch::optim::Optimizer& optimizer, 
   Step step;
   const int micros = run.at("options").value("accumulate", 1);
   for (int micro = 0; micro < micros; ++micro) {
-    std::optional<rehearse::parallel::FsdpNoSyncGuard> guard;
+    std::optional<rehearse::parallel::NoSyncGuard<rehearse::parallel::FsdpSession>> guard;
     if (micro + 1 < micros) guard.emplace(fsdp.no_sync());
     const auto input = input_of(run, rank, index, micro);
     const auto loss = loss_of(run, fsdp.forward(input), input);
