@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <c10/core/ScalarType.h>
@@ -16,6 +17,9 @@ struct DumpedTensor {
   std::vector<std::int64_t> sizes;
   at::ScalarType dtype = at::ScalarType::Undefined;  // older formats do not say it
 };
+
+// How c10d describes the group of all ranks.
+inline constexpr std::string_view kDefaultGroup = "default_pg";
 
 // More than any job has: a report takes memory for each.
 inline constexpr int kDumpedRanksMost = 1 << 20;
@@ -51,11 +55,12 @@ struct Dump {
   std::string file;
   int rank = -1;
   std::string version;
-  std::string library;                            // that carried the calls, "2.28.9" of NCCL; empty: not said
-  std::vector<DumpedGroup> groups;                // that the rank is in, as far as the dump says it
-  std::vector<DumpedCall> calls;                  // oldest first
-  bool whole = true;                              // holds all calls from the first one on
-  bool filtered = false;                          // calls that were complete may have been left out in between
+  std::string library;                                  // that carried the calls, "2.28.9" of NCCL; empty: not said
+  std::string_view library_field = "comm_lib_version";  // the dump's own name for it
+  std::vector<DumpedGroup> groups;                      // that the rank is in, as far as the dump says it
+  std::vector<DumpedCall> calls;                        // oldest first
+  bool whole = true;                                    // holds all calls from the first one on
+  bool filtered = false;                                // calls that were complete may have been left out in between
   std::map<std::int64_t, std::int64_t> enqueued;  // by DumpedCall::group_id: the number of the last call that was made
 
   const DumpedGroup* group_called(const std::string& name) const;

@@ -7,11 +7,10 @@
 #include <rehearse_internal/formatting/rank_list.h>
 
 #include "dumps/dump_error.h"
+#include "dumps/one_job.h"
 
 namespace rehearse::sim {
 namespace {
-
-constexpr std::string_view kDefaultGroup = "default_pg";  // c10d's description of it
 
 bool has(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
 
@@ -24,20 +23,12 @@ std::string title_of_group(const std::string& name, const std::string& descripti
 }  // namespace
 
 DumpedJob::DumpedJob(const std::vector<Dump>& dumps) : dumps_(dumps) {
-  require_one_version();
   for (const auto& dump : dumps) add_groups(dump);
+  require_one_job(dumps);
   by_rank_.resize(static_cast<std::size_t>(ranks_));
   for (const auto& dump : dumps) by_rank_[static_cast<std::size_t>(dump.rank)] = &dump;
   for (const auto& dump : dumps) add_calls(dump);
   name_groups();
-}
-
-void DumpedJob::require_one_version() const {
-  for (const auto& dump : dumps_) {
-    if (dump.version == dumps_.front().version) continue;
-    throw DumpError(fmt::format("{}: version is \"{}\", and {} has \"{}\": the dumps of one job have one version",
-                                dump.file, dump.version, dumps_.front().file, dumps_.front().version));
-  }
 }
 
 void DumpedJob::add_groups(const Dump& dump) {
@@ -49,21 +40,7 @@ void DumpedJob::add_groups(const Dump& dump) {
                       "a file of a job with that rank",
                       dump.file, dump.rank, group.name, group.description, describe_ranks(group.ranks)));
     }
-    require_same(dump, group);
     for (const int rank : group.ranks) ranks_ = std::max(ranks_, rank + 1);
-  }
-}
-
-// The group of all ranks is the same on all of them.
-void DumpedJob::require_same(const Dump& dump, const DumpedGroup& group) const {
-  if (group.description != kDefaultGroup) return;
-  for (const auto& other : dumps_) {
-    if (&other == &dump) return;
-    const auto* const theirs = other.group_called(group.name);
-    if (theirs == nullptr || theirs->description != kDefaultGroup || theirs->ranks == group.ranks) continue;
-    throw DumpError(fmt::format(
-        "{}: its group \"{}\" ({}) has {}, and in {} it has {}: the dumps are of different jobs", dump.file, group.name,
-        group.description, describe_ranks(group.ranks), other.file, describe_ranks(theirs->ranks)));
   }
 }
 

@@ -24,7 +24,7 @@ struct JobGroup {
 // What the dumps of one job tell together: its ranks and groups, and who left a dump. The dumps outlive it.
 class DumpedJob {
  public:
-  // Throws DumpError where the dumps are of different jobs or of different versions.
+  // Throws DumpError if the dumps are not of one job: see require_one_job().
   explicit DumpedJob(const std::vector<Dump>& dumps);
 
   int ranks() const noexcept { return ranks_; }
@@ -36,9 +36,7 @@ class DumpedJob {
   std::size_t calls() const;
 
  private:
-  void require_one_version() const;
   void add_groups(const Dump& dump);
-  void require_same(const Dump& dump, const DumpedGroup& group) const;
   void add_calls(const Dump& dump);
   JobGroup& group_of(const Dump& dump, const DumpedCall& call);
   void name_groups();

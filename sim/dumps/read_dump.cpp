@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ std::string version_of(const Field& whole) {
 }
 
 // "[0, 1]" as c10d writes it, or a list.
-std::vector<int> ranks_of(const Field& field) {
+std::vector<int> listed_ranks(const Field& field) {
   std::vector<int> ranks;
   if (field.is_list()) {
     field.each([&](const Field& rank) { ranks.push_back(static_cast<int>(rank.integer(0, kDumpedRanksMost - 1))); });
@@ -41,6 +42,15 @@ std::vector<int> ranks_of(const Field& field) {
     ranks.push_back(rank);
     at = next;
     while (at != end && (*at == ',' || *at == ' ')) ++at;
+  }
+  return ranks;
+}
+
+std::vector<int> ranks_of(const Field& field) {
+  auto ranks = listed_ranks(field);
+  std::set<int> once;
+  for (const int rank : ranks) {
+    if (!once.insert(rank).second) field.wrong(fmt::format("each rank once, and rank {} is there twice", rank));
   }
   return ranks;
 }
@@ -100,7 +110,12 @@ void settle(Dump& dump) {
 }
 
 void read_calls(const Field& entries, Dump& dump, Stacks& stacks) {
-  entries.each([&](const Field& entry) { dump.calls.push_back(read_call(entry, stacks)); });
+  std::map<std::int64_t, std::size_t> places;  // by record_id
+  entries.each([&](const Field& entry) {
+    dump.calls.push_back(read_call(entry, stacks));
+    const auto [known, is_new] = places.try_emplace(dump.calls.back().record_id, places.size());
+    if (!is_new) entry.at("record_id").wrong(fmt::format("each record once, and entry {} is that one", known->second));
+  });
 }
 
 }  // namespace
@@ -127,7 +142,9 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
   if (whole.has("rank") && whole.at("rank").integer(0, kDumpedRanksMost - 1) != rank)
     whole.at("rank").wrong(fmt::format("{}, as the file's name says", rank));
   for (const auto* const key : {"comm_lib_version", "nccl_version"}) {  // the second in older versions
-    if (whole.has(key)) dump.library = whole.at(key).text();
+    if (!whole.has(key)) continue;
+    dump.library = whole.at(key).text();
+    dump.library_field = key;
   }
   dump.groups = groups_of(whole);
   read_status(whole, dump);

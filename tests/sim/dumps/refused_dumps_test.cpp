@@ -4,6 +4,7 @@
 #include <random>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
@@ -109,6 +110,56 @@ TEST_F(RefusedDumps, FilesThatDoNotBelongTogether) {
             "dump_rank_5: is of rank 5 by its name, but its group \"0\" (default_pg) has ranks 0-1 only: right would "
             "be a file "
             "of a job with that rank");
+}
+
+TEST_F(RefusedDumps, TwoLibrariesOrBackEnds_AreNoOneJob) {
+  DumpMaker other(2);
+  other.call(1, "all_reduce", {4})["profiling_name"] = "gloo:all_reduce";
+  const auto first = file("dump_rank_0", pickled(job_.dump(0)));
+  EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(other.dump(1)))}),
+            "dump_rank_1: profiling_name of record 0 is \"gloo:all_reduce\", and in dump_rank_0 that of record 0 is "
+            "\"nccl:all_reduce\": the dumps of one job come from one back end; give those of gloo or those of nccl");
+  job_.dump(0)["comm_lib_version"] = "2.28.9";
+  for (const char* theirs : {"2.27.5", ""}) {
+    job_.dump(1)["comm_lib_version"] = theirs;
+    const auto one = file("dump_rank_0", pickled(job_.dump(0)));
+    EXPECT_EQ(
+        refusal({one, file("dump_rank_1", pickled(job_.dump(1)))}),
+        fmt::format("dump_rank_1: comm_lib_version is \"{}\", and dump_rank_0 has \"2.28.9\": the dumps of one job "
+                    "have one library below",
+                    theirs));
+  }
+}
+
+// A rank whose recorder holds no calls yet is of the job all the same.
+TEST_F(RefusedDumps, RankWithoutCalls_IsOfTheJob) {
+  const auto first = file("dump_rank_0", pickled(DumpMaker(2).dump(0)));
+  EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(job_.dump(1)))}), "");
+}
+
+// Pairs that split a larger group may share a name, but no rank is in two of them.
+TEST_F(RefusedDumps, GroupOfOtherMembers_IsOfAnotherJob) {
+  DumpMaker one(4), other(4);
+  one.add_group("pair", {0, 1});
+  other.add_group("pair", {1, 2});
+  const auto first = file("dump_rank_0", pickled(one.dump(0)));
+  EXPECT_EQ(
+      refusal({first, file("dump_rank_1", pickled(other.dump(1)))}),
+      "dump_rank_1: its group \"pair\" (undefined) has ranks 1-2, and in dump_rank_0 it has ranks 0-1: the dumps are "
+      "of different jobs");
+  other.add_group("pair", {2, 3});
+  EXPECT_EQ(refusal({first, file("dump_rank_2", pickled(other.dump(2)))}), "");
+}
+
+TEST_F(RefusedDumps, WhatIsThereTwice) {
+  job_.call(0, "all_reduce", {4})["record_id"] = 0;
+  EXPECT_EQ(refused(job_.dump(0)),
+            "dump_rank_0: entries[1].record_id is 0; right would be each record once, and entry 0 is that one");
+  auto dump = DumpMaker(2).dump(0);
+  dump["pg_config"]["0"]["ranks"] = "[0, 0, 1, 1]";
+  EXPECT_EQ(refused(dump),
+            "dump_rank_0: pg_config.0.ranks is \"[0, 0, 1, 1]\"; right would be each rank once, and rank 0 is there "
+            "twice");
 }
 
 TEST_F(RefusedDumps, FolderOfTwoJobsOrOfNone) {

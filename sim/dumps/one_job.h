@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include "dumps/dump.h"
+
+namespace rehearse::sim {
+
+// Throws DumpError if the dumps cannot all be of one job. They then differ in their version, in the library or the back
+// end that carried the calls, or in the members of a group. `dumps`: at least one.
+void require_one_job(const std::vector<Dump>& dumps);
+
+}  // namespace rehearse::sim
