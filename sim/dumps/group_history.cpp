@@ -180,9 +180,11 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
   }
   for (int rank = 0; rank < identity_.size(); ++rank) {
     const int global = identity_.global_rank(rank);
-    const auto& collectives = ranks_[static_cast<std::size_t>(rank)].collectives;
+    auto& collectives = ranks_[static_cast<std::size_t>(rank)].collectives;
     const auto call = collectives.find(sequence);
-    if (call == collectives.end() || is_over(call->second, !missing.empty())) continue;
+    if (call == collectives.end()) continue;
+    call->second.completed = is_over(call->second, !missing.empty());
+    if (call->second.completed) continue;
     const auto of_rank = [global](const OpenCall& open) { return open.rank == global; };
     if (std::any_of(story.open.begin(), story.open.end(), of_rank)) continue;
     OpenCall open;

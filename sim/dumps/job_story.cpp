@@ -66,8 +66,9 @@ void JobStory::tell() {
     verdict_ = Verdict::mismatch;
     headline_ = uneven->imbalance;
   } else if (stands_in_.empty()) {
-    headline_ = fmt::format("all {} calls in the dumps are complete", job_.calls());
     const auto without = job_.without_dump();
+    headline_ = fmt::format("{}all {} calls in the dumps are complete", without.empty() ? "" : "as far as is known, ",
+                            job_.calls());
     if (!without.empty()) headline_ += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
   } else {
     const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };

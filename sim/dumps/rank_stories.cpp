@@ -29,7 +29,9 @@ RankLine line_of(int rank, const DumpedJob& job, const JobStory& story, const St
     return line;
   }
   const auto last = story.last(rank);
-  line.doing = last ? "all its calls are complete, it was in code of its own" : "it made no call";
+  line.doing = last                       ? "all its calls are complete, it was in code of its own"
+               : job.dump_of(rank)->whole ? "it made no call"
+                                          : "its recorder had dropped its calls";
   if (last) line.where = stacks.place(last->call->stack);
   return line;
 }

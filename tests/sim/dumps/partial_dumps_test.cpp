@@ -20,6 +20,24 @@ TEST(PartialDumps, RankWithoutDump_MayHaveCome) {
   EXPECT_EQ(report.remarks, std::vector<std::string>{"rank 2 left no dump: what it called is not known"});
 }
 
+TEST(PartialDumps, AllComplete_IsSoAsFarAsIsKnown) {
+  DumpMaker job(3);
+  for (const int rank : {0, 1}) job.call(rank, "all_reduce", {4});
+  EXPECT_EQ(job.explained({0, 1}).headline,
+            "as far as is known, all 2 calls in the dumps are complete; rank 2 left no dump, so look there first");
+}
+
+TEST(PartialDumps, RankWhoseRecorderDroppedAllCalls_IsNotSaidToHaveMadeNone) {
+  DumpMaker job(2);
+  job.call(0, "all_reduce", {4}, false);
+  job.dump(1)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};
+  const auto report = job.explained();
+  EXPECT_EQ(report.rank_lines[1].doing, "its recorder had dropped its calls");
+  EXPECT_EQ(report.headline,
+            "allreduce #1 on group \"0:default_pg\": rank 1 had dropped its calls of that group, so it is not known "
+            "whether it came");
+}
+
 TEST(PartialDumps, RankThatIsKnownNotToHaveCome_IsNamedAlone) {
   DumpMaker job(4);
   job.call(0, "all_reduce", {4}, false);

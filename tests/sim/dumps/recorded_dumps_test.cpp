@@ -105,6 +105,7 @@ TEST(RecordedDumps, OfGloo_RankThatDidNotCome_AlsoAfterTheTimeout) {
               "\"0:default_pg\" at train.py:11 in <module>")
         << name;
     EXPECT_EQ(report.dumps->culprits, std::vector<int>{1}) << name;
+    EXPECT_EQ(report.rank_lines[0].last, "allreduce #1 on group \"0:default_pg\"") << name;
   }
 }
 
