@@ -97,7 +97,7 @@ const Event* EventLog::last(int rank) const {
 }
 
 const Event* EventLog::last_completed(int rank) const {
-  return last_that(rank, [](const Event& event) { return event.time_completed != Event::kNever; });
+  return last_that(rank, [](const Event& event) { return event.completed(); });
 }
 
 std::string EventLog::title(const Event& event) const {
@@ -110,7 +110,7 @@ FlightRecord EventLog::flight_record(const Event& event) const {
   const auto& kind = signature(event);
   const auto& pg = group(event);
   const bool is_p2p = is_point_to_point(kind.type);
-  const bool completed = event.time_completed != Event::kNever;
+  const bool completed = event.completed();
   const bool started = event.time_started != Event::kNever;
   FlightRecord record;
   record.record_id = event.record_id;
@@ -123,9 +123,9 @@ FlightRecord EventLog::flight_record(const Event& event) const {
   record.profiling_name = profiling_name(event, kind, pg);
   record.time_created_ns = nanoseconds(event.time_created);
   record.time_discovered_started_ns = nanoseconds(event.time_started);
-  record.time_discovered_completed_ns = nanoseconds(event.time_completed);
+  record.time_discovered_completed_ns = completed ? nanoseconds(event.time_ended) : -1;
   record.duration_ms =
-      completed ? std::chrono::duration<double, std::milli>(event.time_completed - event.time_started).count() : -1;
+      completed ? std::chrono::duration<double, std::milli>(event.time_ended - event.time_started).count() : -1;
   record.input_sizes = kind.input_sizes;
   record.output_sizes = kind.output_sizes;
   record.input_dtypes = texts(kind.input_dtypes);

@@ -35,9 +35,12 @@ class WorkRecord {
   }
   void complete(VirtualTime now) noexcept {
     ended_ = now;
-    if (auto* const event = this->event()) event->time_completed = now;
+    if (auto* const event = this->event()) event->time_ended = now;
   }
-  void fail(VirtualTime now) noexcept { ended_ = now; }
+  void fail(VirtualTime now) noexcept {
+    complete(now);
+    if (auto* const event = this->event()) event->failed = 1;
+  }
 
   VirtualTime ended() const noexcept { return ended_; }
   VirtualDuration duration() const noexcept { return ended_ - started_; }

@@ -45,8 +45,15 @@ void CallJournal::started(const Entry& entry) {
 void CallJournal::completed(const Entry& entry, const std::string& title) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  if (entry.event->record_id == entry.record_id) entry.event->time_completed = now();
+  if (entry.event->record_id == entry.record_id) entry.event->time_ended = now();
   rank_note().completed(title);
+}
+
+void CallJournal::failed(const Entry& entry) {
+  const std::lock_guard lock(mutex_);
+  if (closed_ || entry.event->record_id != entry.record_id) return;
+  entry.event->time_ended = now();
+  entry.event->failed = 1;
 }
 
 void CallJournal::close() {

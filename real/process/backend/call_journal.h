@@ -39,6 +39,7 @@ class CallJournal final : public comm::LabelKeeper {
   Entry record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence, std::uint32_t number);
   void started(const Entry& entry);
   void completed(const Entry& entry, const std::string& title);
+  void failed(const Entry& entry);
 
   // The log is not written any more.
   void close();

@@ -101,6 +101,7 @@ void CheckedWork::complete(const std::exception_ptr& error) {
     if (first) error_ = error;
     // Before anybody who waits goes on: the rank may end its process at once.
     if (first && error == nullptr) journal_.completed(entry_, title_);
+    if (first && error != nullptr) journal_.failed(entry_);
     was_gone = gone_;
   });
   if (!first) return;

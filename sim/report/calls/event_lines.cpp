@@ -31,7 +31,7 @@ std::vector<std::string> last_event_lines(const comm::EventLog& log, const Place
   const auto events = log.kept();
   // Backwards, so that the texts of what is not shown need not be made.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
-    const bool completed = event->time_completed != Event::kNever;
+    const bool completed = event->completed();
     const std::string where = places.text(log.call_site(*event));
     const std::string& note = log.note(*event);
     Line line{format_time(event->time_created),

@@ -49,7 +49,7 @@ class EventTimeline {
     const auto kind = kind_of(event);
     timeline_.calls[static_cast<std::size_t>(event.rank)].push_back(
         {kind, event.seq_id, timeline_time(event.time_created), timeline_time(event.time_started),
-         timeline_time(event.time_completed)});
+         timeline_time(event.time_ended), event.failed != 0});
   }
 
   void add(const comm::Span& span) {

@@ -43,7 +43,8 @@ struct Timeline {
     std::uint32_t number = 0;  // within its group, collectives and messages apart; from 1
     std::int64_t created = 0;
     std::int64_t started = kNever;  // everybody was there
-    std::int64_t completed = kNever;
+    std::int64_t ended = kNever;
+    bool failed = false;  // how it ended
     bool operator==(const Call&) const = default;
   };
   // A stretch of a rank's own work, as "backward of submod_1".

@@ -32,7 +32,7 @@ class CallWriter {
 
  private:
   struct Meeting {
-    std::int64_t started, completed;
+    std::int64_t started, ended;
   };
 
   void add(const Call& call) {
@@ -44,22 +44,22 @@ class CallWriter {
     bytes_.add(std::uint64_t{call.kind} * 2 + (step == 0 ? 0 : 1));
     if (step != 0) bytes_.add_signed(step);
     bytes_.add_signed(call.created - before_);
-    before_ = call.completed == Timeline::kNever ? call.created : call.completed;
+    before_ = call.ended == Timeline::kNever ? call.created : call.ended;
     const auto meeting = message ? own_meeting(call) : meeting_of(kind, call);
     bytes_.add_time(call.started, meeting.started);
-    bytes_.add_time(call.completed, meeting.completed);
+    bytes_.add_time(call.ended, meeting.ended);
   }
 
   static Meeting own_meeting(const Call& call) {
     return {call.created, call.started == Timeline::kNever ? call.created : call.started};
   }
 
-  // Of the first rank whose call was completed.
+  // Of the first rank whose call has ended.
   Meeting meeting_of(const Kind& kind, const Call& call) {
     const auto key = std::uint64_t{kind.group} << 32 | call.number;
     if (const auto known = meetings_.find(key); known != meetings_.end()) return known->second;
-    if (call.started != Timeline::kNever && call.completed != Timeline::kNever)
-      meetings_.emplace(key, Meeting{call.started, call.completed});
+    if (call.started != Timeline::kNever && call.ended != Timeline::kNever)
+      meetings_.emplace(key, Meeting{call.started, call.ended});
     return own_meeting(call);
   }
 
@@ -69,6 +69,19 @@ class CallWriter {
   std::int64_t before_ = 0;
   std::unordered_map<std::uint64_t, Meeting> meetings_;
 };
+
+// The calls that failed, which are few, by their places among all: how far each is from the one before it.
+std::string failure_text(const Timeline& timeline) {
+  ByteText bytes;
+  std::uint64_t place = 0, next = 0;
+  for (const auto& calls : timeline.calls) {
+    for (const auto& call : calls) {
+      if (call.failed) bytes.add(place - std::exchange(next, place + 1));
+      ++place;
+    }
+  }
+  return bytes.base64();
+}
 
 std::string span_text(const Timeline& timeline) {
   ByteText bytes;
@@ -157,6 +170,7 @@ Json timeline_json(Timeline timeline, std::size_t text_most) {
           {"kinds", table_of(timeline.kinds)},
           {"sites", std::move(sites)},
           {"calls", calls},
+          {"failed", failure_text(timeline)},
           {"span_names", timeline.span_names},
           {"spans", spans},
           {"left_out", timeline.left_out},

@@ -22,9 +22,11 @@ Json rank_times(const std::vector<VirtualTime>& times);
 //   number of calls, and for each of them
 //     its kind, doubled, and 1 more unless it has the number after that of the rank's last call to its group
 //     then, of those, the distance of the two numbers less 1
-//     created, from where the rank's call before it was completed (or created, if it never was)
+//     created, from where the rank's call before it ended (or was created, if it never did)
 //     started, from where the first rank of the same collective started; of messages from `created`
-//     completed, from where that one was completed; of messages from `started` or `created`
+//     ended, from where that one did; of messages from `started` or `created`
+//
+//   of each call that failed, how many others are between it and the one before it ("failed")
 //
 //   number of spans, and for each its name, its beginning from the end of the one before, its end from its beginning
 //

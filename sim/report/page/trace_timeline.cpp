@@ -81,8 +81,10 @@ class TraceTimeline {
     const auto state = arguments.get<std::string>("state");
     const auto started = state == "scheduled" ? Timeline::kNever : begin + time_in(arguments, "wait_us");
     const auto number = arguments.get<std::uint32_t>(message ? "p2p_seq_id" : "collective_seq_id");
+    const bool failed = arguments.has("failed") && arguments.get<bool>("failed");
+    const bool ended = failed || state == "completed";
     timeline_.calls[rank].push_back(
-        {kinds_.number_of(kind), number, begin, started, state == "completed" ? end : Timeline::kNever});
+        {kinds_.number_of(kind), number, begin, started, ended ? end : Timeline::kNever, failed});
     members_[group].insert(static_cast<int>(rank));
   }
 

@@ -124,7 +124,7 @@ std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventL
   const auto& wait = *failure.gave_up;
   if (wait.at != failure.at || text_of(failure).find(wait.call) != std::string::npos) return "";
   const auto* const last = events.last_completed(failure.rank);
-  if (last != nullptr && last->time_completed > wait.at) return "";
+  if (last != nullptr && last->time_ended > wait.at) return "";
   return fmt::format("; before that its {} timed out at {}{}", wait.call, format_time(wait.at),
                      wait.waits_for.empty() ? "" : ", missing " + describe_ranks(wait.waits_for));
 }

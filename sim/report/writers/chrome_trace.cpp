@@ -66,7 +66,8 @@ class TraceWriter {
             {"tid", slice.lane},
             {"ts", microseconds(event.time_created)},
             {"dur", microseconds(slice.end - event.time_created)},
-            {"name", fmt::format("{} #{}", events_.signature(event).name, event.seq_id)},
+            {"name", fmt::format("{} #{}{}", events_.signature(event).name, event.seq_id,
+                                 event.failed != 0 ? " (failed)" : "")},
             {"cat", p2p ? "point_to_point" : "collective"},
             {"args", arguments(slice)}};
   }
@@ -84,6 +85,7 @@ class TraceWriter {
         {"state", record.state},
         {"fingerprint", events_.signature(slice.event).fingerprint},
         {"wait_us", microseconds(std::max(waited_until - slice.event.time_created, VirtualDuration::zero()))}};
+    if (slice.event.failed != 0) arguments["failed"] = true;
     const std::string where = events_.call_site(slice.event).describe();
     if (!where.empty()) arguments["where"] = where;
     return arguments;

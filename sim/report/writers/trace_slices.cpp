@@ -52,8 +52,7 @@ std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_wo
   std::vector<Slice> slices;
   std::map<int, std::vector<VirtualTime>> lanes;  // of each rank: when its tracks are free
   for (const Event& event : events.kept()) {
-    const bool completed = event.time_completed != Event::kNever;
-    Slice slice{event, std::max(completed ? event.time_completed : end_of_world, event.time_created)};
+    Slice slice{event, std::max(event.ended() ? event.time_ended : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];
     const auto lane =
         std::find_if(free_at.begin(), free_at.end(), [&](VirtualTime free) { return free <= event.time_created; });

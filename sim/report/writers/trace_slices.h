@@ -10,7 +10,7 @@ namespace rehearse::sim {
 // One operation of one rank as a trace shows it.
 struct Slice {
   comm::Event event;
-  VirtualTime end{};  // completion, or the end of the world
+  VirtualTime end{};  // of the call, or of the world
   int lane = 0;       // track within the rank: slices of one track do not overlap
 };
 

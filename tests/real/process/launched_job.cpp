@@ -52,7 +52,7 @@ std::vector<std::string> event_lines(const World& world, int rank) {
     const auto& signature = events.signature(event);
     lines.push_back(fmt::format("{} #{} op {} {} timeout={} peer={} tag={} completed={}", events.group(event).name,
                                 event.seq_id, event.op_id, signature.fingerprint, signature.timeout.count(), event.peer,
-                                event.tag, event.time_completed >= event.time_created));
+                                event.tag, event.completed()));
   }
   return lines;
 }

@@ -85,7 +85,7 @@ TEST(ChromeTrace, NanosecondTimes_KeepTheirDecimals) {
   EventLogMaker made(2);
   auto& event = made.add(OpType::BROADCAST, 0, 1, 0, 0, 0);
   event.time_created = kTimeZero + std::chrono::nanoseconds(1'234'567'891);
-  event.time_completed = event.time_created + std::chrono::nanoseconds(5);
+  event.time_ended = event.time_created + std::chrono::nanoseconds(5);
   EXPECT_THAT(field(made.log, "X", "ts"), ElementsAre("1234567.891"));
   EXPECT_THAT(field(made.log, "X", "dur"), ElementsAre("0.005"));
 }
@@ -108,6 +108,17 @@ TEST(ChromeTrace, NeverCompleted_LastsToTheEndAndHasNoArrowUnlessStarted) {
   EXPECT_EQ(arguments.at("state"), "scheduled");
   EXPECT_EQ(arguments.at("wait_us"), 60.0);
   EXPECT_THAT(events(made.log, report_of(2), "s"), IsEmpty());
+}
+
+TEST(ChromeTrace, FailedCall_EndsWhenItFailedAndIsMarked) {
+  EventLogMaker made(2);
+  made.add(OpType::ALLREDUCE, 0, 1, 40, -1, 50).failed = 1;
+  EXPECT_THAT(field(made.log, "X", "dur"), ElementsAre("10.0"));
+  EXPECT_THAT(field(made.log, "X", "name"), ElementsAre("\"allreduce #1 (failed)\""));
+  const auto arguments = Parsed::parse(field(made.log, "X", "args").at(0));
+  EXPECT_EQ(arguments.at("state"), "scheduled");
+  EXPECT_EQ(arguments.at("failed"), true);
+  EXPECT_EQ(arguments.at("wait_us"), 10.0);
 }
 
 TEST(ChromeTrace, SendAndReceive_ArrowInOrderOfTheChannel) {

@@ -31,7 +31,7 @@ class EventLogMaker {
     event.op_id = seq_id;
     event.time_created = at(created);
     event.time_started = at(started);
-    event.time_completed = at(completed);
+    event.time_ended = at(completed);
     event.peer = peer;
     event.tag = tag;
     const auto fingerprint = static_cast<std::uint64_t>(type) + 1;

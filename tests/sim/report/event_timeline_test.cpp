@@ -30,6 +30,8 @@ class EventTimelines : public ::testing::Test {
     made_.add(OpType::RECV, 1, 1, 15, 15, 16, 0, 7);
     made_.add(OpType::RECV, 1, 2, 20, -1, -1);
     made_.add(OpType::ALLREDUCE, 0, 2, 30, 31, -1);
+    made_.add(OpType::BARRIER, 0, 3, 40, -1, 45).failed = 1;
+    made_.add(OpType::BARRIER, 1, 3, 41, 42, 46).failed = 1;
     auto& spans = made_.log.spans();
     spans.end(spans.begin(0, "forward of f", EventLogMaker::at(3), 0), EventLogMaker::at(9), 0);
   }
@@ -39,10 +41,10 @@ class EventTimelines : public ::testing::Test {
 
 TEST_F(EventTimelines, Calls_AreThoseOfTheLogByRank) {
   const auto timeline = timeline_of(made_.log, 2);
-  EXPECT_THAT(timeline.calls[0],
-              ::testing::ElementsAre(Call{0, 1, 10'000, 10'000, 13'000}, Call{1, 1, 14'000, 15'000, 16'000},
-                                     Call{0, 2, 30'000, 31'000}));
-  ASSERT_EQ(timeline.calls[1].size(), 3u);
+  EXPECT_THAT(timeline.calls[0], ::testing::ElementsAre(Call{0, 1, 10'000, 10'000, 13'000},
+                                                        Call{1, 1, 14'000, 15'000, 16'000}, Call{0, 2, 30'000, 31'000},
+                                                        Call{4, 3, 40'000, Timeline::kNever, 45'000, /*failed=*/true}));
+  ASSERT_EQ(timeline.calls[1].size(), 4u);
   EXPECT_EQ(timeline.calls[1][2].started, Timeline::kNever);
   EXPECT_EQ(timeline.left_out, 0u);
 }

@@ -28,15 +28,19 @@ struct alignas(64) Event {
   std::uint64_t record_id = 0;        // over all ranks, from 0, in order of the calls
   VirtualTime time_created = kNever;  // the call
   VirtualTime time_started = kNever;  // every rank was there (or the peer was)
-  VirtualTime time_completed = kNever;
-  std::uint32_t seq_id = 0;  // collective_seq_id, or p2p_seq_id for sends and receives; from 1
-  std::uint32_t op_id = 0;   // counts both kinds, for this rank and group; from 1
+  VirtualTime time_ended = kNever;    // it was complete, or it failed
+  std::uint32_t seq_id = 0;           // collective_seq_id, or p2p_seq_id for sends and receives; from 1
+  std::uint32_t op_id : 31 = 0;       // counts both kinds, for this rank and group; from 1
+  std::uint32_t failed : 1 = 0;       // how it ended: with an error, after a timeout or an abort, say
   std::uint32_t pg_id = 0;
   std::uint32_t signature = 0;
   std::int32_t rank = -1;  // of the world
   std::int32_t peer = -1;  // of the world; sends and receives only, -1: any
   std::int32_t tag = 0;
   std::uint32_t call_site = 0;  // see EventLog::call_site(); equal for calls from equal stacks, 0: not captured
+
+  bool ended() const noexcept { return time_ended != kNever; }
+  bool completed() const noexcept { return ended() && failed == 0; }
 };
 static_assert(sizeof(Event) == 64);
 

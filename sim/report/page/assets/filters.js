@@ -2,7 +2,7 @@
 // What the reader looks for, by rank, group, kind and text; whoever shows something asks it.
 
 const KIND_CHOICES = [["", "everything"], ["collective", "collectives"], ["message", "sends and receives"],
-  ["unfinished", "calls that never ended"], ["work", "work between calls"],
+  ["unfinished", "calls that failed or never ended"], ["work", "work between calls"],
   ["marks", "faults, restarts, compilations"]];
 
 class Filters {

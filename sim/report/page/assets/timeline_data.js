@@ -55,13 +55,37 @@ function cut(columns, size) {
 function readCalls(data, kinds) {
   const bytes = new Bytes(data.calls);
   const calls = room(bytes, 4, { kind: Uint32Array, number: Uint32Array, created: Float64Array, started: Float64Array,
-    completed: Float64Array });
+    ended: Float64Array });
   const reader = { bytes, kinds, calls, meetings: new Map(), numbers: new Map(), before: 0 };
   const offsets = readLists(bytes, () => {
     reader.numbers.clear();
     reader.before = 0;
   }, (at) => readCall(reader, at));
-  return { offsets, ...cut(calls, offsets[offsets.length - 1]) };
+  const size = offsets[offsets.length - 1];
+  return { offsets, ...cut(calls, size), failed: readFailures(data, size) };
+}
+
+// 1 for each call that failed. Pages of earlier versions do not say which did.
+function readFailures(data, size) {
+  const bytes = new Bytes(data.failed ?? ""), failed = new Uint8Array(size);
+  for (let at = -1; !bytes.done;) {
+    at += 1 + bytes.number();
+    failed[at] = 1;
+  }
+  return failed;
+}
+
+// How long the call waited for other ranks, and what came of it.
+function waitedText(calls, i) {
+  const until = calls.started[i] === NEVER ? calls.ended[i] : calls.started[i];
+  return until === NEVER ? "to the end" : timeText(until - calls.created[i]);
+}
+
+function tookText(calls, i) {
+  if (calls.ended[i] === NEVER) return "never ended";
+  const took = calls.started[i] === NEVER ? "" : timeText(calls.ended[i] - calls.started[i]);
+  if (!calls.failed[i]) return took;
+  return took === "" ? "failed" : `failed after ${took}`;
 }
 
 function readCall(reader, at) {
@@ -77,14 +101,14 @@ function readCall(reader, at) {
   const first = collective ? meetings.get(key) : undefined;  // where this collective's times are
   const started = bytes.time(first === undefined ? created : calls.started[first]);
   const own = started === NEVER ? created : started;
-  const completed = bytes.time(first === undefined ? own : calls.completed[first]);
-  if (collective && first === undefined && started !== NEVER && completed !== NEVER) meetings.set(key, at);
+  const ended = bytes.time(first === undefined ? own : calls.ended[first]);
+  if (collective && first === undefined && started !== NEVER && ended !== NEVER) meetings.set(key, at);
   calls.kind[at] = kind;
   calls.number[at] = number;
   calls.created[at] = created;
   calls.started[at] = started;
-  calls.completed[at] = completed;
-  reader.before = completed === NEVER ? created : completed;
+  calls.ended[at] = ended;
+  reader.before = ended === NEVER ? created : ended;
 }
 
 function readSpans(data) {
@@ -117,7 +141,7 @@ function addLanes(calls, end) {
     const free = [];
     let latest = -Infinity;
     for (let i = calls.offsets[rank]; i < calls.offsets[rank + 1]; ++i) {
-      const own = calls.completed[i] === NEVER ? end : calls.completed[i];
+      const own = calls.ended[i] === NEVER ? end : calls.ended[i];
       let lane = free.findIndex((time) => time <= calls.created[i]);
       if (lane < 0) lane = Math.min(free.length, LANES_MOST - 1);
       free[lane] = own;
@@ -136,8 +160,9 @@ function readTimeline(run) {
   if (!data) return null;
   const kinds = data.kinds.map((kind) => readKind(data, kind));
   const calls = readCalls(data, kinds);
-  addLanes(calls, run.report.end_time_ns);
+  const end = run.report.end_time_ns ?? 0;  // of a run that nobody measured: with its last call
+  addLanes(calls, end);
   return { kinds, calls, spans: readSpans(data), leftOut: data.left_out, spansLeftOut: data.spans_left_out,
     groups: data.groups,
-    ranks: calls.offsets.length - 1, end: run.report.end_time_ns };
+    ranks: calls.offsets.length - 1, end };
 }

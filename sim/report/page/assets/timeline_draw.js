@@ -3,6 +3,7 @@
 
 const AXIS = 30, PAD = 4;
 const STUCK_LEAST = 9;  // pixels of a call that never ended, however late it was made
+const FAILED_EDGE = 3;  // pixels at the end of a call that failed
 
 // Patterns beside colours, so that bars are told apart without them.
 function hatch(context, color, crossed) {
@@ -121,17 +122,19 @@ function drawCalls(view, row, y) {
     if (calls.created[i] > view.to) break;
     const box = callBox(view, i, y, height);
     const shown = view.showsCall(i);
-    if (box.right <= covered && box.lane === 0 && i !== view.chosen) continue;  // no pixel of its own
+    if (box.right <= covered && box.lane === 0 && i !== view.chosen && !calls.failed[i]) continue;  // no pixel of its own
     drawCall(view, i, box, shown);
     if (shown && box.lane === 0 && box.right - box.left < 2) covered = box.right;
   }
 }
 
+function leastWidth(calls, i) { return calls.ended[i] === NEVER ? STUCK_LEAST : calls.failed[i] ? FAILED_EDGE : 1; }
+
 function callBox(view, i, y, height) {
   const { calls, end } = view.model.timeline;
-  const stuck = calls.completed[i] === NEVER;
+  const stuck = calls.ended[i] === NEVER;
   const left = Math.max(view.x(calls.created[i]), view.gutter - 4);
-  const right = Math.min(Math.max(view.x(stuck ? end : calls.completed[i]), left + (stuck ? STUCK_LEAST : 1)),
+  const right = Math.min(Math.max(view.x(stuck ? end : calls.ended[i]), left + leastWidth(calls, i)),
     view.width + 4);
   const middle = calls.started[i] === NEVER ? right : Math.max(view.x(calls.started[i]), left);
   return { left, middle, right, top: y + PAD + calls.lane[i] * height, height, lane: calls.lane[i] };
@@ -139,7 +142,7 @@ function callBox(view, i, y, height) {
 
 function drawCall(view, i, box, shown) {
   const { context, palette, model: { timeline: { calls, kinds } } } = view;
-  const kind = kinds[calls.kind[i]], stuck = calls.completed[i] === NEVER;
+  const kind = kinds[calls.kind[i]], stuck = calls.ended[i] === NEVER;
   context.globalAlpha = shown ? 1 : 0.15;
   const middle = Math.min(box.middle, box.right);
   if (middle > box.left) {
@@ -155,9 +158,35 @@ function drawCall(view, i, box, shown) {
     context.roundRect(middle, box.top, Math.max(box.right - middle, 1), box.height, round);
     context.fill();
   }
+  if (calls.failed[i]) drawFailure(view, box);
   nameCall(view, i, kind, box, middle);
   context.globalAlpha = 1;
   if (i === view.chosen || view.isMet(i)) outline(view, box, i === view.chosen);
+}
+
+// A call that failed ends in a thick edge, with a cross where it has room.
+function drawFailure(view, box) {
+  const { context, palette } = view;
+  context.fillStyle = palette.stuck;
+  context.fillRect(box.right - FAILED_EDGE, box.top, FAILED_EDGE, box.height);
+  if (box.right - box.left < 4 * FAILED_EDGE) return;
+  context.font = view.font(12, 700);
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  haloed(view, "\u2715", box.right - FAILED_EDGE - 2, box.top + box.height / 2, palette.stuck);
+  context.textAlign = "left";
+}
+
+// Text on whatever is below it: the paper's colour around it keeps its contrast.
+function haloed(view, text, x, y, color) {
+  const { context, palette } = view;
+  context.lineJoin = "round";
+  context.lineWidth = 4;
+  context.strokeStyle = palette.paper;
+  context.strokeText(text, x, y);
+  context.lineWidth = 1;
+  context.fillStyle = color;
+  context.fillText(text, x, y);
 }
 
 function nameCall(view, i, kind, box, middle) {
@@ -208,8 +237,7 @@ function drawMarks(view, row, y) {
   context.textBaseline = "middle";
   const put = (text, time, color) => {
     if (time < view.from || time > view.to) return;
-    context.fillStyle = color;
-    context.fillText(text, Math.max(view.x(time), view.gutter + 6), y + view.row / 2);
+    haloed(view, text, Math.max(view.x(time), view.gutter + 6), y + view.row / 2, color);
   };
   context.globalAlpha = view.filters.showsMarks ? 1 : 0.2;
   const story = model.rows[model.rowOf[row.rank]];

@@ -159,10 +159,9 @@ function rowText(model, row) {
 function tipOfCall(timeline, call, row) {
   const { calls, kinds, groups } = timeline;
   const kind = kinds[calls.kind[call]];
-  const started = calls.started[call], completed = calls.completed[call];
-  const how = started === NEVER ? "never began: not everybody came"
-    : `waited ${timeText(started - calls.created[call])}, ` +
-      (completed === NEVER ? "never ended" : `took ${timeText(completed - started)}`);
+  const took = tookText(calls, call), well = howEnded(calls, call) === ENDED_WELL;
+  const how = calls.started[call] === NEVER && calls.ended[call] === NEVER ? "never began: not everybody came"
+    : `waited ${waitedText(calls, call)}, ${well ? `took ${took}` : took}`;
   return `${callTitle(kind, calls.number[call])} on "${groups[kind.group]?.name}", rank ${row.rank}\n` +
     `at ${timeText(calls.created[call])}: ${how}`;
 }

@@ -9,8 +9,9 @@ function legend() {
     el("span", { class: `glyph ${name}`, "aria-hidden": "true" }, sign), text);
   return el("ul", { class: "legend", "aria-label": "Legend" }, bar("waiting", "waits for others"),
     bar("collective", "collective"), bar("message", "send or receive"), bar("stuck", "never ended"),
-    bar("work", "work between calls"), glyph("fault", "\u25BC", "fault"), glyph("restart", "\u25B2", "began again"),
-    glyph("", "\u25C6", "compiles"), glyph("failed", "\u2715", "failed"),
+    bar("broken", "failed call"), bar("work", "work between calls"), glyph("fault", "\u25BC", "fault"),
+    glyph("restart", "\u25B2", "began again"),
+    glyph("", "\u25C6", "compiles"), glyph("failed", "\u2715", "rank failed"),
     glyph("", "\u25A0", "returned"), glyph("", "\u25CB", "stopped"));
 }
 
@@ -31,11 +32,9 @@ function tools(view) {
 function callRow(model, call, rank) {
   const { calls, kinds, groups } = model.timeline;
   const kind = kinds[calls.kind[call]];
-  const started = calls.started[call], completed = calls.completed[call], created = calls.created[call];
   return tableRow(CALL_HEADS, [`${rank}`, callTitle(kind, calls.number[call]), groups[kind.group]?.name ?? "",
-    { class: "number", content: timeText(created) },
-    { class: "number", content: started === NEVER ? "to the end" : timeText(started - created) },
-    { class: "number", content: completed === NEVER ? "never ended" : timeText(completed - started) },
+    { class: "number", content: timeText(calls.created[call]) },
+    { class: "number", content: waitedText(calls, call) }, { class: "number", content: tookText(calls, call) },
     kind.site.length > 0 ? el("code", {}, linked(model, kind.site[0])) : ""]);
 }
 

@@ -3,6 +3,12 @@
 
 const FOLD_FROM = 33;  // ranks, from which on they are folded unless the reader says otherwise
 
+const ENDED_WELL = 0, NEVER_ENDED = 1, FAILED = 2;
+
+function howEnded(calls, i) {
+  return calls.ended[i] === NEVER ? NEVER_ENDED : calls.failed[i] ? FAILED : ENDED_WELL;
+}
+
 // A number for what the rank did and how it ended, whenever that was.
 function storyOf(model, rank) {
   const { calls } = model.timeline;
@@ -10,7 +16,7 @@ function storyOf(model, rank) {
   for (let i = calls.offsets[rank]; i < calls.offsets[rank + 1]; ++i) {
     hash = Math.imul(hash ^ calls.kind[i], 16777619);
     hash = Math.imul(hash ^ calls.number[i], 16777619);
-    hash = Math.imul(hash ^ (calls.completed[i] === NEVER ? 1 : 0), 16777619);
+    hash = Math.imul(hash ^ howEnded(calls, i), 16777619);
   }
   return hash >>> 0;
 }
@@ -23,7 +29,7 @@ function sameStory(model, a, b) {
   for (let i = 0; i < size; ++i) {
     if (calls.kind[from + i] !== calls.kind[other + i]) return false;
     if (calls.number[from + i] !== calls.number[other + i]) return false;
-    if ((calls.completed[from + i] === NEVER) !== (calls.completed[other + i] === NEVER)) return false;
+    if (howEnded(calls, from + i) !== howEnded(calls, other + i)) return false;
   }
   return true;
 }

@@ -91,7 +91,7 @@ class TimelineView {
 
   showsCall(i) {
     const { calls } = this.model.timeline;
-    return this.kindShown[calls.kind[i]] && (!this.filters.onlyUnfinished || calls.completed[i] === NEVER);
+    return this.kindShown[calls.kind[i]] && (!this.filters.onlyUnfinished || howEnded(calls, i) !== ENDED_WELL);
   }
 
   // The stretch of time with all that is known, and some room after it.
@@ -102,7 +102,7 @@ class TimelineView {
       first = Math.min(first, time);
       last = Math.max(last, time);
     }
-    for (const time of calls.completed) if (time !== NEVER) last = Math.max(last, time);
+    for (const time of calls.ended) if (time !== NEVER) last = Math.max(last, time);
     const from = calls.created.length > 0 && first > end * 0.5 ? first : 0;
     // A standstill goes on until somebody's timeout, when all has happened long ago.
     const to = calls.created.length > 0 && last < end * 0.5 ? last + (last - from) * 0.15 : end;
@@ -174,7 +174,7 @@ class TimelineView {
 
   bringIntoView(call) {
     const { calls, end } = this.model.timeline;
-    const begin = calls.created[call], stop = calls.completed[call] === NEVER ? end : calls.completed[call];
+    const begin = calls.created[call], stop = calls.ended[call] === NEVER ? end : calls.ended[call];
     const span = this.to - this.from;
     if (stop < this.from || begin > this.to) this.show((begin + stop - span) / 2, (begin + stop + span) / 2);
     const rank = this.rankOf(call);
@@ -211,14 +211,14 @@ function peerText(kind, rank) {
 function callFacts(model, call, rank) {
   const { calls, kinds, groups, end } = model.timeline;
   const kind = kinds[calls.kind[call]];
-  const started = calls.started[call], completed = calls.completed[call], created = calls.created[call];
-  const stopped = started === NEVER ? end : started;
+  const started = calls.started[call], created = calls.created[call];
+  const open = started === NEVER && calls.ended[call] === NEVER;
   const entries = [["rank", `${rank}`], ["call", callTitle(kind, calls.number[call])],
     ["does", kind.fingerprint], ["group", groups[kind.group]?.name ?? ""],
     ["peer", peerText(kind, rank)],
     ["called at", timeText(created)],
-    ["waited", timeText(stopped - created) + (started === NEVER ? ", until the end: not everybody came" : "")],
-    ["took", started === NEVER ? "" : completed === NEVER ? "it never ended" : timeText(completed - started)],
+    ["waited", open ? `${timeText(end - created)}, until the end: not everybody came` : waitedText(calls, call)],
+    ["took", open ? "" : tookText(calls, call)],
     ["where", kind.site.map((line) => el("div", {}, el("code", {}, linked(model, line))))]];
   if (kind.collective && started !== NEVER) {
     const last = lastToArrive(model, call);

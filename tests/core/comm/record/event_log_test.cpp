@@ -75,6 +75,32 @@ TEST_F(EventLogTest, State_GoesFromScheduledToStarted) {
   EXPECT_EQ(events->last_completed(0), nullptr);
 }
 
+// Rank 1 never comes: rank 0's time is over after 5 ms. Its barrier it aborts itself, 2 ms later.
+TEST_F(EventLogTest, CallThatFailed_EndedThenAndIsNotComplete) {
+  options.timeout = 5ms;
+  run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) return exec::this_rank::sleep_for(1s);
+    EXPECT_THROW(allreduce(group, at::ones({1}))->wait(), TimeoutError);
+    const auto barrier = group->barrier();
+    exec::this_rank::sleep_for(2ms);
+    barrier->abort();
+    EXPECT_THROW(barrier->wait(), CommError);
+  });
+  const auto of_rank_0 = events->of_rank(0);
+  ASSERT_EQ(of_rank_0.size(), 2u);
+  EXPECT_EQ(of_rank_0[0].time_ended, kTimeZero + 5ms);
+  EXPECT_EQ(of_rank_0[1].time_ended, kTimeZero + 7ms);
+  for (const auto& event : of_rank_0) {
+    EXPECT_EQ(event.failed, 1u);
+    EXPECT_FALSE(event.completed());
+    const auto record = events->flight_record(event);
+    EXPECT_EQ(record.state, "scheduled");
+    EXPECT_EQ(record.time_discovered_completed_ns, -1);
+    EXPECT_FALSE(record.retired);
+  }
+  EXPECT_EQ(events->last_completed(0), nullptr);
+}
+
 TEST_F(EventLogTest, Ring_KeepsTheLastOfEachRank) {
   log_options.last_of_each_rank = 4;
   run(2, [](int, const ProcessGroup& group) {

@@ -58,7 +58,7 @@ Timeline second_step(const rehearse::sim::NetworkModel& network, double flops, b
   for (const auto& event : world.events().of_rank(0)) {
     const auto type = world.events().signature(event).type;
     if (event.time_created < begin || type == c10d::OpType::BARRIER) continue;
-    timeline.calls.push_back({type == c10d::OpType::_ALLGATHER_BASE, event.time_created, event.time_completed});
+    timeline.calls.push_back({type == c10d::OpType::_ALLGATHER_BASE, event.time_created, event.time_ended});
   }
   return timeline;
 }

@@ -39,6 +39,16 @@ void leave(const path& folder, const std::string& name, PageWorld world, sim::Js
 // The rows of the page's table of calls, as it should show them: cells with a bar between them.
 void leave_calls(const path& file, const sim::Timeline& timeline) {
   const auto text = [](std::int64_t nanoseconds) { return sim::format_time(kTimeZero + VirtualDuration(nanoseconds)); };
+  constexpr auto kNever = sim::Timeline::kNever;
+  const auto waited = [&](const sim::Timeline::Call& call) {
+    const auto until = call.started == kNever ? call.ended : call.started;
+    return until == kNever ? "to the end" : text(until - call.created);
+  };
+  const auto took = [&](const sim::Timeline::Call& call) {
+    if (call.ended == kNever) return std::string("never ended");
+    if (call.started == kNever) return std::string("failed");
+    return (call.failed ? "failed after " : "") + text(call.ended - call.started);
+  };
   std::ofstream out(file, std::ios::binary);
   for (std::size_t rank = 0; rank < timeline.calls.size(); ++rank) {
     for (const auto& call : timeline.calls[rank]) {
@@ -46,10 +56,7 @@ void leave_calls(const path& file, const sim::Timeline& timeline) {
       const auto& [name, fingerprint, label] = timeline.signatures[kind.signature];
       out << fmt::format("{}|{} #{}{}|{}|{}|{}|{}|{}\n", rank, name, call.number,
                          label.empty() ? "" : fmt::format(" of \"{}\"", label), timeline.groups[kind.group].name,
-                         text(call.created),
-                         call.started == sim::Timeline::kNever ? "to the end" : text(call.started - call.created),
-                         call.completed == sim::Timeline::kNever ? "never ended" : text(call.completed - call.started),
-                         timeline.sites[kind.site].front());
+                         text(call.created), waited(call), took(call), timeline.sites[kind.site].front());
     }
   }
 }

@@ -180,6 +180,17 @@ TEST(TimelineJson, Calls_AreToldByWhatWasExpectedOfThem) {
   EXPECT_EQ(json_text(json.at("groups")), R"([{"name":"world","description":"","ranks":[0,1]}])");
 }
 
+TEST(TimelineJson, FailedCalls_AreToldByTheirPlaces) {
+  Timeline timeline;
+  timeline.kinds = {{}};
+  timeline.calls = {{{0, 1, 10, 12, 20, true}, {0, 2, 20, 25, 30}},
+                    {{0, 1, 12, 12, 20}, {0, 3, 20, Timeline::kNever, 25, true}}};
+  timeline.spans = {{}, {}};
+  ByteText expected;
+  for (const auto distance : {0, 2}) expected.add(distance);
+  EXPECT_EQ(timeline_json(timeline, 1000).at("failed").get<std::string>(), expected.base64());
+}
+
 TEST(Timeline, Shortened_KeepsTheLatestOfEachRank) {
   auto timeline = test::skips_a_call(4, 10).timeline;
   const auto last = timeline.calls[0].back();

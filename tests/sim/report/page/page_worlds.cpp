@@ -151,6 +151,9 @@ PageWorld shows_everything(const std::string& folder) {
       {"pause rank=1 at=1 s", true, 0, {}, "the run had ended before"}};
   report.call_places = golden::deadlock_report().call_places;
   report.call_counts = {{"world", "train.cpp:31 in train_step", {{21, {0, 1, 3, 4, 5, 6, 7}}, {20, {2}}}}};
+  timeline.calls[5][3].failed = true;
+  timeline.calls[5].back().ended = timeline.calls[5].back().created + 20'000;
+  timeline.calls[5].back().failed = true;
   report.remarks = {"nobody waited for barrier #3 on group \"world\" of rank 0 at train.cpp:41 in train_step"};
   report.checks = {{"loss is finite", 140}};
   report.last_events = golden::deadlock_report().last_events;
