@@ -62,11 +62,12 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   report.differences = differences_of(story, stacks);
   report.wait_cycle = story.wait_cycle();
   report.remarks = remarks_of_dumps(job, story);
+  auto culprits = known_culprits(report, story);
   auto& facts = report.dumps.emplace();
   facts.format = dumps.front().version;
   for (const auto& dump : dumps) facts.ranks.push_back(dump.rank);
   facts.without_dump = job.without_dump();
-  facts.culprits = known_culprits(report, story);
+  facts.culprits = std::move(culprits);
   facts.stacks = stacks_of(job, story, stacks, facts.culprits);
   if (std::all_of(dumps.begin(), dumps.end(), [](const Dump& dump) {
         return std::all_of(dump.calls.begin(), dump.calls.end(),

@@ -74,7 +74,7 @@ void require_one_job(const std::vector<Dump>& dumps) {
   Members members;
   for (const auto& dump : dumps) {
     require_one(dump, dumps.front(), "version", &Dump::version, "version");
-    require_one(dump, dumps.front(), dump.library_field, &Dump::library, "library below");
+    require_one(dump, dumps.front(), dump.library_field, &Dump::library, "library");
     if (with_calls != dumps.end()) require_one_back_end(dump, *with_calls);
     for (const auto& group : dump.groups) {
       if (!group.name.empty()) members.require_same(dump, group);  // gloo's has no name, and may be any

@@ -2,6 +2,8 @@
 #include "dumps/rank_stories.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,9 +66,61 @@ std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobStory& story,
   return lines;
 }
 
+namespace {
+
+constexpr std::size_t kStacksMost = 64;   // in a report
+constexpr std::size_t kRemarksMost = 16;  // of messages that nobody received
+
+// A stack, and its number.
+using FoundStack = std::pair<DumpFacts::Stack, std::size_t>;
+
+void add_ranks(const DumpFacts::Stack& from, DumpFacts::Stack& to) {
+  to.ranks.insert(to.ranks.end(), from.ranks.begin(), from.ranks.end());
+  std::sort(to.ranks.begin(), to.ranks.end());
+}
+
+// Calls made from one stack are one: in a ring, each rank sends to another one from the same line.
+std::vector<FoundStack> one_of_each_stack(std::vector<FoundStack> all) {
+  std::vector<FoundStack> folded;
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> known;  // by stack: its place, and how many calls
+  for (auto& each : all) {
+    const auto [entry, is_new] = known.try_emplace(each.second, folded.size(), 0);
+    ++entry->second.second;
+    if (is_new) {
+      folded.push_back(std::move(each));
+    } else {
+      add_ranks(each.first, folded[entry->second.first].first);
+    }
+  }
+  for (const auto& [stack, place] : known) {
+    if (place.second > 1) folded[place.first].first.call += fmt::format(", and {} like it", place.second - 1);
+  }
+  return folded;
+}
+
+std::vector<DumpFacts::Stack> shortened(std::vector<FoundStack> found) {
+  if (found.size() > kStacksMost) found = one_of_each_stack(std::move(found));
+  std::vector<DumpFacts::Stack> stacks;
+  DumpFacts::Stack rest;
+  for (auto& [stack, number] : found) {
+    if (stacks.size() < kStacksMost) {
+      stacks.push_back(std::move(stack));
+    } else {
+      add_ranks(stack, rest);
+    }
+  }
+  if (!rest.ranks.empty()) {
+    rest.call = fmt::format("{} further calls", found.size() - kStacksMost);
+    stacks.push_back(std::move(rest));
+  }
+  return stacks;
+}
+
+}  // namespace
+
 std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobStory& story, const Stacks& stacks,
                                         const std::vector<int>& culprits) {
-  std::vector<std::pair<DumpFacts::Stack, std::size_t>> found;
+  std::vector<FoundStack> found;
   for (const auto& dump : job.dumps()) {
     const auto call = telling_call(dump.rank, story);
     if (!call || call->call->stack == Stacks::kNone) continue;
@@ -88,9 +142,7 @@ std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobStory& st
     return std::find(culprits.begin(), culprits.end(), each.first.ranks.front()) != culprits.end();
   };
   std::stable_partition(found.begin(), found.end(), is_of_culprit);
-  std::vector<DumpFacts::Stack> result;
-  for (auto& each : found) result.push_back(std::move(each.first));
-  return result;
+  return shortened(std::move(found));
 }
 
 std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobStory& story) {
@@ -110,9 +162,15 @@ std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobStory& 
     remarks.push_back(fmt::format("the dumps do not say who belongs to group \"{}\"; it is taken for {}",
                                   group.identity.name, describe_ranks(group.identity.ranks)));
   }
+  std::size_t never_received = 0;
   for (const auto& group : story.groups()) {
-    for (const auto& send : group.never_received) remarks.push_back(send + " is complete, and nobody received it");
+    for (const auto& send : group.never_received) {
+      if (++never_received <= kRemarksMost) remarks.push_back(send + " is complete, and nobody received it");
+    }
   }
+  if (never_received > kRemarksMost)
+    remarks.push_back(
+        fmt::format("{} more sends are complete, and nobody received them", never_received - kRemarksMost));
   const auto& version = job.dumps().front().version;
   if (minor_version(version) > kDumpMinorMost) {
     remarks.push_back(

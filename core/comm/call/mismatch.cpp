@@ -2,6 +2,7 @@
 #include <rehearse_internal/comm/mismatch.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ namespace rehearse::comm {
 namespace {
 
 constexpr std::size_t kOthersShown = 1;
+constexpr std::size_t kSidesNamed = 8;  // that disagree, by their ranks
 
 template <class Text>
 std::string fields_text(const Mismatch& mismatch, const Text& text) {
@@ -101,10 +103,18 @@ std::string split_first(const Mismatch& mismatch) {
                      expected.substr(kExpects.size()));
 }
 
-// "0 and 1", "0, 1-2 and 3": the ranks of each side.
+// "0 and 1", "0, 1-2 and 3": the ranks of each side; of many sides the first, "0, 1, 2, 3, 4, 5, 6, 7 and 592 more".
 std::string all_sides(const Mismatch& mismatch) {
   std::vector<std::string> sides{rank_numbers(mismatch.first.alike), rank_numbers(mismatch.second.alike)};
-  for (const auto& side : mismatch.others) sides.push_back(rank_numbers(side.alike));
+  std::size_t more = 0;
+  for (const auto& side : mismatch.others) {
+    if (sides.size() < kSidesNamed) {
+      sides.push_back(rank_numbers(side.alike));
+    } else {
+      more += side.alike.size();
+    }
+  }
+  if (more > 0) sides.push_back(fmt::format("{} more", more));
   const auto last = std::move(sides.back());
   sides.pop_back();
   return fmt::format("{} and {}", fmt::join(sides, ", "), last);

@@ -128,7 +128,7 @@ void write_validation_page(std::ostream& out, const ModeRun& one, const ModeRun&
   const auto word = headline.substr(0, headline.find(':'));
   const sim::PageHead head{.title = fmt::format("{}: {}, {} and {}", word, one.report.program, one.name, other.name),
                            .word = word,
-                           .good = comparison.agrees(),
+                           .tone = comparison.agrees() ? sim::PageTone::good : sim::PageTone::bad,
                            .headline = headline.substr(word.size() + 2),
                            .plain = validation_text(one, other, comparison)};
   sim::write_page(out, head,

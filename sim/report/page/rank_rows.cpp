@@ -17,7 +17,7 @@ Json row_json(const RankGroup& group) {
   if (!line.doing.empty()) json["doing"] = line.doing;
   if (!line.last.empty()) json["last"] = line.last;
   if (!line.where.empty()) json["where"] = line.where;
-  if (!line.waits_for.empty()) json["waits_for"] = rank_runs(line.waits_for);
+  if (!group.waits_for.empty()) json["waits_for"] = rank_runs(group.waits_for);
   return json;
 }
 

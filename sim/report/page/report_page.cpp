@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 #include "report/page/page_assets.h"
 #include "report/page/page_text.h"
@@ -15,7 +16,7 @@
 #include "report/page/source_excerpts.h"
 #include "report/page/timeline_json.h"
 #include "report/writers/json_reader.h"
-#include "report/writers/report_json.h"
+#include "report/writers/known_facts.h"
 
 namespace rehearse::sim {
 namespace {
@@ -77,6 +78,21 @@ std::string beginning_of(const std::string& text) {
   return end == std::string::npos ? text : text.substr(0, end) + "\n...\n";
 }
 
+std::string tone_name(PageTone tone) {
+  return tone == PageTone::good ? "good" : tone == PageTone::partial ? "partial" : "bad";
+}
+
+PageTone tone_of(const Report& report) {
+  if (report.verdict != Verdict::ok) return PageTone::bad;
+  return is_partial(report) ? PageTone::partial : PageTone::good;
+}
+
+std::string title_of(const Report& report) {
+  const auto verdict = to_string(report.verdict);
+  if (report.dumps) return fmt::format("{}: dumps of {}", verdict, describe_ranks(report.dumps->ranks));
+  return fmt::format("{}: {}, seed {}", verdict, report.program, report.seed);
+}
+
 // Returns how many items are gone.
 std::size_t shorten(Json::Array& items, std::size_t most) {
   const auto size = items.size();
@@ -88,7 +104,7 @@ std::size_t shorten(Json::Array& items, std::size_t most) {
 }  // namespace
 
 Json page_run(PageRun run) {
-  Json report = report_as_json(run.report);
+  Json report = measured_json(run.report);
   auto [rows, ranks_left_out] = rank_rows(run.report.rank_lines);
   report["rank_lines"] = std::move(rows);
   const auto waits_left_out = shorten(report["wait_cycle"].items(), kWaitsMost);
@@ -108,7 +124,7 @@ void write_page(std::ostream& out, const PageHead& head, Json data) {
   data["rehearse_page"] = kPageFormatVersion;
   out << filled(page::skeleton(),
                 {{"title", html_text(head.title)},
-                 {"tone", head.good ? "good" : "bad"},
+                 {"tone", tone_name(head.tone)},
                  {"word", html_text(head.word)},
                  {"headline", html_text(head.headline)},
                  {"plain", html_text(beginning_of(head.plain))},
@@ -118,9 +134,9 @@ void write_page(std::ostream& out, const PageHead& head, Json data) {
 }
 
 void write_report_page(std::ostream& out, const Report& report, Json run) {
-  const PageHead head{.title = fmt::format("{}: {}, seed {}", to_string(report.verdict), report.program, report.seed),
+  const PageHead head{.title = title_of(report),
                       .word = std::string(to_string(report.verdict)),
-                      .good = report.verdict == Verdict::ok,
+                      .tone = tone_of(report),
                       .headline = report.headline,
                       .plain = to_text(report)};
   Json runs = Json::array();

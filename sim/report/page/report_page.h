@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -26,11 +27,14 @@ struct PageRun {
 // The run as data of a page: the report with the keys of report.json, ranks that ended alike as one (rank_rows()).
 Json page_run(PageRun run);
 
+// partial: all is well as far as is known.
+enum class PageTone : std::uint8_t { good, partial, bad };
+
 // What stands on a page before any script has run.
 struct PageHead {
   std::string title;  // "DEADLOCK: train, seed 7"
   std::string word;   // the verdict's name
-  bool good = false;  // is it what was expected?
+  PageTone tone = PageTone::bad;
   std::string headline;
   std::string plain;  // the whole as text, for readers without scripts
 };

@@ -134,18 +134,6 @@ Json table_of(const Items& items) {
 
 }  // namespace
 
-Json rank_runs(const std::vector<int>& ranks) {
-  Json runs = Json::array();
-  for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    runs.push_back(ranks[first]);
-    runs.push_back(ranks[last]);
-    first = last + 1;
-  }
-  return runs;
-}
-
 Json rank_times(const std::vector<VirtualTime>& times) {
   const bool all_equal = std::adjacent_find(times.begin(), times.end(), std::not_equal_to<>()) == times.end();
   Json json = Json::array();

@@ -8,11 +8,9 @@
 
 #include "report/page/timeline.h"
 #include "report/writers/json.h"
+#include "report/writers/rank_runs.h"
 
 namespace rehearse::sim {
-
-// Ranks as their runs, one after the other: 0, 1, 2 and 5 are [0, 2, 5, 5]. Ranks keep their order.
-Json rank_runs(const std::vector<int>& ranks);
 
 // Nanoseconds, one of each rank; one for all of them where all are equal.
 Json rank_times(const std::vector<VirtualTime>& times);

@@ -48,8 +48,10 @@ std::string stacks_text(const DumpFacts& dumps, std::size_t width) {
   std::string text;
   const auto shown = std::min(dumps.stacks.size(), kStacksShown);
   for (std::size_t i = 0; i < shown; ++i) text += stack_text(dumps.stacks[i], width);
-  if (shown < dumps.stacks.size() && !text.empty())
-    text += fmt::format("... and {} more stacks, see --json\n", dumps.stacks.size() - shown);
+  std::size_t left_out = 0;
+  for (std::size_t i = shown; i < dumps.stacks.size(); ++i) left_out += dumps.stacks[i].ranks.size();
+  if (left_out > 0 && !text.empty())
+    text += fmt::format("... and those of {} more rank{}, see --json\n", left_out, left_out == 1 ? "" : "s");
   return text;
 }
 

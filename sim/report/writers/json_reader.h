@@ -20,12 +20,15 @@
 
 namespace rehearse::sim {
 
+inline constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each
+
 // Reads one JSON object and knows where it stands, for errors: `is no report of rehearse: rank_lines[2].state is
 // missing`. Members throw ReportFormatError. Object and `what` outlive it.
 class JsonReader {
  public:
-  JsonReader(const Json& object, std::string_view what, std::string path = "")
-      : object_(object), what_(what), path_(std::move(path)) {
+  // `ranks`: how many there are, for get_rank() and get_ranks().
+  JsonReader(const Json& object, std::string_view what, std::string path = "", int ranks = kRanksMost)
+      : object_(object), what_(what), path_(std::move(path)), ranks_(ranks) {
     if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
   }
 
@@ -82,7 +85,29 @@ class JsonReader {
     return kTimeZero + VirtualDuration(get_in<std::int64_t>(key, 0, kMost));
   }
 
-  JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key)); }
+  int get_rank(const char* key) const { return rank_at(get<int>(key), path_of(key)); }
+
+  std::vector<int> get_ranks(const char* key) const {
+    const auto ranks = get<std::vector<int>>(key);
+    for (std::size_t i = 0; i < ranks.size(); ++i) rank_at(ranks[i], fmt::format("{}[{}]", path_of(key), i));
+    return ranks;
+  }
+
+  // Of runs, as rank_runs() writes them: [0, 2, 5, 5] are 0, 1, 2 and 5.
+  std::vector<int> get_rank_runs(const char* key) const {
+    const auto runs = get_ranks(key);
+    std::vector<int> ranks;
+    for (std::size_t i = 0; i < runs.size(); i += 2) {
+      if (i + 1 == runs.size() || runs[i] > runs[i + 1] || (!ranks.empty() && runs[i] <= ranks.back()))
+        fail(fmt::format("{}[{}]", path_of(key), i), "begins no run; right would be its first and its last rank");
+      for (int rank = runs[i]; rank <= runs[i + 1]; ++rank) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
+  JsonReader of_ranks(int ranks) const { return JsonReader(object_, what_, path_, ranks); }
+
+  JsonReader child(const char* key) const { return JsonReader(member(key), what_, path_of(key), ranks_); }
 
   template <class Read>
   auto get_list(const char* key, const Read& read) const {
@@ -90,7 +115,7 @@ class JsonReader {
     if (!list.is_array()) fail(path_of(key), "is not a list");
     std::vector<decltype(read(*this))> result;
     for (std::size_t i = 0; i < list.items().size(); ++i) {
-      result.push_back(read(JsonReader(list.items()[i], what_, fmt::format("{}[{}]", path_of(key), i))));
+      result.push_back(read(JsonReader(list.items()[i], what_, fmt::format("{}[{}]", path_of(key), i), ranks_)));
     }
     return result;
   }
@@ -110,9 +135,16 @@ class JsonReader {
 
   std::string path_of(const char* key) const { return path_.empty() ? key : fmt::format("{}.{}", path_, key); }
 
+  int rank_at(int rank, const std::string& path) const {
+    if (rank < 0 || rank >= ranks_)
+      fail(path, fmt::format("is {}; right would be a rank from 0 to {}, as there are {}", rank, ranks_ - 1, ranks_));
+    return rank;
+  }
+
   const Json& object_;
   std::string_view what_;
   std::string path_;
+  int ranks_;
 };
 
 // Throws ReportFormatError. `what` the text should be: "report".

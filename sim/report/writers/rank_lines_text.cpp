@@ -2,6 +2,7 @@
 #include "report/writers/rank_lines_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -36,11 +37,21 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
   return groups;
 }
 
-std::string story(const RankLine& line) {
+// "waits for rank 2"; of ranks that do so together, "wait for each other and for rank 2".
+std::string waits(const Group& group) {
+  if (!group.waits_for_each_other()) return "waits for " + describe_ranks(group.waits_for);
+  std::vector<int> others;
+  std::set_difference(group.waits_for.begin(), group.waits_for.end(), group.ranks.begin(), group.ranks.end(),
+                      std::back_inserter(others));
+  return "wait for each other" + (others.empty() ? "" : " and for " + describe_ranks(others));
+}
+
+std::string story(const Group& group) {
+  const RankLine& line = *group.line;
   std::string text(to_string(line.state));
   if (!line.doing.empty())
     text += (line.state == RankOutcome::blocked ? " in " : ": ") + std::string(first_line(line.doing));
-  if (!line.waits_for.empty()) text += "  waits for " + describe_ranks(line.waits_for);
+  if (!group.waits_for.empty()) text += "  " + waits(group);
   return text;
 }
 
@@ -92,9 +103,9 @@ std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t widt
     const std::string label = fmt::format("{:{}}  ", describe_ranks(group.ranks), label_width);
     const std::string further = further_lines(group.line->doing, indent + 2, width);
     if (further.empty()) {
-      text += wrapped(label, story(*group.line) + "  " + circumstances(group), width, indent) + "\n";
+      text += wrapped(label, story(group) + "  " + circumstances(group), width, indent) + "\n";
     } else {
-      text += wrapped(label, story(*group.line), width, indent) + "\n" + further;
+      text += wrapped(label, story(group), width, indent) + "\n" + further;
       text += wrapped(std::string(indent, ' '), circumstances(group), width, indent) + "\n";
     }
     ranks_shown += group.ranks.size();

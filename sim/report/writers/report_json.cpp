@@ -8,6 +8,7 @@
 #include <rehearse/sim/report_writers.h>
 
 #include "report/writers/json_reader.h"
+#include "report/writers/rank_runs.h"
 #include "report/writers/report_json.h"
 
 namespace rehearse::sim {
@@ -17,7 +18,8 @@ using Reader = JsonReader;
 
 constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
-constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each
+constexpr std::size_t kRanksListed = 64;  // for which a rank waits; of more their runs are written
+constexpr int kNoRank = -1;               // of a fault that hit no rank's call
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
@@ -28,7 +30,11 @@ Json json_of(const RankLine& line) {
   json["doing"] = line.doing;
   json["last"] = line.last;
   json["where"] = line.where;
-  json["waits_for"] = line.waits_for;
+  if (line.waits_for.size() > kRanksListed) {
+    json["waits_for_runs"] = rank_runs(line.waits_for);
+  } else {
+    json["waits_for"] = line.waits_for;
+  }
   return json;
 }
 
@@ -104,18 +110,20 @@ Json json_of(const DumpFacts& dumps) {
 
 RankLine rank_line_of(const Reader& reader) {
   RankLine line;
-  line.rank = reader.get_in("rank", 0, kRanksMost - 1);
+  line.rank = reader.get_rank("rank");
   line.state = reader.get_named("state", rank_outcome_from_string, "state of a rank");
   line.at = reader.has("time_ns") ? reader.get_time("time_ns") : RankLine::kNotKnown;
   line.doing = reader.get<std::string>("doing");
   line.last = reader.get<std::string>("last");
   line.where = reader.get<std::string>("where");
-  line.waits_for = reader.get<std::vector<int>>("waits_for");
+  line.waits_for =
+      reader.has("waits_for_runs") ? reader.get_rank_runs("waits_for_runs") : reader.get_ranks("waits_for");
   return line;
 }
 
 FaultLine::Firing firing_of(const Reader& reader) {
-  FaultLine::Firing firing{reader.get<int>("rank"), reader.get<std::string>("call"), reader.get_time("time_ns")};
+  FaultLine::Firing firing{kNoRank, reader.get<std::string>("call"), reader.get_time("time_ns")};
+  if (reader.get<int>("rank") != kNoRank) firing.rank = reader.get_rank("rank");
   if (reader.has("began_again_ns")) firing.began_again = reader.get_time("began_again_ns");
   return firing;
 }
@@ -133,13 +141,12 @@ FaultLine fault_line_of(const Reader& reader) {
 }
 
 StateFinding finding_of(const Reader& reader) {
-  return {reader.get<std::string>("headline"), reader.get<std::vector<int>>("ranks"),
+  return {reader.get<std::string>("headline"), reader.get_ranks("ranks"),
           reader.get<std::vector<std::string>>("details")};
 }
 
 Difference::Side side_of(const Reader& reader) {
-  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("fingerprint"),
-          reader.get<std::string>("where")};
+  return {reader.get_ranks("ranks"), reader.get<std::string>("fingerprint"), reader.get<std::string>("where")};
 }
 
 Difference::Field field_of(const Reader& reader) {
@@ -161,7 +168,7 @@ Difference difference_of(const Reader& reader) {
 }
 
 CallPlaces::Side place_of(const Reader& reader) {
-  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("where")};
+  return {reader.get_ranks("ranks"), reader.get<std::string>("where")};
 }
 
 CallPlaces call_places_of(const Reader& reader) {
@@ -170,7 +177,7 @@ CallPlaces call_places_of(const Reader& reader) {
 }
 
 CallCounts::Side count_of(const Reader& reader) {
-  return {reader.get<std::uint64_t>("times"), reader.get<std::vector<int>>("ranks")};
+  return {reader.get<std::uint64_t>("times"), reader.get_ranks("ranks")};
 }
 
 CallCounts call_counts_of(const Reader& reader) {
@@ -179,14 +186,13 @@ CallCounts call_counts_of(const Reader& reader) {
 }
 
 DumpFacts::Stack stack_of(const Reader& reader) {
-  return {reader.get<std::vector<int>>("ranks"), reader.get<std::string>("call"),
-          reader.get<std::vector<std::string>>("frames"), reader.get<std::vector<std::string>>("own_frames")};
+  return {reader.get_ranks("ranks"), reader.get<std::string>("call"), reader.get<std::vector<std::string>>("frames"),
+          reader.get<std::vector<std::string>>("own_frames")};
 }
 
 DumpFacts dump_facts_of(const Reader& reader) {
-  return {reader.get<std::string>("format"), reader.get<std::vector<int>>("ranks"),
-          reader.get<std::vector<int>>("without_dump"), reader.get<std::vector<int>>("culprits"),
-          reader.get_list("stacks", stack_of)};
+  return {reader.get<std::string>("format"), reader.get_ranks("ranks"), reader.get_ranks("without_dump"),
+          reader.get_ranks("culprits"), reader.get_list("stacks", stack_of)};
 }
 
 }  // namespace
@@ -231,17 +237,18 @@ std::string to_json(const Report& report) { return json_text(report_as_json(repo
 
 Report report_from_json(std::string_view text) {
   const Json json = parsed_json(text, kWhat);
-  const Reader reader(json, kWhat);
-  const auto version = reader.get<int>("rehearse_report");
+  const Reader whole(json, kWhat);
+  const auto version = whole.get<int>("rehearse_report");
   if (version != kReportFormatVersion) {
     throw ReportFormatError(
         fmt::format("is a report of format {}; this rehearse reads format {}", version, kReportFormatVersion));
   }
   Report report;
+  report.ranks = whole.get_in("ranks", 1, kRanksMost);
+  const auto reader = whole.of_ranks(report.ranks);
   report.verdict = reader.get_named("verdict", verdict_from_string, "verdict");
   report.headline = reader.get<std::string>("headline");
   report.program = reader.get<std::string>("program");
-  report.ranks = reader.get_in("ranks", 0, kRanksMost);
   report.seed = reader.get_hexadecimal("seed");
   report.schedule = reader.get<std::string>("schedule");
   report.transport = reader.get_if_there<std::string>("transport");

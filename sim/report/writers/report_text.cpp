@@ -9,6 +9,7 @@
 #include <rehearse_internal/sim/format_time.h>
 
 #include "report/writers/dump_text.h"
+#include "report/writers/known_facts.h"
 #include "report/writers/rank_lines_text.h"
 #include "report/writers/text_lines.h"
 
@@ -45,7 +46,9 @@ class TextWriter {
     const std::string name(to_string(report_.verdict));
     std::string text = line(report_.headline.empty() ? name : fmt::format("{}: {}", name, report_.headline));
     if (!options_.color) return text;
-    const char* color = report_.verdict == Verdict::ok ? "\x1b[1;32m" : "\x1b[1;31m";
+    const char* color = is_partial(report_)              ? "\x1b[1;33m"
+                        : report_.verdict == Verdict::ok ? "\x1b[1;32m"
+                                                         : "\x1b[1;31m";
     return color + name + "\x1b[0m" + text.substr(name.size());
   }
 
@@ -73,7 +76,9 @@ class TextWriter {
       const std::string label = fmt::format("  {:{}}  ", describe_ranks(sides[i]->ranks), width);
       text += wrapped(label, sides[i]->fingerprint + where, options_.width, 6) + "\n";
     }
-    if (shown < sides.size()) text += more(sides.size() - shown, "calls");
+    std::size_t left_out = 0;
+    for (std::size_t i = shown; i < sides.size(); ++i) left_out += sides[i]->ranks.size();
+    if (left_out > 0) text += fmt::format("  ... and the calls of {} more ranks\n", left_out);
     std::vector<std::string> fields;
     for (const auto& field : difference.fields) fields.push_back(values_text(field));
     if (!fields.empty()) text += line(fmt::format("  differ in {}", fmt::join(fields, ", ")), 6);
@@ -203,7 +208,7 @@ class TextWriter {
         report_.seed <= kDecimalSeedMax ? fmt::format("{}", report_.seed) : fmt::format("{:#x}", report_.seed);
     const auto what = fmt::format("rehearse {}{} ranks={} seed={} {}={}", report_.version, program, report_.ranks, seed,
                                   is_real(report_) ? "mode" : "schedule", report_.schedule);
-    if (!is_measured()) return line(what);
+    if (!is_measured(report_)) return line(what);
     if (is_real(report_)) {
       const auto ran =
           fmt::format("ran {} operations in {} of real time", report_.operations, format_time(report_.end_time));
@@ -213,11 +218,6 @@ class TextWriter {
            line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
                             report_.operations, report_.decisions, report_.switches, format_time(report_.end_time),
                             after_the_standstill()));
-  }
-
-  // Not of a run that its process did not survive, or that a replay gave up.
-  bool is_measured() const {
-    return report_.identity != 0 || report_.switches != 0 || report_.operations != 0 || report_.end_time != kTimeZero;
   }
 
   // A hang that a timeout ended took longer than anything went on.

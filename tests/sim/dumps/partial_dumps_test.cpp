@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
+#include "report/ranks/culprits.h"
 
 namespace rehearse::sim {
 namespace {
@@ -15,6 +16,7 @@ TEST(PartialDumps, RankWithoutDump_MayHaveCome) {
   EXPECT_EQ(report.headline,
             "allreduce #1 on group \"0:default_pg\": rank 2 left no dump, so it is not known whether it came");
   EXPECT_TRUE(report.dumps->culprits.empty());
+  EXPECT_TRUE(culprits_of(report).empty());
   EXPECT_EQ(report.dumps->without_dump, std::vector<int>{2});
   EXPECT_EQ(report.rank_lines[2].doing, "left no dump");
   EXPECT_EQ(report.remarks, std::vector<std::string>{"rank 2 left no dump: what it called is not known"});

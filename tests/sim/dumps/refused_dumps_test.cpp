@@ -126,7 +126,7 @@ TEST_F(RefusedDumps, TwoLibrariesOrBackEnds_AreNoOneJob) {
     EXPECT_EQ(
         refusal({one, file("dump_rank_1", pickled(job_.dump(1)))}),
         fmt::format("dump_rank_1: comm_lib_version is \"{}\", and dump_rank_0 has \"2.28.9\": the dumps of one job "
-                    "have one library below",
+                    "have one library",
                     theirs));
   }
 }

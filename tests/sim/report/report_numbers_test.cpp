@@ -73,9 +73,14 @@ TEST(ReportNumbers, RanksAndTimes_AreNamed) {
       return error.what();
     }
   };
-  EXPECT_EQ(told("ranks", -1), "is no report of rehearse: ranks is -1, and not a number from 0 to 16777216");
+  EXPECT_EQ(told("ranks", -1), "is no report of rehearse: ranks is -1, and not a number from 1 to 16777216");
+  EXPECT_EQ(told("ranks", 0), "is no report of rehearse: ranks is 0, and not a number from 1 to 16777216");
   EXPECT_EQ(told("rank", -3),
-            "is no report of rehearse: rank_lines[1].rank is -3, and not a number from 0 to 16777215");
+            "is no report of rehearse: rank_lines[1].rank is -3; right would be a rank from 0 to 7, as there are 8");
+  EXPECT_EQ(told("rank", 99),
+            "is no report of rehearse: rank_lines[1].rank is 99; right would be a rank from 0 to 7, as there are 8");
+  EXPECT_EQ(told("ranks", 3),
+            "is no report of rehearse: rank_lines[3].rank is 3; right would be a rank from 0 to 2, as there are 3");
   EXPECT_EQ(told("end_time_ns", -1),
             "is no report of rehearse: end_time_ns is -1, and not a number from 0 to 9223372036854775807");
 }

@@ -12,9 +12,9 @@ function dumpsPart(model) {
   const { dumps } = model.report;
   if (!dumps) return null;
   const missing = dumps.without_dump.length > 0 &&
-    `${ranksText(runsOf(dumps.without_dump))} left no dump: nothing is known of it.`;
+    `Nothing is known of ${ranksText(runsOf(dumps.without_dump))}, which left no dump.`;
   return part(`dumps-${model.index}`, "Dumps of the flight recorder",
-    el("p", {}, `${dumps.format}, of ${ranksText(runsOf(dumps.ranks))}. `, missing),
+    el("p", {}, `Format ${dumps.format}, of ${ranksText(runsOf(dumps.ranks))}. `, missing),
     dumps.stacks.length > 0 && el("p", { class: "quiet" },
       "Stacks, the innermost function first. What is not of PyTorch or Python itself stands out."),
     dumps.stacks.map(stackElement));

@@ -5,6 +5,12 @@ const KIND_CHOICES = [["", "everything"], ["collective", "collectives"], ["messa
   ["unfinished", "calls that failed or never ended"], ["work", "work between calls"],
   ["marks", "faults, restarts, compilations"]];
 
+const FILTERED_FROM = 9;  // rows of ranks, from which on there is something to look for
+
+function hasTimeline({ timeline }) { return (timeline?.kinds ?? []).length + (timeline?.span_names ?? []).length > 0; }
+
+function isWorthFiltering(model) { return hasTimeline(model) || model.rows.length >= FILTERED_FROM; }
+
 class Filters {
   constructor(models) {
     this.listeners = [];
@@ -13,7 +19,7 @@ class Filters {
     this.groups = [...new Set(models.flatMap((model) => (model.timeline?.groups ?? []).map((group) => group.name)))];
     this.names = [...new Set(models.flatMap((model) => (model.timeline?.signatures ?? []).map(([name]) => name)))];
     this.told = el("p", { class: "told", role: "status" });
-    this.element = this.form();
+    this.element = models.some(isWorthFiltering) ? this.form() : null;
   }
 
   // `listener` is called when something changes; what it returns, if it does, is told: "8 of 64 ranks".
@@ -55,10 +61,11 @@ class Filters {
     const group = this.choice("filter-group", [["", "all"], ...this.groups.map((name) => [name, name])], "group");
     const kind = this.choice("filter-kind",
       [...KIND_CHOICES, ...this.names.map((name) => [`=${name}`, `${name} alone`])], "kind");
+    const ofCalls = this.groups.length > 0;
     const reset = el("button", { type: "reset", id: "filter-reset" }, "Show all");
     return el("form", { class: "filters", role: "search", "aria-label": "Filters",
       onsubmit: (event) => event.preventDefault(), onreset: () => this.reset(ranks) },
-      el("label", {}, "Ranks", ranks), el("label", {}, "Group", group), el("label", {}, "Kind", kind),
+      el("label", {}, "Ranks", ranks), ofCalls && [el("label", {}, "Group", group), el("label", {}, "Kind", kind)],
       el("label", {}, "Text", text), reset, this.told);
   }
 

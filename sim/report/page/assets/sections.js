@@ -2,14 +2,16 @@
 // The parts of the page that are texts and tables.
 
 const ROWS_AT_ONCE = 100;
+const VALUES_MOST = 62;  // of one field, beside the first two
 
 function facts(model) {
   const report = model.report;
+  // What nobody measured is not in the report.
   const entries = [["program", report.program], ["ranks", report.ranks.toLocaleString("en")],
-    ["seed", BigInt(report.seed).toString()], ["schedule", report.schedule],
-    [report.mode === "real" ? "real time" : "virtual time", timeText(report.end_time_ns)],
-    ["operations", report.operations.toLocaleString("en")], ["carried by", report.transport],
-    ["version", report.version]];
+    ["seed", report.seed && BigInt(report.seed).toString()], ["schedule", report.schedule],
+    [report.mode === "real" ? "real time" : "virtual time", report.end_time_ns && timeText(report.end_time_ns)],
+    [report.dumps ? "calls in the dumps" : "operations", report.operations?.toLocaleString("en")],
+    ["carried by", report.transport], ["version", report.version]];
   return el("dl", { class: "facts" }, entries.filter(([, value]) => value)
     .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
@@ -64,7 +66,9 @@ function fieldRow(heads, field) {
   const second = { class: "differs", content: markedUnless(field.second === field.first, field.second) };
   const cells = [el("code", {}, field.name), valueText(field.first), second];
   if (heads.length > 3) {
-    cells.push((field.others ?? []).map((value) => el("div", {}, markedUnless(value === field.first, value))));
+    const others = field.others ?? [], left = others.length - VALUES_MOST;
+    cells.push([others.slice(0, VALUES_MOST).map((value) => el("div", {}, markedUnless(value === field.first, value))),
+      left > 0 && el("div", {}, `and ${plural(left, "further value")}`)]);
   }
   return tableRow(heads, cells);
 }
@@ -100,6 +104,14 @@ function leftOutText(count, noun) {
   return count > 0 && el("p", { class: "quiet" }, `${plural(count, `more ${noun}`)} are in report.json alone.`);
 }
 
+// Ranks of one row that wait for each other are among those it waits for.
+function awaitedText(row) {
+  const own = new Set(ranksIn(row.ranks)), awaited = ranksIn(row.waits_for);
+  const others = awaited.filter((rank) => !own.has(rank));
+  if (others.length === awaited.length) return ranksText(row.waits_for);
+  return `each other${others.length > 0 ? ` and ${ranksText(runsOf(others))}` : ""}`;
+}
+
 const RANK_HEADS = ["ranks", "how it ended", "doing", "completed last", "where", "waits for", "time"];
 
 function rankRow(model, row) {
@@ -109,7 +121,7 @@ function rankRow(model, row) {
     el("span", { class: `state ${row.state}` }, row.state),
     { class: "doing", content: linked(model, row.doing ?? "") }, row.last ?? "",
     row.where ? el("code", {}, linked(model, row.where)) : "",
-    row.waits_for ? ranksText(row.waits_for) : "", { class: "number", content: timesText(row) },
+    row.waits_for ? awaitedText(row) : "", { class: "number", content: timesText(row) },
   ], { class: guilty && "guilty-row", "data-ranks": row.ranks.join(" ") });
 }
 
@@ -237,13 +249,14 @@ function sourcesPart(model) {
 function checksPart(model) {
   const { report } = model;
   const checks = Object.entries(report.checks);
-  const entries = [["decisions", report.decisions.toLocaleString("en")],
-    ["switches", report.switches.toLocaleString("en")], ["identity", report.identity]];
+  const entries = [["decisions", report.decisions?.toLocaleString("en")],
+    ["switches", report.switches?.toLocaleString("en")], ["identity", report.identity]].filter(([, value]) => value);
+  if (checks.length + entries.length + report.files.length === 0 && !report.hint) return null;
   return part(`about-${model.index}`, "About this run",
     checks.length > 0 && [el("h3", {}, "Checks that held"), el("ul", { class: "lines" },
       checks.map(([name, count]) => el("li", {}, `${name}: ${plural(count, "time")}`)))],
-    el("h3", {}, "Numbers"), el("dl", { class: "facts" }, entries.map(([name, value]) =>
-      el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    entries.length > 0 && [el("h3", {}, "Numbers"), el("dl", { class: "facts" }, entries.map(([name, value]) =>
+      el("div", {}, el("dt", {}, name), el("dd", {}, value))))],
     report.files.length > 0 && [el("h3", {}, "Files"), el("ul", { class: "lines" },
       report.files.map((file) => el("li", {}, el("code", {}, file))))],
     report.hint && el("p", {}, report.hint));

@@ -3,6 +3,7 @@
 
 const BOX = { width: 210, height: 58, gapX: 90, gapY: 26 };
 const BOXES_MOST = 14;
+const ASIDE = 28;  // pixels that an arrow keeps beside the boxes
 const NARROW = 620;  // pixels, as in the style sheets
 
 // A node is ranks that wait alike, or that others wait for: {runs, row, targets}.
@@ -35,8 +36,10 @@ function ringOf(nodes) {
   return new Set(nodes.map((_, at) => at).filter((at) => reaches(at, at)));
 }
 
-// Those that wait stand left of those they wait for; a ring stands on a circle.
+// Those that wait stand left of those they wait for; a ring stands on a circle. On narrow screens all stand one below
+// the other.
 function placeNodes(nodes, ring) {
+  if (innerWidth < NARROW) return placeBelow(nodes);
   if (ring.size > 1) return placeOnCircle(nodes);
   const depth = nodes.map(() => 0);
   for (let round = 0; round < nodes.length; ++round) {
@@ -50,18 +53,28 @@ function placeNodes(nodes, ring) {
     columns.set(depth[at], column);
     column.push(node);
   });
-  placeColumns([...columns.keys()].sort((a, b) => a - b).map((key) => columns.get(key)), innerWidth < NARROW);
+  placeColumns([...columns.keys()].sort((a, b) => a - b).map((key) => columns.get(key)));
 }
 
-// Side by side, each in the middle; on narrow screens one below the other.
-function placeColumns(columns, narrow) {
+// Side by side, each in the middle.
+function placeColumns(columns) {
   const longest = Math.max(...columns.map((column) => column.length));
-  const step = narrow ? BOX.width + BOX.gapY : BOX.height + BOX.gapY;
   columns.forEach((column, number) => column.forEach((node, at) => {
-    const along = (at + (longest - column.length) / 2) * step;
-    node.x = narrow ? along : number * (BOX.width + BOX.gapX);
-    node.y = narrow ? number * (BOX.height + BOX.gapX / 2) : along;
+    node.x = number * (BOX.width + BOX.gapX);
+    node.y = (at + (longest - column.length) / 2) * (BOX.height + BOX.gapY);
   }));
+}
+
+// Each above the one it waits for, as far as that goes.
+function placeBelow(nodes) {
+  const order = [];
+  const add = (at) => {
+    if (order.includes(at)) return;
+    order.push(at);
+    nodes[at].targets.forEach(add);
+  };
+  nodes.forEach((_, at) => add(at));
+  order.forEach((at, slot) => Object.assign(nodes[at], { x: 0, y: slot * (BOX.height + BOX.gapX / 2), slot }));
 }
 
 function placeOnCircle(nodes) {
@@ -81,16 +94,27 @@ function edgeOfBox(node, x, y) {
   return { x: middle.x + dx * scale, y: middle.y + dy * scale };
 }
 
+// Beside the boxes between the two; to the next one below it is straight.
+function arrowAside(from, to, inRing) {
+  const x = BOX.width, y = from.y + BOX.height / 2, end = to.y + BOX.height / 2;
+  return arrowOf(`M${x},${y} Q${x + 2 * ASIDE},${(y + end) / 2} ${x},${end}`, { x, y: end },
+    Math.atan2((end - y) / 2, -2 * ASIDE), inRing);
+}
+
 function arrow(from, to, inRing) {
+  if (from.slot !== undefined && to.slot !== from.slot + 1) return arrowAside(from, to, inRing);
   const a = { x: from.x + BOX.width / 2, y: from.y + BOX.height / 2 };
   const b = { x: to.x + BOX.width / 2, y: to.y + BOX.height / 2 };
   const bend = { x: (a.x + b.x) / 2 + (b.y - a.y) * 0.16, y: (a.y + b.y) / 2 - (b.x - a.x) * 0.16 };
-  const middle = inRing ? bend : { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
+  const middle = inRing && from.slot === undefined ? bend : { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
   const start = edgeOfBox(from, middle.x, middle.y), end = edgeOfBox(to, middle.x, middle.y);
-  const angle = Math.atan2(end.y - middle.y, end.x - middle.x);
+  return arrowOf(`M${start.x},${start.y} Q${middle.x},${middle.y} ${end.x},${end.y}`, end,
+    Math.atan2(end.y - middle.y, end.x - middle.x), inRing);
+}
+
+function arrowOf(path, end, angle, inRing) {
   const side = (turn) => `${end.x - 11 * Math.cos(angle + turn)},${end.y - 11 * Math.sin(angle + turn)}`;
-  return [svg("path", { class: inRing ? "edge ring" : "edge",
-    d: `M${start.x},${start.y} Q${middle.x},${middle.y} ${end.x},${end.y}` }),
+  return [svg("path", { class: inRing ? "edge ring" : "edge", d: path }),
     svg("polygon", { class: inRing ? "head ring" : "head", points: `${end.x},${end.y} ${side(0.42)} ${side(-0.42)}` })];
 }
 
@@ -111,8 +135,8 @@ function boxOf(model, node) {
 function picture(model, nodes) {
   const ring = ringOf(nodes);
   placeNodes(nodes, ring);
-  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y), edge = ring.size > 1 ? 34 : 14;
-  const left = Math.min(...xs) - edge, top = Math.min(...ys) - edge;
+  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y), edge = ring.size > 1 || innerWidth < NARROW ? 34 : 14;
+  const left = Math.min(...xs) - (innerWidth < NARROW ? 4 : edge), top = Math.min(...ys) - edge;
   const width = Math.max(...xs) + BOX.width + edge - left, height = Math.max(...ys) + BOX.height + edge - top;
   const arrows = nodes.flatMap((node, at) => node.targets.filter((target) => target !== at)
     .map((target) => arrow(node, nodes[target], ring.has(at) && ring.has(target))));
@@ -125,8 +149,9 @@ function picture(model, nodes) {
 
 function waitSentence(model, row) {
   const doing = row.doing ? ` (${row.doing.split("\n")[0]})` : "";
+  const awaited = awaitedText(row);
   return el("li", {}, `${ranksText(row.ranks)} ${countOf(row.ranks) === 1 ? "waits" : "wait"} for `,
-    rankChip(model, row.waits_for), doing);
+    awaited.startsWith("each other") ? awaited : rankChip(model, row.waits_for), doing);
 }
 
 function waitsPart(model) {

@@ -124,7 +124,8 @@ void leave_sweep(const path& folder) {
                                  bug("CHECK FAILED", "<b>replicas</b> differ", "train.cpp:20 in check", second)})},
       {"seeds", seeds}};
   std::ofstream out(folder / "sweep.html", std::ios::binary);
-  sim::write_page(out, {"7 of 30 seeds failed", "FAILED", false, "7 of 30 seeds failed, by 2 bugs", "FAILED"},
+  sim::write_page(out,
+                  {"7 of 30 seeds failed", "FAILED", sim::PageTone::bad, "7 of 30 seeds failed, by 2 bugs", "FAILED"},
                   {{"kind", "sweep"}, {"sweep", sweep}});
 }
 
@@ -148,7 +149,7 @@ void leave_validation(const path& folder) {
                        {"results_within_tolerance", 1},
                        {"result_differences", sim::Json::array()}};
   std::ofstream out(folder / "validation.html", std::ios::binary);
-  sim::write_page(out, {"DISAGREE: train", "DISAGREE", false, "the verdict differs", "DISAGREE"},
+  sim::write_page(out, {"DISAGREE: train", "DISAGREE", sim::PageTone::bad, "the verdict differs", "DISAGREE"},
                   {{"kind", "validation"},
                    {"validation", validation},
                    {"runs", sim::Json::array({run_of(first, "simulation"), run_of(second, "gloo")})}});
@@ -158,6 +159,7 @@ void leave_validation(const path& folder) {
 Report of_dumps() {
   const std::string own = "step at /job/train.py:41";
   auto report = golden::deadlock_report();
+  report.identity = report.decisions = report.switches = 0;
   report.dumps = DumpFacts{.format = "2.10",
                            .ranks = {0, 1, 3, 4, 5, 6, 7},
                            .without_dump = {2},
@@ -166,9 +168,22 @@ Report of_dumps() {
   return report;
 }
 
+// All is well on the ranks that left dumps.
+Report partial_ok() {
+  Report report;
+  report.headline =
+      "as far as is known, all 2 calls in the dumps are complete; rank 1 left no dump, so look there first";
+  report.ranks = 2;
+  report.rank_lines = {{0, RankOutcome::stopped, RankLine::kNotKnown, "it was in code of its own", "", "", {}},
+                       {1, RankOutcome::stopped, RankLine::kNotKnown, "left no dump", "", "", {}}};
+  report.dumps = DumpFacts{.format = "2.10", .ranks = {0}, .without_dump = {1}, .culprits = {}, .stacks = {}};
+  return report;
+}
+
 void leave_all(const path& folder, const std::string& sources) {
   for (const auto& sample : golden::samples()) leave(folder, std::string("report_") + sample.name, sample.report);
   leave(folder, "report_dumps", of_dumps());
+  leave(folder, "partial_ok", partial_ok());
   leave(folder, "report_large", golden::large_report());
   leave(folder, "hostile", hostile());
   leave(folder, "everything", shows_everything(sources), compiled());

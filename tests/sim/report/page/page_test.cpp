@@ -20,6 +20,7 @@
 #include "report/page/report_page.h"
 #include "report/page/source_excerpts.h"
 #include "report/page/timeline_json.h"
+#include "report/writers/known_facts.h"
 #include "report/writers/report_json.h"
 #include "sim/report/page/page_worlds.h"
 
@@ -68,6 +69,54 @@ TEST(RankRows, RanksThatEndedAlike_ShareARow) {
 TEST(RankRows, OtherTimes_AreListedInTheOrderOfTheRanks) {
   EXPECT_EQ(json_text(rank_rows(golden::ok_report().rank_lines).rows),
             R"([{"ranks":[0,3],"state":"returned","times_ns":[1200000,1201000,1202000,1203000]}])");
+}
+
+std::vector<RankLine> lines_that_wait_for_each_other(int ranks) {
+  std::vector<RankLine> lines;
+  for (int rank = 0; rank < ranks; ++rank) {
+    lines.push_back({rank, RankOutcome::blocked, golden::at_us(rank), "allreduce #1", "", "", {}});
+    for (int other = 0; other <= ranks; ++other) {
+      if (other != rank) lines.back().waits_for.push_back(other);
+    }
+  }
+  lines.push_back({ranks, RankOutcome::stopped, golden::at_us(0), "", "", "", {}});
+  return lines;
+}
+
+TEST(RankRows, ManyRanksThatWaitForEachOther_AreOne) {
+  EXPECT_EQ(rank_rows(lines_that_wait_for_each_other(15)).rows.items().size(), 16u);
+  const auto rows = rank_rows(lines_that_wait_for_each_other(16)).rows;
+  ASSERT_EQ(rows.items().size(), 2u);
+  EXPECT_EQ(json_text(rows.items()[0].at("waits_for")), "[0,16]");
+  EXPECT_EQ(rows.items()[0].at("times_ns").items().size(), 16u);
+  Report report;
+  report.ranks = 101;
+  report.rank_lines = lines_that_wait_for_each_other(100);
+  EXPECT_THAT(to_text(report), HasSubstr("ranks 0-99  blocked in allreduce #1  wait for each other and for rank 100"));
+  const auto json = to_json(report);
+  EXPECT_THAT(json, HasSubstr("\"waits_for_runs\": [\n        0,\n        41,\n        43,\n        100\n      ]"));
+  EXPECT_EQ(report_from_json(json).rank_lines[42].waits_for, report.rank_lines[42].waits_for);
+}
+
+TEST(RankRows, RunsThatAreNone_AreRefused) {
+  Report report;
+  report.ranks = 101;
+  report.rank_lines = lines_that_wait_for_each_other(100);
+  auto json = report_as_json(report);
+  for (const auto& [runs, wrong] : std::vector<std::pair<Json, int>>{
+           {Json::array({0, 3, 9}), 2}, {Json::array({5, 3}), 0}, {Json::array({0, 3, 3, 4}), 2}}) {
+    json["rank_lines"].items()[0]["waits_for_runs"] = runs;
+    try {
+      report_from_json(json_text(json));
+      ADD_FAILURE() << json_text(runs);
+    } catch (const ReportFormatError& error) {
+      EXPECT_EQ(
+          std::string(error.what()),
+          fmt::format("is no report of rehearse: rank_lines[0].waits_for_runs[{}] begins no run; right would be its "
+                      "first and its last rank",
+                      wrong));
+    }
+  }
 }
 
 TEST(RankRows, UnknownTime_IsLeftOut) {
@@ -215,7 +264,7 @@ TEST(TimelineJson, LongOnes_HaveTheirLatestCallsAndSpansAndSayHowManyAreMissing)
 TEST(ReportPage, EveryVerdict_HoldsItsReport) {
   for (const auto& sample : golden::samples()) {
     const auto data = page_data_in(page_of(sample.report));
-    auto report = report_as_json(sample.report);
+    auto report = measured_json(sample.report);
     report["rank_lines"] = rank_rows(sample.report.rank_lines).rows;
     EXPECT_EQ(json_text(data.at("runs").items().front().at("report")), json_text(report)) << sample.name;
     EXPECT_EQ(data.at("kind").get<std::string>(), "report");
@@ -229,6 +278,41 @@ TEST(ReportPage, BeforeScriptsRun_ItHasTheVerdictAndTheTextOfTheReport) {
                               "&quot;world&quot;: missing rank 2</p>"));
   EXPECT_THAT(page, HasSubstr("<noscript><pre class=\"wrap plain\">DEADLOCK: allreduce #7"));
   EXPECT_THAT(page, Not(HasSubstr("{{")));
+}
+
+std::vector<std::string> keys_that_are_missing(const Report& report) {
+  const auto whole = report_as_json(report), measured = measured_json(report);
+  std::vector<std::string> missing;
+  for (const auto& [key, value] : whole.entries()) {
+    if (!measured.contains(key)) missing.push_back(key);
+  }
+  return missing;
+}
+
+// Zeros that nobody measured are no facts of a run.
+TEST(ReportPage, OfWhatNobodyMeasured_SaysNothing) {
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(keys_that_are_missing(golden::ok_report()), Keys());
+  Report crashed;
+  crashed.verdict = Verdict::crashed;
+  crashed.seed = 7;
+  EXPECT_EQ(keys_that_are_missing(crashed), (Keys{"identity", "decisions", "switches", "operations", "end_time_ns"}));
+  crashed.end_time = golden::at_us(1);
+  EXPECT_EQ(keys_that_are_missing(crashed), (Keys{"identity", "decisions", "switches"}));
+  Report dumps;
+  dumps.dumps.emplace().ranks = {0, 1};
+  EXPECT_EQ(keys_that_are_missing(dumps),
+            (Keys{"seed", "schedule", "identity", "decisions", "switches", "end_time_ns"}));
+  EXPECT_THAT(page_of(dumps), HasSubstr("<title>OK: dumps of ranks 0-1</title>"));
+}
+
+TEST(ReportPage, Tone_IsThatOfWhatIsKnown) {
+  EXPECT_THAT(page_of(golden::ok_report()), HasSubstr("<header class=\"top good\">"));
+  EXPECT_THAT(page_of(golden::deadlock_report()), HasSubstr("<header class=\"top bad\">"));
+  Report dumps;
+  dumps.dumps.emplace().without_dump = {2};
+  EXPECT_THAT(page_of(dumps), HasSubstr("<header class=\"top partial\">"));
+  EXPECT_EQ(to_text(dumps, {.color = true}).substr(0, 7), "\x1b[1;33m");
 }
 
 TEST(ReportPage, OfWhatPrograms_NothingIsMarkup) {
