@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <rehearse_internal/parallel/sharded_units.h>
+
 namespace rehearse::compiler {
 
 CallView Call::view() {
@@ -14,6 +16,7 @@ CallView Call::view() {
 
 PartOptions Call::parts() const {
   return {.buckets = options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr,
+          .units = parallel::ShardedUnits::current(),
           .pieces = {.check_backend = options.check_backend, .dump = &cache.dump, .cache = &cache.stored}};
 }
 

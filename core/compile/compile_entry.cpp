@@ -30,7 +30,8 @@ Entry compile_entry(Call& call, Capture captured) {
   PartOptions options = call.parts();
   if (captured.ddp && call.options.optimize_ddp) options.buckets = &*captured.ddp;
   const InputMemory memory = memory_of(captured.inputs, call.leaves);
-  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, options, memory);
+  const ShardedInputs sharded = sharded_inputs(options.units, values_of(captured.inputs, call.leaves));
+  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, options, memory, sharded);
   if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {
     captured.guards.set_memory(call.leaves);
   }

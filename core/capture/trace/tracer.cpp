@@ -202,7 +202,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
       break;
     case Treatment::Kind::StorageBytes:
       refuse_behind_cut("storage_bytes()", site);
-      arguments = {recording_.storages.bytes_of(arguments.front().toTensor())};
+      arguments = {recording_.storages.bytes_of(arguments.front().toTensor(), site)};
       break;
     case Treatment::Kind::Version:
       refuse_behind_cut("version()", site);

@@ -16,6 +16,9 @@ bool is_plain(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && tensor.device().is_cpu() && !tensor.requires_grad();
 }
 
+// A sharded parameter has elements, and no memory between two uses.
+bool has_memory(const at::Tensor& tensor) { return tensor.storage().nbytes() > 0; }
+
 bool same_form(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
@@ -31,7 +34,8 @@ bool same_tensor(const InputBinding& left, const InputBinding& right) {
   if (a.is_same(b)) return true;
   if (!is_plain(a) || !is_plain(b) || !same_form(a, b)) return false;
   const bool by_contents = left.is_made_inside || (is_number(a) && is_number(b));
-  return by_contents ? same_contents(a, b) : a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr();
+  if (by_contents) return same_contents(a, b);
+  return has_memory(a) && has_memory(b) && a.numel() > 0 && a.const_data_ptr() == b.const_data_ptr();
 }
 
 }  // namespace

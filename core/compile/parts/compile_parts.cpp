@@ -2,6 +2,7 @@
 #include "compile/parts/compile_parts.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -74,15 +75,24 @@ struct Pieces {
   std::vector<std::string> of_bucket;
 };
 
+Pieces cut(const graph::GraphModule& module, const std::vector<parallel::ForwardBucket>& buckets) {
+  LeafCuts cuts = cut_at_leaves(module, buckets);
+  return {std::move(cuts.module), std::move(cuts.piece_of_bucket)};
+}
+
 Pieces pieces_of(const graph::GraphModule& module, const parallel::BucketSplit& split, bool has_leaf) {
-  if (has_leaf) {
-    LeafCuts cuts = cut_at_leaves(module, split.buckets);
-    return {std::move(cuts.module), std::move(cuts.piece_of_bucket)};
-  }
+  if (has_leaf) return cut(module, split.buckets);
   if (!split.was_split()) return {};
   Pieces pieces{split.module, {}};
   for (std::size_t i = 0; i < split.buckets.size(); ++i) pieces.of_bucket.push_back(fmt::format("submod_{}", i));
   return pieces;
+}
+
+Pieces pieces_of(const graph::GraphModule& module, const std::vector<UnitPiece>& units, bool has_leaf) {
+  if (units.size() <= 1 && !has_leaf) return {};
+  std::vector<parallel::ForwardBucket> buckets;
+  for (const UnitPiece& each : units) buckets.push_back(each.bucket);
+  return cut(module, buckets);
 }
 
 void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::string>& pieces,
@@ -97,41 +107,75 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
+// The piece in front of a unit's first one ends there.
+void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
+                   const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const auto graph = std::find_if(graphs.begin(), graphs.end(),
+                                    [&](const GraphExplanation& each) { return each.name == pieces[i]; });
+    if (graph == graphs.end()) continue;
+    graph->bucket_bytes = units[i].bucket.bytes;
+    graph->parameters = units[i].bucket.parameters;
+    if (i > 0 && graph != graphs.begin()) std::prev(graph)->reason = reason_of_cut(units[i], texts);
+  }
+}
+
+// Where a graph is cut, and why.
+struct Cut {
+  Pieces pieces;
+  parallel::BucketSplit by_buckets;
+  std::vector<UnitPiece> units;
+};
+
+Cut cut_of(const std::shared_ptr<graph::GraphModule>& module, const PartOptions& options, const InputMemory& memory,
+           const ShardedInputs& sharded, CompiledParts& parts) {
+  Cut cut;
+  // What a piece does to a tensor counts to the version that a later one asks for.
+  if (asks_for_version(*module)) {
+    const bool would_cut = options.buckets != nullptr || options.units != nullptr;
+    if (would_cut) parts.warnings = {"the graph was not split: it asks for the version of a tensor"};
+    return cut;
+  }
+  if (options.units != nullptr) {
+    cut.units = pieces_by_unit(*module, sharded, MemoryClasses(*module, memory));
+    cut.pieces = pieces_of(*module, cut.units, makes_leaf(*module));
+    return cut;
+  }
+  if (options.buckets != nullptr) {
+    cut.by_buckets = parallel::split_by_buckets(module, splitter_options(*options.buckets, *module));
+    parts.bucket_table = parallel::bucket_table(cut.by_buckets.buckets);
+    parts.warnings = cut.by_buckets.warnings;
+  }
+  cut.pieces = pieces_of(*module, cut.by_buckets, makes_leaf(*module));
+  return cut;
+}
+
 }  // namespace
 
 CompiledParts compile_parts(const std::shared_ptr<graph::GraphModule>& module,
                             const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
-                            const PartOptions& options, const InputMemory& input_memory) {
-  const parallel::DdpBuckets* const buckets = options.buckets;
+                            const PartOptions& options, const InputMemory& input_memory, const ShardedInputs& sharded) {
   CompiledParts parts;
   EagerBackend eager;
   const std::string eager_because = why_eager(*module);
   const bool is_eager = !eager_because.empty();
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
-  parallel::BucketSplit split;
-  // What a piece does to a tensor counts to the version that a later one asks for.
-  const bool stays_whole = is_eager || asks_for_version(*module);
-  if (buckets && !is_eager && stays_whole) {
-    parts.warnings = {"the graph was not split: it asks for the version of a tensor"};
-  } else if (buckets && !is_eager) {
-    split = parallel::split_by_buckets(module, splitter_options(*buckets, *module));
-    parts.bucket_table = parallel::bucket_table(split.buckets);
-    parts.warnings = split.warnings;
-  }
-  const Pieces pieces = pieces_of(*module, split, !stays_whole && makes_leaf(*module));
+  Cut cut;
+  if (!is_eager) cut = cut_of(module, options, input_memory, sharded, parts);
   PieceCompiler compiler(shapes, is_eager ? eager : backend, options.pieces);
-  if (!pieces.module) {
+  if (!cut.pieces.module) {
     parts.run = compiler.compile_whole(module, input_memory);
     parts.graphs = compiler.take_graphs();
     if (is_eager) parts.graphs.back().eager_because = eager_because;
     return parts;
   }
-  const auto glue =
-      std::make_shared<const PartitionedGraph>(*pieces.module, compiler.compile_pieces(*pieces.module, input_memory));
+  const auto glue = std::make_shared<const PartitionedGraph>(*cut.pieces.module,
+                                                             compiler.compile_pieces(*cut.pieces.module, input_memory));
   parts.graphs = compiler.take_graphs();
-  if (split.was_split()) {
-    explain_buckets(split, pieces.of_bucket, *buckets, parts.graphs);
-    parts.buckets = std::move(split.buckets);
+  if (cut.units.size() > 1) explain_units(cut.units, cut.pieces.of_bucket, *options.units, parts.graphs);
+  if (cut.by_buckets.was_split()) {
+    explain_buckets(cut.by_buckets, cut.pieces.of_bucket, *options.buckets, parts.graphs);
+    parts.buckets = std::move(cut.by_buckets.buckets);
   }
   parts.run = [glue](std::vector<c10::IValue> inputs) { return glue->run(std::move(inputs)); };
   return parts;

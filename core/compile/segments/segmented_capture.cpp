@@ -114,6 +114,14 @@ Step& SegmentedCapture::enter(Step step) {
   return *branches.back().next;
 }
 
+// The inputs of the segment have their values: they are the call's, or earlier segments gave them.
+ShardedInputs SegmentedCapture::sharded_inputs_of(const capture::Segment& segment) const {
+  if (owner_.parts.units == nullptr) return {};
+  std::vector<c10::IValue> values;
+  for (const auto& source : segment.sources) values.push_back(run_.value(input_of(source)));
+  return sharded_inputs(owner_.parts.units, values);
+}
+
 // Nobody runs it before all ranks have it.
 void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   Agreement& agreement = owner_.agreement;
@@ -122,7 +130,7 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   EagerBackend eager;
   Backend& backend = segment.writes_to_alias ? eager : owner_.backend;
   const std::size_t asked_before = shapes_->guards().size();
-  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.parts);
+  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.parts, {}, sharded_inputs_of(segment));
   step.asked.clear();
   for (std::size_t i = asked_before; i < shapes_->guards().size(); ++i) {
     step.asked.push_back(shapes_->guards()[i].condition);

@@ -73,6 +73,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::vector<Branch>& branches();
   Step& enter(Step step);
   void compile(Step& step, const capture::Segment& segment);
+  ShardedInputs sharded_inputs_of(const capture::Segment& segment) const;
   void ask_again(const Step& step) const;
   capture::SegmentAnswer answer(Step found, const capture::SegmentEnd& end);
   capture::SegmentAnswer end_with_values();

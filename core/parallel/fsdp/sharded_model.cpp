@@ -100,7 +100,9 @@ void ShardedModel::watch() {
   };
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     auto& parameters = units_[unit].parameters();
+    of_storages_.add_unit(units_[unit].text());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
+      of_storages_.add_parameter(parameters[i].name(), parameters[i].whole());
       add(parameters[i].whole(), {unit, i, false});
       add(parameters[i].mark(), {unit, i, true});
       if (parameters[i].is_trained()) add_gradient_hooks(weak_from_this(), unit, i, *parameters[i].accumulator());
@@ -137,7 +139,7 @@ void ShardedModel::require_unchanged() const {
 
 void ShardedModel::begin_forward() {
   operators::refuse_in_capture("the forward of a FullyShardedDataParallel",
-                               "Compile the modules inside of its units instead.");
+                               "Compile the FullyShardedDataParallel itself: rehearse::compile(fsdp).");
   require_usable("forward()");
   TORCH_CHECK(!is_lent_,
               "FSDP: forward() is called by the function given to RankContext::check_gradients(), which one ",
@@ -153,7 +155,14 @@ void ShardedModel::begin_forward() {
       backward_reduces_ = reduces_;
     }
   }
-  ++depth_;
+  if (depth_++ == 0) around_ = ShardedUnits::set_current(&of_storages_);
+}
+
+// Is it the outermost one?
+bool ShardedModel::leave_forward() noexcept {
+  if (--depth_ > 0) return false;
+  ShardedUnits::set_current(around_);
+  return true;
 }
 
 void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
@@ -166,7 +175,7 @@ void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
       if (const auto held = model.lock()) held->enter_backward_of(*versions);
     });
   }
-  if (--depth_ > 0 || is_in_backward()) return;
+  if (!leave_forward() || is_in_backward()) return;
   current_ = kNone;
   last_order_ = std::move(order_);
   const bool no_backward = !at::GradMode::is_enabled();
@@ -176,7 +185,7 @@ void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
 }
 
 void ShardedModel::fail_forward() noexcept {
-  if (--depth_ > 0 || is_in_backward()) return;
+  if (!leave_forward() || is_in_backward()) return;
   current_ = kNone;
   order_.clear();
   for (auto& unit : units_) unit.abandon();
@@ -223,6 +232,10 @@ void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorH
     } else {
       use_in_forward(unit);
     }
+  }
+  for (const Use& each : uses) {
+    const auto& unit = units_[places_[each.tag].unit];
+    unit.parameters()[places_[each.tag].parameter].require_filled(unit.text());
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <rehearse/parallel/fsdp_session.h>
 #include <rehearse_internal/operators/guarded_storages.h>
+#include <rehearse_internal/parallel/sharded_units.h>
 
 #include "parallel/fsdp/shard_group.h"
 #include "parallel/fsdp/sharded_unit.h"
@@ -84,6 +85,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   // Forwards.
   void use_in_forward(std::size_t unit);
   void enter_in_forward(std::size_t unit);
+  bool leave_forward() noexcept;
   void prefetch_in_forward(std::size_t unit);
   bool is_freed_by(std::size_t unit, std::size_t by) const;
   bool is_freed_after_forward(const ShardedUnit& unit) const;
@@ -108,6 +110,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::vector<Place> places_;                  // by tag
   std::vector<const c10::TensorImpl*> known_;  // the module's parameters
   std::optional<operators::GuardedStorages> guarded_;
+  ShardedUnits of_storages_;
+  const ShardedUnits* around_ = nullptr;  // of the forward inside which this model's outermost one runs
 
   bool is_lent_ = false;
   bool reduces_ = true;                          // what the next forward is told

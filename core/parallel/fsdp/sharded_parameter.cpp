@@ -59,11 +59,15 @@ ShardedParameter::ShardedParameter(NamedParameter parameter, const std::string& 
   take_gradient();
 }
 
-void ShardedParameter::fill() {
-  fill_storage(whole_, static_cast<std::size_t>(whole_.numel()) * whole_.element_size());
-}
+void ShardedParameter::fill() { fill_storage(whole_, whole_.nbytes()); }
 
 void ShardedParameter::free() { free_storage(whole_); }
+
+void ShardedParameter::require_filled(const std::string& unit) const {
+  TORCH_CHECK(whole_.storage().nbytes() == whole_.nbytes(), "FSDP: somebody has resized the storage of parameter \"",
+              name(), "\" of ", unit, " to ", whole_.storage().nbytes(), " bytes, while its ", whole_.nbytes(),
+              " are in use. Leave filling and freeing of the memory to FullyShardedDataParallel");
+}
 
 at::Tensor ShardedParameter::gradient() const {
   const at::Tensor& gradient = tensor_.grad();

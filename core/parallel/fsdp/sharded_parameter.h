@@ -43,6 +43,8 @@ class ShardedParameter {
 
   void fill();
   void free();
+  // While the unit is whole: throws c10::Error if somebody else has resized the memory.
+  void require_filled(const std::string& unit) const;
 
   // The gradient that this rank has of the whole; undefined if it has none.
   at::Tensor gradient() const;

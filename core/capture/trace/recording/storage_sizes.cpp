@@ -4,9 +4,27 @@
 #include <algorithm>
 #include <optional>
 
+#include <fmt/format.h>
+
+#include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/parallel/sharded_units.h>
 
 namespace rehearse::capture {
+namespace {
+
+// Its memory comes and goes between the code's operators: at the capture it may not be there.
+void refuse_sharded(const at::Tensor& real, const exec::CallSite& where) {
+  const auto* const units = parallel::ShardedUnits::current();
+  const auto* const parameter = units != nullptr ? units->find(real.storage().unsafeGetStorageImpl()) : nullptr;
+  if (parameter == nullptr) return;
+  throw NotCapturable(fmt::format("the function asks for the storage of parameter \"{}\" of {}, which "
+                                  "FullyShardedDataParallel frees and fills",
+                                  parameter->name, units->text_of(parameter->unit)),
+                      "Ask for its sizes.", where);
+}
+
+}  // namespace
 
 bool StorageSizes::was_resized(const at::Tensor& fake) const {
   const auto* const storage = fake.storage().unsafeGetStorageImpl();
@@ -27,11 +45,12 @@ Inputs::Source* StorageSizes::source_with_storage(const at::Tensor& fake) {
   return found;
 }
 
-c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake) {
+c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake, const exec::CallSite& where) {
   Inputs::Source* const source = was_resized(fake) ? nullptr : source_with_storage(fake);
   if (source == nullptr || source->input.is_made_inside || !source->real.has_storage()) {
     return fake.storage().sym_nbytes();
   }
+  refuse_sharded(source->real, where);
   if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // it is guarded as an input
   const auto bytes = static_cast<std::int64_t>(source->real.storage().nbytes());
   const bool is_full = bytes_of_elements(spec_of(source->real)) == bytes;

@@ -8,6 +8,7 @@
 #include <c10/core/SymInt.h>
 
 #include <rehearse/capture/captured_graph.h>
+#include <rehearse/exec/call_site.h>
 
 #include "capture/trace/recording/inputs.h"
 
@@ -19,8 +20,9 @@ class StorageSizes {
   explicit StorageSizes(Inputs& inputs) : inputs_(inputs) {}
 
   // A question about a storage that exists before the graph is noted, to be guarded: it has as many bytes as the
-  // elements of its tensor take, which sizes tell, or a number of its own.
-  c10::SymInt bytes_of(const at::Tensor& fake);
+  // elements of its tensor take, which sizes tell, or a number of its own. Throws NotCapturable for a sharded
+  // parameter. `where`: for its text.
+  c10::SymInt bytes_of(const at::Tensor& fake, const exec::CallSite& where);
   // From now on the fake itself tells.
   void note_resized(const at::Tensor& fake);
 

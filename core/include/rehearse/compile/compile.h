@@ -22,6 +22,10 @@ namespace torch::nn {
 class Module;
 }
 
+namespace rehearse::parallel {
+struct ShardUnitInfo;
+}
+
 namespace rehearse {
 namespace compiler {
 
@@ -33,12 +37,15 @@ concept ModuleHandle = requires(T& value) {
   { value } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
 };
 
-// DistributedDataParallel and what looks like it.
+// DistributedDataParallel and what looks like it, and FullyShardedDataParallel.
 template <class T>
 concept DataParallelModule = requires(const T& value) {
   { value.module() } -> std::convertible_to<torch::nn::Module&>;
+} && (requires(const T& value) {
   { value.bucket_options() } -> std::convertible_to<const parallel::DdpBuckets&>;
-};
+} || requires(const T& value) {
+  { value.units() } -> std::same_as<std::vector<parallel::ShardUnitInfo>>;
+});
 
 template <class Net>
 std::shared_ptr<torch::nn::Module> pointer_to(const Net& net) {
@@ -140,8 +147,9 @@ class CompiledDataParallel {
 //
 // Include your module's own header (torch/nn/modules/linear.h, say): this one brings in none of torch::nn.
 //
-// Accepted: a module holder, a std::shared_ptr to a module (their forward()), a DistributedDataParallel or FakeDDP
-// (which must outlive the result), and any function object. Arguments and results: see argument_walk.h.
+// Accepted: a module holder, a std::shared_ptr to a module (their forward()), a DistributedDataParallel, FakeDDP or
+// FullyShardedDataParallel (which must outlive the result), and any function object. Arguments and results: see
+// argument_walk.h.
 //
 // Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes where the graph uses it; an
 // integer by value, a c10::SymInt until it varies), parameters and buffers as they were, train() or eval() of modules,

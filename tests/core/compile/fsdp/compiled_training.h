@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/explanation.h>
+
+#include "core/parallel/fsdp/fsdp_fixture.h"
+
+namespace rehearse_test {
+
+// What a rank has after some steps: outputs and gradients of each, then its shards.
+struct ShardedTraining {
+  std::vector<at::Tensor> outputs, gradients, shards;
+};
+
+// Trains `fsdp`, which `call` calls with a batch: outputs of any size, whose squares are summed.
+template <class Fsdp, class Call>
+ShardedTraining train_sharded(Fsdp& fsdp, Call&& call, const std::vector<at::Tensor>& batches) {
+  ShardedTraining training;
+  for (const at::Tensor& x : batches) {
+    fsdp.zero_grad();
+    const at::Tensor output = call(x);
+    training.outputs.push_back(output.detach().clone());
+    output.square().sum().backward();
+    for (const auto& each : gradient_copies(fsdp.parameters())) training.gradients.push_back(each);
+    descend(fsdp.parameters(), 1.0 / 1024);
+  }
+  training.shards = copies(fsdp.parameters());
+  return training;
+}
+
+inline std::vector<at::Tensor> batches_of(int rank, int steps = 4) {
+  std::vector<at::Tensor> batches;
+  for (int step = 0; step < steps; ++step) batches.push_back(batch_of(rank, step));
+  return batches;
+}
+
+inline void expect_same_training(const ShardedTraining& found, const ShardedTraining& expected) {
+  EXPECT_TRUE(same_bits(found.outputs, expected.outputs)) << "outputs";
+  EXPECT_TRUE(same_bits(found.gradients, expected.gradients)) << "gradients";
+  EXPECT_TRUE(same_bits(found.shards, expected.shards)) << "shards";
+}
+
+// Trains two models that `make` makes, one compiled and one as it is, on these batches. All must be the same, bit for
+// bit. Returns what compile() did.
+template <class Make>
+rehearse::compiler::Explanation expect_trains_like_eager(rehearse::RankContext& ctx, Make&& make,
+                                                         const rehearse::FullyShardedOptions& sharded,
+                                                         const rehearse::CompileOptions& options,
+                                                         const std::vector<at::Tensor>& batches) {
+  auto net = make(), reference = make();
+  fill(*net);
+  fill(*reference);
+  rehearse::FullyShardedDataParallel fsdp(net, ctx.group(), sharded), eager(reference, ctx.group(), sharded);
+  auto compiled = rehearse::compile(fsdp, options);
+  const auto expected = train_sharded(eager, [&](const at::Tensor& x) { return eager(x); }, batches);
+  const auto found = train_sharded(fsdp, [&](const at::Tensor& x) { return compiled(x); }, batches);
+  expect_same_training(found, expected);
+  return compiled.explain();
+}
+
+}  // namespace rehearse_test

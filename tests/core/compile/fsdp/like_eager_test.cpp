@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A compiled FullyShardedDataParallel trains with the bits of the same one as it is, and as one process does.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <rehearse/parallel/checkpoint.h>
+
+#include "core/compile/fsdp/compiled_training.h"
+
+namespace {
+
+using namespace rehearse_test;
+using rehearse::CompileOptions;
+using rehearse::FullyShardedDataParallel;
+using rehearse::FullyShardedOptions;
+using rehearse::RankContext;
+using rehearse::UnitPolicy;
+
+Mlp mlp() { return Mlp(); }
+
+// On worlds of 1, 2 and 3 ranks, by both back ends: one compilation in all steps, and so many graphs.
+template <class Make>
+void expect_like_eager(Make&& make, const FullyShardedOptions& sharded, std::int64_t graphs) {
+  for (const int ranks : {1, 2, 3}) {
+    for (const char* const backend : {"aot_eager", "eager"}) {
+      SCOPED_TRACE(::testing::Message() << ranks << " ranks, " << backend);
+      run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
+        const auto told = expect_trains_like_eager(ctx, make, sharded, {.backend = backend, .fullgraph = true},
+                                                   batches_of(ctx.rank()));
+        EXPECT_EQ(told.stats.compiles, 1) << told.text();
+        EXPECT_EQ(told.stats.hits, 3);
+        EXPECT_EQ(told.stats.graphs, graphs) << told.text();
+      });
+    }
+  }
+}
+
+TEST(CompiledFsdp, RootAlone_IsOneGraph) { expect_like_eager(mlp, {}, 1); }
+TEST(CompiledFsdp, UnitForEachLinear_IsAGraphForEach) { expect_like_eager(mlp, {.units = kEachLinear}, 3); }
+// "second" is a unit, and the root, which has the rest, comes before and behind it.
+TEST(CompiledFsdp, RootAroundAUnit_IsCutTwice) { expect_like_eager(mlp, {.units = UnitPolicy::named({"second"})}, 3); }
+TEST(CompiledFsdp, UnitsThatStayWhole_TrainAlike) {
+  expect_like_eager(mlp, {.units = kEachLinear, .reshard_after_forward = false}, 3);
+}
+TEST(CompiledFsdp, WithoutPrefetch_TrainsAlike) {
+  expect_like_eager(mlp, {.units = kEachLinear, .forward_prefetch = false}, 3);
+}
+TEST(CompiledFsdp, IgnoredParameters_CutNothing) {
+  expect_like_eager(mlp, {.units = kEachLinear, .parameters_to_ignore = {"second.weight", "second.bias"}}, 2);
+}
+TEST(CompiledFsdp, MixedPrecision_TrainsAlike) {
+  expect_like_eager(mlp,
+                    {.units = kEachLinear,
+                     .mixed_precision =
+                         rehearse::FullyShardedMixedPrecision{
+                             .param_dtype = at::kFloat, .reduce_dtype = at::kDouble, .output_dtype = at::kDouble}},
+                    3);
+}
+TEST(CompiledFsdp, FrozenParameters_TrainAlike) {
+  const auto frozen = [] {
+    Mlp net;
+    net->first->weight.set_requires_grad(false);
+    net->second->weight.set_requires_grad(false);
+    net->second->bias.set_requires_grad(false);
+    return net;
+  };
+  expect_like_eager(frozen, {.units = kEachLinear}, 3);
+}
+
+// Two linear layers, as a block of their own.
+struct BlockImpl : torch::nn::Module {
+  BlockImpl() : layers(register_module("layers", torch::nn::Sequential())) {
+    layers->push_back("in", double_linear(6, 6));
+    layers->push_back("tanh", torch::nn::Tanh());
+    layers->push_back("out", double_linear(6, 6));
+  }
+  at::Tensor forward(const at::Tensor& x) { return layers->forward(x); }
+  torch::nn::Sequential layers;
+};
+TORCH_MODULE(Block);
+TEST(CompiledFsdp, NestedSequentials_AreAGraphForEachBlock) {
+  const auto nested = [] { return torch::nn::Sequential(Block(), torch::nn::ReLU(), Block()); };
+  expect_like_eager(nested, {.units = UnitPolicy::of_type<BlockImpl>()}, 2);
+  // A unit inside of a unit is cut out of it.
+  expect_like_eager(nested, {.units = UnitPolicy::named({"0", "0.layers.in", "2"})}, 3);
+}
+
+struct CheckpointedImpl : torch::nn::Module {
+  CheckpointedImpl() : first(register_module("first", Block())), second(register_module("second", Block())) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const auto code = [](Block part) { return [part](const at::Tensor& h) mutable { return part(h); }; };
+    return rehearse::checkpoint(code(second), rehearse::checkpoint(code(first), x).relu()).tanh();
+  }
+  Block first, second;
+};
+TORCH_MODULE(Checkpointed);
+TEST(CompiledFsdp, Checkpoints_RunAgainInBackward) {
+  const auto make = [] { return Checkpointed(); };
+  expect_like_eager(make, {.units = UnitPolicy::named({"first", "second"})}, 2);
+  // A checkpoint is one node: the graph that has it uses both units.
+  expect_like_eager(make, {.units = kEachLinear}, 2);
+}
+
+// One tensor in two modules: in one unit.
+struct TiedImpl : torch::nn::Module {
+  TiedImpl()
+      : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {
+    weight = register_parameter("weight", first->weight);
+  }
+  at::Tensor forward(const at::Tensor& x) { return at::linear(second(first(x)).tanh(), weight); }
+  torch::nn::Linear first, second;
+  at::Tensor weight;
+};
+TORCH_MODULE(Tied);
+TEST(CompiledFsdp, TiedParameter_AddsUpItsGradients) {
+  expect_like_eager([] { return Tied(); }, {.units = UnitPolicy::named({"second"})}, 3);
+}
+
+// Views of parameters, made where the unit is whole and used behind another unit's code.
+struct ViewsImpl : torch::nn::Module {
+  ViewsImpl()
+      : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor rows = first->weight.t().narrow(0, 0, 6);
+    const at::Tensor y = second(at::matmul(x, first->weight)).tanh();
+    return at::matmul(y, rows) + second->bias;
+  }
+  torch::nn::Linear first, second;
+};
+TORCH_MODULE(Views);
+TEST(CompiledFsdp, ViewsOfParameters_BelongToTheirUnits) {
+  expect_like_eager([] { return Views(); }, {.units = kEachLinear}, 4);
+}
+
+struct NormedImpl : torch::nn::Module {
+  NormedImpl()
+      : first(register_module("first", double_linear(6, 6))), norm(register_module("norm", torch::nn::BatchNorm1d(6))) {
+    to(at::kDouble);
+  }
+  at::Tensor forward(const at::Tensor& x) { return norm(first(x)).relu(); }
+  torch::nn::Linear first;
+  torch::nn::BatchNorm1d norm;
+};
+TORCH_MODULE(Normed);
+TEST(CompiledFsdp, RunningStatistics_AreUpdatedOnce) {
+  for (const int ranks : {1, 2}) {
+    run_ranks({.ranks = ranks}, [](RankContext& ctx) {
+      std::vector<std::vector<at::Tensor>> buffers;
+      for (const bool compiles : {false, true}) {
+        Normed net;
+        fill(*net);
+        FullyShardedDataParallel fsdp(net, ctx.group(), {.units = UnitPolicy::named({"first", "norm"})});
+        auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+        for (const auto& x : batches_of(ctx.rank())) (compiles ? compiled(x) : fsdp(x)).sum().backward();
+        buffers.push_back(copies(net->buffers()));
+        EXPECT_EQ(compiled.stats().compiles, compiles ? 1 : 0);
+      }
+      EXPECT_TRUE(same_bits(buffers[0], buffers[1]));
+    });
+  }
+}
+
+TEST(CompiledFsdp, NoSync_KeepsGradientsOnTheirRank) {
+  for (const int ranks : {1, 2, 3}) {
+    run_ranks({.ranks = ranks}, [](RankContext& ctx) {
+      std::vector<std::vector<at::Tensor>> gradients(2);
+      for (const bool compiles : {false, true}) {
+        Mlp net;
+        fill(*net);
+        FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+        auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+        const auto call = [&](const at::Tensor& x) { return compiles ? compiled(x) : fsdp(x); };
+        for (int step = 0; step < 2; ++step) {
+          fsdp.zero_grad();
+          {
+            const auto alone = fsdp.no_sync();
+            loss_of(call(batch_of(ctx.rank(), 2 * step))).backward();
+          }
+          loss_of(call(batch_of(ctx.rank(), 2 * step + 1))).backward();
+          for (const auto& each : gradient_copies(fsdp.parameters())) gradients[compiles ? 1 : 0].push_back(each);
+        }
+      }
+      EXPECT_TRUE(same_bits(gradients[0], gradients[1]));
+    });
+  }
+}
+
+// Gradients are the rows of what one process has for the whole batch.
+TEST(CompiledFsdp, Gradients_AreThoseOfOneProcess) {
+  const auto loss = [](auto& model, const at::Tensor& x) { return loss_of(model(x)); };
+  for (const int ranks : {1, 2, 3}) {
+    const auto expected = mean_gradients(ranks, loss);
+    run_ranks({.ranks = ranks}, [&](RankContext& ctx) {
+      Mlp net;
+      fill(*net);
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+      auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+      for (int step = 0; step < 3; ++step) {
+        fsdp.zero_grad();
+        loss_of(compiled(batch_of(ctx.rank(), 0))).backward();
+        EXPECT_TRUE(close(gradient_copies(fsdp.parameters()), rows_of(expected, ctx))) << step;
+      }
+    });
+  }
+}
+
+}  // namespace

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What compiled code must not do with sharded parameters, and what it is told.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/native/Resize.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/capture/storage.h>
+#include <rehearse/compile/backend.h>
+#include <rehearse_internal/capture/errors.h>
+
+#include "core/compile/fsdp/compiled_training.h"
+
+namespace {
+
+using namespace rehearse_test;
+using rehearse::FullyShardedDataParallel;
+using rehearse::RankContext;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A module whose code does something to the parameters of "second" between its layers.
+struct MeddlingImpl : MlpImpl {
+  std::function<void(const at::Tensor& weight)> meddle;
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = first(x).relu();
+    meddle(second->weight);
+    return third(second(y).relu());
+  }
+};
+TORCH_MODULE(Meddling);
+
+// What a compiled call tells, in a world of 2 ranks.
+template <class Error>
+void expect_refused(std::function<void(const at::Tensor&)> meddle, const rehearse::CompileOptions& options,
+                    const std::string& begin) {
+  run_ranks({.ranks = 2}, [&](RankContext& ctx) {
+    Meddling net;
+    net->meddle = meddle;
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp, options);
+    EXPECT_THAT(error_of<Error>([&] { compiled(batch_of(ctx.rank(), 0)); }), StartsWith(begin));
+    for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole) << unit.name;
+  });
+}
+
+TEST(CompiledFsdpRefusals, QuestionAboutAStorage_IsRefused) {
+  const auto ask = [](const at::Tensor& weight) { rehearse::storage_bytes(weight); };
+  expect_refused<rehearse::capture::NotCapturable>(
+      ask, {.fullgraph = true},
+      "the function asks for the storage of parameter \"second.weight\" of unit \"second\", which "
+      "FullyShardedDataParallel frees and fills");
+}
+
+// As it is, the code finds the whole there, as in eager mode.
+TEST(CompiledFsdpRefusals, QuestionAboutAStorage_RunsAsItIs) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    std::vector<std::int64_t> bytes;
+    Meddling net;
+    net->meddle = [&](const at::Tensor& weight) { bytes.push_back(rehearse::storage_bytes(weight).expect_int()); };
+    fill(*net);
+    Mlp reference;
+    fill(*reference);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp);
+    for (int step = 0; step < 2; ++step) {
+      const auto x = batch_of(ctx.rank(), step);
+      EXPECT_TRUE(compiled(x).equal(reference(x)));
+    }
+    EXPECT_EQ(bytes, (std::vector<std::int64_t>(2, 8 * 16 * 16)));
+    EXPECT_THAT(compiled.explain().refusal, HasSubstr("parameter \"second.weight\" of unit \"second\""));
+  });
+}
+
+constexpr const char* kChanged =
+    " changes parameter \"second.weight\" of unit \"second\" in place, and the change would be lost when its memory is "
+    "freed";
+
+TEST(CompiledFsdpRefusals, ResizedStorage_IsRefused) {
+  for (const char* const backend : {"aot_eager", "eager"}) {
+    expect_refused<c10::Error>([](const at::Tensor& weight) { rehearse::resize_storage(weight, 0); },
+                               {.backend = backend, .fullgraph = true},
+                               std::string("FSDP: rehearse::resize_storage") + kChanged);
+  }
+}
+
+TEST(CompiledFsdpRefusals, ChangeInPlace_IsRefused) {
+  const auto change = [](const at::Tensor& weight) {
+    const at::NoGradGuard no_grad;
+    weight.mul_(2);
+  };
+  expect_refused<c10::Error>(change, {.backend = "eager", .fullgraph = true},
+                             std::string("FSDP: aten::mul_") + kChanged);
+  // aot_eager changes a copy, and then writes that back.
+  expect_refused<c10::Error>(change, {.fullgraph = true}, std::string("FSDP: aten::copy_") + kChanged);
+}
+
+// A back end that manages the memory of its inputs by itself.
+class Resizing final : public rehearse::compiler::Backend {
+ public:
+  std::string name() const override { return "resizing"; }
+  rehearse::compiler::CompiledGraph compile(const rehearse::compiler::BackendInput& input) override {
+    const auto inner = rehearse::compiler::make_backend("eager")->compile(input);
+    return rehearse::compiler::CompiledGraph([inner](std::vector<c10::IValue> inputs) {
+      const std::vector<c10::IValue> held = inputs;
+      auto values = inner(std::move(inputs));
+      for (const auto& each : held) {
+        if (each.isTensor() && each.toTensor().requires_grad() && each.toTensor().is_leaf())
+          at::native::resize_bytes_nocuda(each.toTensor().storage(), 0);
+      }
+      return values;
+    });
+  }
+};
+TEST(CompiledFsdpRefusals, BackEndThatResizesStorages_IsFoundAtTheNextUse) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net;
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .reshard_after_forward = false});
+    auto compiled = rehearse::compile(fsdp, {.backend = std::make_shared<Resizing>(), .fullgraph = true});
+    const auto y = compiled(batch_of(ctx.rank(), 0));
+    EXPECT_THAT(error_of<c10::Error>([&] { y.sum().backward(); }),
+                StartsWith("FSDP: somebody has resized the storage of parameter \"third.weight\" of unit \"third\" to "
+                           "0 bytes, while its 384 are in use"));
+    fsdp.zero_grad();
+  });
+}
+
+TEST(CompiledFsdpRefusals, FunctionAroundAForward_IsToldWhatToCompile) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net;
+    FullyShardedDataParallel fsdp(net, ctx.group());
+    auto around = rehearse::compile([&](const at::Tensor& x) { return fsdp(x); }, {.fullgraph = true});
+    EXPECT_THAT(error_of<rehearse::capture::NotCapturable>([&] { around(batch_of(ctx.rank(), 0)); }),
+                HasSubstr("Compile the FullyShardedDataParallel itself: rehearse::compile(fsdp)"));
+  });
+}
+
+// A step between a forward and its backward, which gathers again.
+TEST(CompiledFsdpRefusals, StepInFrontOfBackward_IsRefused) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net;
+    fill(*net);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+    const auto y = compiled(batch_of(ctx.rank(), 0));
+    {
+      const at::NoGradGuard no_grad;
+      for (const auto& each : fsdp.parameters()) each.mul_(0.5);
+    }
+    EXPECT_THAT(error_of<c10::Error>([&] { y.sum().backward(); }),
+                StartsWith("FSDP: the shards of unit \"third\" were changed between a forward and its backward"));
+    fsdp.zero_grad();
+  });
+}
+
+}  // namespace
