@@ -33,6 +33,7 @@ class Teller {
 
   VerdictStory tell() {
     verdict();
+    if (is_of_waits()) story_.headline += left_by_the_ended();
     // What lies further back comes first: waits follow from a group that a rank did not make, both from a function that
     // a rank compiled alone, and everything from the exception from which a rank was unwinding.
     story_.headline.insert(0, group_left_out());
@@ -95,6 +96,17 @@ class Teller {
     std::vector<int> ranks;
     for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
     return describe_ranks(ranks) + " crashed; ";
+  }
+
+  // Why ranks that others wait for ended without a call, if they left a note of it: " (no gradient came for ...)".
+  std::string left_by_the_ended() const {
+    for (const auto& [text, of] : record_.notes) {
+      const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
+      const bool named =
+          story_.headline.find(ranks + (of.size() == 1 ? " has ended" : " have ended")) != std::string::npos;
+      if (named) return fmt::format(" ({})", text);
+    }
+    return "";
   }
 
   // When the wait ended that is the verdict.
