@@ -6,7 +6,8 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <rehearse_internal/formatting/name_list.h>
 
 namespace rehearse::parallel {
 namespace {
@@ -34,14 +35,6 @@ struct Iteration : c10d::Reducer {
   static std::size_t bucket_count(const Reducer& reducer) { return (reducer.*(&Iteration::buckets_)).size(); }
 };
 
-// "b.weight, b.bias and 3 more"
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamesShown = 8;
-  if (names.size() <= kNamesShown) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kNamesShown, ", "),
-                     names.size() - kNamesShown);
-}
-
 }  // namespace
 
 std::string missing_gradients(const c10d::Reducer& reducer, const std::vector<std::string>& names) {
@@ -54,7 +47,7 @@ std::string missing_gradients(const c10d::Reducer& reducer, const std::vector<st
   std::string text;
   for (const auto& [bucket, of_bucket] : missing) {
     text += fmt::format("{}{} of DDP bucket {} of {}", text.empty() ? "no gradient came for parameters: " : ", ",
-                        some_of(of_bucket), bucket, Iteration::bucket_count(reducer));
+                        some_names(of_bucket), bucket, Iteration::bucket_count(reducer));
   }
   return text;
 }

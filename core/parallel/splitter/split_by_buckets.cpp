@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/parallel/bucket_splitter.h>
+#include <rehearse_internal/formatting/name_list.h>
 
 #include "parallel/splitter/extension.h"
 #include "parallel/splitter/parameter_uses.h"
@@ -54,16 +54,13 @@ void warn_of_no_split(const ForwardBucket& bucket, const BucketSplitterOptions& 
 }
 
 void warn_of_uncounted(const graph::GraphModule& module, const CountingRules& rules, Texts& warnings) {
-  constexpr std::size_t kNamesShown = 3;
   const auto names = ParameterUses::uncounted(module, rules);
   if (names.empty()) return;
-  const auto shown = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamesShown));
-  const auto more = names.size() > kNamesShown ? fmt::format(" and {} more", names.size() - kNamesShown) : "";
   warnings.push_back(
-      fmt::format("{} that DDP reduces {} in no bucket ({}{}): these rules count no parameters in lists, in keyword "
+      fmt::format("{} that DDP reduces {} in no bucket ({}): these rules count no parameters in lists, in keyword "
                   "arguments and of methods of results; CountingRules::ddp() does (--rules=ddp)",
                   names.size() == 1 ? "1 parameter" : fmt::format("{} parameters", names.size()),
-                  names.size() == 1 ? "is" : "are", fmt::join(names.begin(), shown, ", "), more));
+                  names.size() == 1 ? "is" : "are", some_names(names)));
 }
 
 Texts warnings_of(const std::vector<ForwardBucket>& buckets, const BucketSplitterOptions& options) {
