@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/clock_jump.h>
 #include <rehearse_internal/exec/crash.h>
@@ -137,8 +138,9 @@ auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
     case Fault::Verb::skip_collective:
       return Answer::skip;
     case Fault::Verb::fail_op:
-      throw CommError(fmt::format("{} failed: an injected error of the back end", moment.title()), moment.group.name,
-                      moment.sequence, {moment.rank});
+      throw CommError(fmt::format("{} failed: an injected error of the back end",
+                                  title_of(moment.call, moment.sequence, moment.group)),
+                      moment.group.name, moment.sequence, {moment.rank});
     case Fault::Verb::corrupt:
       fabric_.corrupt(moment.call, fault);
       break;
@@ -278,7 +280,7 @@ void FaultInjector::refuse_lost(const Moment& moment) {
     if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
     const bool was_there = moment.group.id < loss.groups;
     const auto fail = [&](const std::string& why) {
-      const auto text = fmt::format("{} failed: {}", moment.title(), why);
+      const auto text = fmt::format("{} failed: {}", title_of(moment.call, moment.sequence, moment.group), why);
       note_refused(moment, text);
       throw CommError(text, moment.group.name, moment.sequence, {lost});
     };

@@ -49,11 +49,11 @@ void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
   }
   backward_->current = unit;
   backward_->visited[unit] = true;
-  if (is_used) units_[unit].start_gather();
+  if (is_used) start_gather(units_[unit], units_);
   const auto found = std::find(to_visit_.rbegin(), to_visit_.rend(), unit);
   if (found == to_visit_.rend()) return;
   to_visit_.erase(found.base() - 1, to_visit_.end());
-  if (!to_visit_.empty()) units_[to_visit_.back()].start_gather();
+  if (!to_visit_.empty()) start_gather(units_[to_visit_.back()], units_);
 }
 
 void ShardedModel::use_in_backward(std::size_t unit) {
@@ -89,7 +89,7 @@ void ShardedModel::after_gradient(std::size_t unit, std::size_t parameter) {
 // One reduce-scatter is under way at a time, so that there is one buffer.
 void ShardedModel::reduce(std::size_t unit) {
   finish_reduce();
-  units_[unit].start_reduce();
+  start_reduce(units_[unit], units_);
   reducing_ = unit;
 }
 

@@ -262,7 +262,7 @@ void ShardedModel::prefetch_in_forward(std::size_t unit) {
   const auto found = std::find(from, last_order_.end(), unit);
   if (found == last_order_.end()) return;
   next_in_order_ = static_cast<std::size_t>(found - last_order_.begin()) + 1;
-  if (next_in_order_ < last_order_.size()) units_[last_order_[next_in_order_]].start_gather();
+  if (next_in_order_ < last_order_.size()) start_gather(units_[last_order_[next_in_order_]], units_);
 }
 
 }  // namespace rehearse::parallel

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/formatting/name_list.h>
 #include <rehearse_internal/operators/guarded_storages.h>
 
 namespace rehearse::parallel {
@@ -217,18 +218,36 @@ void ShardedUnit::finish_reduce() {
   }
 }
 
-void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
+namespace {
+
+// Says what was whole, if the rank has no memory left for `act`.
+template <class Act>
+void with_units_told(const char* doing, const ShardedUnit& unit, const std::vector<ShardedUnit>& all, Act&& act) {
   try {
-    unit.make_whole();
+    act();
   } catch (c10::OutOfMemoryError& error) {
     std::vector<std::string> others;
     for (const auto& each : all) {
       if (each.is_whole()) others.push_back(each.text());
     }
-    error.add_context(fmt::format("while FSDP fills {}; whole were: {}", unit.text(),
-                                  others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))));
+    error.add_context(fmt::format("while FSDP {} {}; whole were: {}", doing, unit.text(),
+                                  others.empty() ? "none" : some_names(others)));
     throw;
   }
+}
+
+}  // namespace
+
+void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
+  with_units_told("fills", unit, all, [&] { unit.make_whole(); });
+}
+
+void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
+  with_units_told("gathers", unit, all, [&] { unit.start_gather(); });
+}
+
+void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
+  with_units_told("reduces the gradients of", unit, all, [&] { unit.start_reduce(); });
 }
 
 }  // namespace rehearse::parallel

@@ -88,7 +88,10 @@ class ShardedUnit {
   std::optional<Reduction> reduction_;
 };
 
-// ShardedUnit::make_whole(). If the rank has no memory left, the error says which of `all` were whole.
+// What the unit's methods of the same names do. If the rank has no memory left, the error says for which unit, and
+// which of `all` were whole.
 void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
+void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
+void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 
 }  // namespace rehearse::parallel

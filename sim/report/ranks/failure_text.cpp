@@ -84,6 +84,13 @@ std::string_view telling_line(std::string_view text) {
   return last;
 }
 
+// Where the last sentence of a text ends that has more behind it; an ellipsis ends none.
+std::size_t last_stop(std::string_view text) {
+  auto stop = text.rfind(". ");
+  while (stop != text.npos && stop > 0 && text[stop - 1] == '.') stop = text.rfind(". ", stop - 1);
+  return stop;
+}
+
 // As many sentences as a headline has room for; of a longer one the beginning.
 std::string gist_of_one(std::string_view text) {
   constexpr std::size_t kLong = 160;
@@ -91,7 +98,7 @@ std::string gist_of_one(std::string_view text) {
   if (line.size() <= kLong) return std::string(line);
   // A full stop that comes early ends an abbreviation, or says next to nothing.
   constexpr std::size_t kShort = 60;
-  const auto stop = line.substr(0, kLong).rfind(". ");
+  const auto stop = last_stop(line.substr(0, kLong));
   if (stop != line.npos && stop >= kShort) return std::string(line.substr(0, stop));
   const auto space = line.substr(0, kLong).rfind(' ');
   return std::string(line.substr(0, space == line.npos ? kLong : space)) + " ...";

@@ -2,10 +2,14 @@
 // Reports about sharded models name the unit and the rank.
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
+
+#include <rehearse/sim/report_writers.h>
 
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
@@ -80,25 +84,55 @@ TEST(FsdpReports, ExceptionOnAllRanks_LeavesNothingBehind) {
   });
 }
 
-// A crash in any of the calls of two steps is reported with the unit that the others wait for.
-TEST(FsdpReports, CrashInAnyCall_NamesUnitAndRank) {
-  const auto train = [](RankContext& ctx) {
-    Mlp net;
-    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .init_sync = false});
-    torch::optim::SGD optimizer(fsdp.parameters(), 0.1);
-    for (int i = 0; i < 2; ++i) {
-      fsdp.zero_grad();
-      fsdp(batch_of(ctx.rank(), i)).square().sum().backward();
-      optimizer.step();
-    }
-  };
-  for (int call = 1; call <= 18; ++call) {
-    const auto report =
-        report_of({.ranks = 3, .faults = {rehearse::parse_fault("crash rank=1 at=#" + std::to_string(call))}}, train);
-    EXPECT_EQ(report.verdict, rehearse::Verdict::deadlock) << call;
-    EXPECT_THAT(report.headline, HasSubstr("rank 1")) << call;
-    EXPECT_THAT(brief(report), HasSubstr("FSDP unit \"")) << call;
+void take_two_steps(RankContext& ctx) {
+  Mlp net;
+  FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .init_sync = false});
+  torch::optim::SGD optimizer(fsdp.parameters(), 0.1);
+  for (int i = 0; i < 2; ++i) {
+    fsdp.zero_grad();
+    fsdp(batch_of(ctx.rank(), i)).square().sum().backward();
+    optimizer.step();
   }
+}
+
+constexpr int kCallsOfTwoSteps = 18;  // three all-gathers, three more in backward, three reduce-scatters
+
+rehearse::Report with_fault(const std::string& verb, int call, const std::string& more) {
+  const auto fault = rehearse::parse_fault(verb + " rank=1 call=#" + std::to_string(call) + " " + more);
+  return report_of({.ranks = 3, .faults = {fault}}, take_two_steps);
+}
+
+// Whatever the fault, and whatever call of two steps it strikes.
+TEST(FsdpReports, FaultInAnyCall_NamesUnitAndRankInTheHeadline) {
+  const std::vector<std::pair<std::string, std::string>> faults = {
+      {"crash", ""},       {"crash", "peers=disconnect"}, {"crash", "peers=timeout"},
+      {"fail_op", ""},     {"skip_collective", ""},       {"hang", ""},
+      {"pause", "for=1h"}, {"delay", "for=1h"},           {"partition", "from=0"}};
+  for (const auto& [verb, more] : faults) {
+    for (int call = 1; call <= kCallsOfTwoSteps; ++call) {
+      const auto report = with_fault(verb, call, more);
+      EXPECT_NE(report.verdict, rehearse::Verdict::ok) << verb << " " << more << " " << call;
+      EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"")) << verb << " " << more << " " << call;
+      EXPECT_THAT(report.headline, ::testing::ContainsRegex("ranks? [0-2]")) << verb << " " << more << " " << call;
+    }
+    EXPECT_EQ(with_fault(verb, kCallsOfTwoSteps + 1, more + " optional=true").verdict, rehearse::Verdict::ok);
+  }
+}
+
+TEST(FsdpReports, InjectedErrorOfACall_HasTheUnitInItsText) {
+  EXPECT_EQ(with_fault("fail_op", 2, "").headline,
+            "rank 1: _allgather_base #2 of \"FSDP unit \"second\": parameters ... second.bias\" on group \"world\" "
+            "failed: an injected error of the back end");
+}
+
+TEST(FsdpReports, AllocationThatFails_NamesWhatItWasFor) {
+  const auto failing = [](const std::string& call) {
+    return report_of({.ranks = 3, .faults = {rehearse::parse_fault("fail_alloc rank=1 call=" + call)}}, take_two_steps)
+        .headline;
+  };
+  EXPECT_THAT(failing("_allgather_base#2"), HasSubstr("rank 1: out of memory"));
+  EXPECT_THAT(failing("_allgather_base#2"), HasSubstr("while FSDP fills unit \"second\"; whole were: none"));
+  EXPECT_THAT(failing("_allgather_base#3"), HasSubstr("while FSDP fills unit \"third\"; whole were: none"));
 }
 
 TEST(FsdpReports, GradientsThatNobodyReduces_AreRemarked) {
@@ -120,6 +154,29 @@ TEST(FsdpReports, GradientsThatNobodyReduces_AreRemarked) {
                                            "without them. Let the last forward and backward of each step be outside of "
                                            "no_sync()"));
   EXPECT_THAT(remarks_of(true), ::testing::Not(HasSubstr("FSDP")));
+}
+
+// The second forward throws behind the launch of the next unit's all-gather.
+TEST(FsdpReports, CallOfAModelThatIsGone_KeepsItsUnit) {
+  const auto report = report_of({.ranks = 2}, [](RankContext& ctx) {
+    {
+      Mlp net;
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .init_sync = false});
+      fsdp(batch_of(0, 0));
+      EXPECT_EQ(error_of<std::runtime_error>([&] {
+                  fsdp.forward_with(
+                      [&](const at::Tensor& x) -> at::Tensor {
+                        net->first(x);
+                        throw std::runtime_error("halfway");
+                      },
+                      batch_of(0, 0));
+                }),
+                "halfway");
+    }
+    if (ctx.rank() == 0) ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::deadlock);
+  EXPECT_THAT(rehearse::sim::to_text(report), HasSubstr("_allgather_base #5 of \"FSDP unit \"second\": parameters"));
 }
 
 TEST(FsdpReports, TwoModels_AreToldApart) {
