@@ -79,8 +79,9 @@ struct WorldChecks::Asked {
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};   // the name whose writes lead to it, where that is another one
-  std::uint32_t group = 0;  // of a check that the program does not ask for: names of groups may be there again
+  std::string since = {};    // the name whose writes lead to it, where that is another one
+  std::uint32_t group = 0;   // of a check that the program does not ask for: names of groups may be there again
+  bool is_explained = true;  // by the first write that ranks did not make alike
 
   std::string key() const { return by_program ? name : fmt::format("{}\n{}", name, group); }
 };
@@ -141,7 +142,7 @@ void WorldChecks::replicas(int rank, const ModelState& state, const CheckOptions
 void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& asked) {
   const Unwatched own;
   const auto shown = state.with_buffers(asked.buffers);
-  auto* const watch = shown_->watch_of(rank);
+  auto* const watch = asked.is_explained ? shown_->watch_of(rank) : nullptr;
   auto writes = watch == nullptr ? std::vector<Write>()
                                  : watch->take_writes(asked.since.empty() ? asked.name : asked.since, shown);
   auto& rounds = shown_->replicas;
@@ -242,7 +243,13 @@ void WorldChecks::at_construction(int rank, const torch::nn::Module& module, con
 void WorldChecks::at_forward(int rank, const torch::nn::Module& module, const Forward& forward) {
   const Asked asked{forward.model, in_order(forward.ranks), forward.buffers_are_equal, false, {}, forward.group};
   if (automatic_.replicas) show_replicas(rank, ModelState(module, forward.ignored), asked);
-  if (automatic_.draws) show_draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws, asked);
+  draws_at_forward(rank, forward);
+}
+
+void WorldChecks::draws_at_forward(int rank, const Forward& forward) {
+  if (!automatic_.draws) return;
+  show_draws(rank, at::detail::getDefaultCPUGenerator(), *automatic_.draws,
+             {forward.model, in_order(forward.ranks), std::nullopt, false, {}, forward.group});
 }
 
 // Ranks of which some made more forwards than others have the same in the end: it is a check of its own.
@@ -250,6 +257,16 @@ void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forwar
   if (!automatic_.replicas || executor_.ending()) return;
   show_replicas(rank, ModelState(module, last.ignored),
                 {last.model + " at its end", in_order(last.ranks), false, false, last.model, last.group});
+}
+
+void WorldChecks::at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained) {
+  if (!automatic_.replicas) return;
+  show_replicas(rank, shown, {forward.model, in_order(forward.ranks), false, false, {}, forward.group, is_explained});
+}
+
+void WorldChecks::at_sharded_end(int rank, const ModelState& shown, const Forward& last) {
+  if (!automatic_.replicas || executor_.ending()) return;
+  show_replicas(rank, shown, {last.model + " at its end", in_order(last.ranks), false, false, last.model, last.group});
 }
 
 template <class Rounds>

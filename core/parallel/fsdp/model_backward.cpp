@@ -34,6 +34,7 @@ void ShardedModel::enter_backward_of(const Versions& forward) {
   if (!backward_) return;
   backward_->knows_forward = true;
   backward_->current = kNone;  // the next use of a unit looks at what is found here
+  shard_watch_.at_backward(&forward);
   for (std::size_t i = 0; i < units_.size(); ++i) {
     if (forward[i] && forward[i] != units_[i].content_version()) backward_->stale[i] = true;
   }

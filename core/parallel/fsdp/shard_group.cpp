@@ -47,6 +47,11 @@ const comm::GroupIdentity* ShardGroup::identity() const noexcept {
   return backend != nullptr ? &backend->identity() : nullptr;
 }
 
+const comm::GroupIdentity* ShardGroup::replicas_identity() const noexcept {
+  const auto* const backend = is_replicated() ? described_backend(*replicas_) : nullptr;
+  return backend != nullptr ? &backend->identity() : nullptr;
+}
+
 // As _get_gradient_divide_factors() of PyTorch.
 double ShardGroup::half_divisor() const noexcept {
   const int ranks = ranks_of_mean();

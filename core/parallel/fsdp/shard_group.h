@@ -36,6 +36,8 @@ class ShardGroup {
   bool is_replicated() const noexcept { return replicas_ && replicas_->getSize() > 1; }
   // Null: a group that is not Rehearse's.
   const comm::GroupIdentity* identity() const noexcept;
+  // Null, too: no other rank has the same shard.
+  const comm::GroupIdentity* replicas_identity() const noexcept;
   // "FSDP", and "FSDP #2" of a second model on the group.
   const std::string& model() const noexcept { return model_; }
 

@@ -58,6 +58,7 @@ std::shared_ptr<ShardedModel> ShardedModel::make(std::shared_ptr<torch::nn::Modu
 
 ShardedModel::~ShardedModel() {
   leave_remark();
+  if (std::uncaught_exceptions() == 0 && !backward_) shard_watch_.at_end(units_);
   for (auto& unit : units_) unit.abandon();
 }
 
@@ -153,6 +154,7 @@ void ShardedModel::begin_forward() {
       to_visit_.clear();
       versions_ = std::make_shared<Versions>(units_.size());
       backward_reduces_ = reduces_;
+      shard_watch_.at_forward(units_);
     }
   }
   if (depth_++ == 0) around_ = ShardedUnits::set_current(&of_storages_);
@@ -180,6 +182,7 @@ void ShardedModel::end_forward(std::vector<at::Tensor>& outputs) {
   last_order_ = std::move(order_);
   const bool no_backward = !at::GradMode::is_enabled();
   for (auto& unit : units_) {
+    shard_watch_.after_use(unit);
     if (no_backward || !unit.is_whole() || is_freed_after_forward(unit)) unit.free();
   }
 }
@@ -248,13 +251,16 @@ void ShardedModel::use_in_forward(std::size_t unit) {
 
 void ShardedModel::enter_in_forward(std::size_t unit) {
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    if (is_freed_after_forward(units_[i]) && is_freed_by(i, unit)) units_[i].free();
+    if (!is_freed_after_forward(units_[i]) || !is_freed_by(i, unit)) continue;
+    shard_watch_.after_use(units_[i]);
+    units_[i].free();
   }
   current_ = unit;
   order_.push_back(unit);
   if (!at::GradMode::is_enabled()) return;
   to_visit_.push_back(unit);
   (*versions_)[unit] = units_[unit].content_version();
+  shard_watch_.at_use(versions_, units_[unit]);
 }
 
 void ShardedModel::prefetch_in_forward(std::size_t unit) {

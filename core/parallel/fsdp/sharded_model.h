@@ -14,6 +14,7 @@
 #include <rehearse_internal/parallel/sharded_units.h>
 
 #include "parallel/fsdp/shard_group.h"
+#include "parallel/fsdp/shard_watch.h"
 #include "parallel/fsdp/sharded_unit.h"
 #include "parallel/model/parameter_claims.h"
 
@@ -105,6 +106,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::shared_ptr<torch::nn::Module> module_;
   FullyShardedOptions options_;
   ShardGroup group_;
+  ShardWatch shard_watch_{group_};
   std::optional<ParameterClaims> claims_;
   std::vector<ShardedUnit> units_;
   std::vector<Place> places_;                  // by tag

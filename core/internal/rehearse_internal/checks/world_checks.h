@@ -60,6 +60,12 @@ class WorldChecks {
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
 
+  // What a FullyShardedDataParallel that trains compares, whose rows of parameters `shown` has. `is_explained`: ranks
+  // write the same tensors alike, so that the first write which differs explains a finding.
+  void at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained);
+  void draws_at_forward(int rank, const Forward& forward);
+  void at_sharded_end(int rank, const ModelState& shown, const Forward& last);
+
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
 
   // Ends the world, where nothing has yet. The caller goes on.
