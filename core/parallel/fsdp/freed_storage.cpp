@@ -41,6 +41,13 @@ void refuse_when_freed(const at::Tensor& tensor, const std::string& text) {
   storage.*member_of(RefusesAccess()) = refuses;
 }
 
+void refuse_for_good(const at::Tensor& tensor, const std::string& text) {
+  refuse_when_freed(tensor, text);
+  c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+  set_memory(storage, c10::DataPtr(nullptr, tensor.device()), bytes, true);
+}
+
 void fill_storage(const at::Tensor& tensor, std::size_t bytes) {
   c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
   set_memory(storage, c10::GetAllocator(tensor.device().type())->allocate(bytes), bytes, false);

@@ -12,6 +12,10 @@ namespace rehearse::parallel {
 void free_storage(const at::Tensor& tensor);
 void refuse_when_freed(const at::Tensor& tensor, const std::string& text);
 
+// The same for good. The storage has its size all the same, so that views can be made, and whoever reads one gets the
+// text.
+void refuse_for_good(const at::Tensor& tensor, const std::string& text);
+
 // Gives the storage memory for `bytes` again, with anything in it. Tensors that share it, views and those that autograd
 // has saved too, have it as well; no version is counted. Throws what the device's allocator throws.
 void fill_storage(const at::Tensor& tensor, std::size_t bytes);

@@ -59,7 +59,10 @@ std::shared_ptr<ShardedModel> ShardedModel::make(std::shared_ptr<torch::nn::Modu
 ShardedModel::~ShardedModel() {
   leave_remark();
   if (std::uncaught_exceptions() == 0 && !backward_) shard_watch_.at_end(units_);
-  for (auto& unit : units_) unit.abandon();
+  for (auto& unit : units_) {
+    unit.abandon();
+    for (auto& each : unit.parameters()) each.leave(unit.text());
+  }
 }
 
 // Gradients inside of no_sync() that no later backward has reduced: the optimizer has never seen them.

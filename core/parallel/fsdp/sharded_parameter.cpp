@@ -21,6 +21,16 @@ std::string refusal(const std::string& what, const std::string& name, const std:
       what, name, unit);
 }
 
+std::string refusal_of_orphan(const std::string& what, const std::string& name, const std::string& unit) {
+  return fmt::format(
+      "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: the FullyShardedDataParallel "
+      "that "
+      "sharded it is gone. Keep it for as long as the module is used, or load its full_state_dict() into another "
+      "module "
+      "before",
+      what, name, unit);
+}
+
 at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank) {
   return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank)).clone();
 }
@@ -67,6 +77,12 @@ void ShardedParameter::require_filled(const std::string& unit) const {
   TORCH_CHECK(whole_.storage().nbytes() == whole_.nbytes(), "FSDP: somebody has resized the storage of parameter \"",
               name(), "\" of ", unit, " to ", whole_.storage().nbytes(), " bytes, while its ", whole_.nbytes(),
               " are in use. Leave filling and freeing of the memory to FullyShardedDataParallel");
+}
+
+void ShardedParameter::leave(const std::string& unit) {
+  refuse_for_good(whole_, refusal_of_orphan("the", name(), unit));
+  refuse_for_good(mark_, refusal_of_orphan("the gradient of", name(), unit));
+  if (replaced_.defined()) refuse_for_good(replaced_, refusal_of_orphan("a view made earlier of", name(), unit));
 }
 
 at::Tensor ShardedParameter::gradient() const {

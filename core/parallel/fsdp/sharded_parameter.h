@@ -45,6 +45,8 @@ class ShardedParameter {
   void free();
   // While the unit is whole: throws c10::Error if somebody else has resized the memory.
   void require_filled(const std::string& unit) const;
+  // Whoever asks for the elements from now on is told that the model which sharded them is gone.
+  void leave(const std::string& unit);
 
   // The gradient that this rank has of the whole; undefined if it has none.
   at::Tensor gradient() const;
