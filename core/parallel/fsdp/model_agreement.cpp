@@ -45,7 +45,12 @@ void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& m
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored) {
   const auto parameters = planned_parameters(plan);
   const MarkedParameters how{"FSDP", marks_of(plan), "its names, its unit, and whether it requires grad,"};
-  auto state = parameters.tensors;
+  std::vector<at::Tensor> state;
+  for (const auto& unit : plan) {
+    for (const auto& each : unit.parameters) {
+      if (!each.is_made) state.push_back(each.tensor);
+    }
+  }
   for (auto& buffer : module_buffers(module, ignored_names(module, ignored))) state.push_back(std::move(buffer));
   for (const auto& ranks : {group.replicas(), group.shards()}) {
     if (!ranks || ranks->getSize() == 1) continue;

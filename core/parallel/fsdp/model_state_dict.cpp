@@ -69,6 +69,18 @@ void require_all(const std::vector<StateTensor>& state, const std::set<const Sta
   }
 }
 
+void require_values(const ShardedModel& model, const char* call) {
+  for (const auto& unit : model.units()) {
+    for (const auto& each : unit.parameters()) each.require_values(unit.text(), call);
+  }
+}
+
+void note_values(ShardedModel& model) {
+  for (auto& unit : model.units()) {
+    for (auto& each : unit.parameters()) each.note_values();
+  }
+}
+
 at::Tensor own_rows(const ShardedModel& model, const ShardedParameter& parameter, const at::Tensor& whole) {
   const auto& layout = parameter.layout();
   const int rank = model.group().rank();
@@ -79,6 +91,7 @@ at::Tensor own_rows(const ShardedModel& model, const ShardedParameter& parameter
 
 NamedTensors gather_state(const ShardedModel& model) {
   model.require_idle("full_state_dict()");
+  require_values(model, "full_state_dict()");
   const at::NoGradGuard no_grad;
   NamedTensors result;
   for (const auto& unit : model.units()) {
@@ -111,10 +124,12 @@ void load_whole_state(ShardedModel& model, const NamedTensors& given) {
       own.tensor.detach().copy_(tensor);
     }
   }
+  note_values(model);
 }
 
 std::vector<SavedRows> own_rows_of_state(const ShardedModel& model) {
   model.require_idle("sharded_state_dict()");
+  require_values(model, "sharded_state_dict()");
   const int rank = model.group().rank();
   std::vector<SavedRows> result;
   for (const auto& each : state_of(model)) {
@@ -150,6 +165,7 @@ void load_rows_of_state(ShardedModel& model, const std::vector<SavedRows>& given
     loaded.at(&each).require_complete(each.name);
   }
   for (auto& [own, rows] : loaded) rows.put();
+  note_values(model);
 }
 
 at::Tensor gather_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& rows) {

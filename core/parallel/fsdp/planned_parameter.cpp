@@ -35,13 +35,14 @@ void require_own_memory(const checks::ModuleTensor& each) {
                     tensor.storage().nbytes(), ". Make it of a clone().");
 }
 
-void require_shardable(const checks::ModuleTensor& each) {
+void require_shardable(const checks::ModuleTensor& each, bool takes_meta) {
   const at::Tensor& tensor = each.tensor;
   TORCH_CHECK_VALUE(!each.sparse_gradient && tensor.layout() == at::kStrided, "FSDP: parameter \"", each.name,
                     "\" is sparse, or belongs to an embedding with sparse gradients, which nobody can shard. Make ",
                     "the embedding without .sparse(true), or list it in parameters_to_ignore.");
-  TORCH_CHECK_VALUE(!tensor.is_meta(), "FSDP: parameter \"", each.name,
-                    "\" is on the meta device and has no values to shard. Make the module on the CPU or a GPU.");
+  TORCH_CHECK_VALUE(takes_meta || !tensor.is_meta(), "FSDP: parameter \"", each.name,
+                    "\" is on the meta device and has no values to shard. Say in from_meta where it is to be and what "
+                    "fills it, or make the module on the CPU or a GPU.");
   TORCH_CHECK_VALUE(tensor.dim() > 0, "FSDP: parameter \"", each.name,
                     "\" is a scalar and has no rows to shard. Make it a tensor of sizes [1].");
   TORCH_CHECK_VALUE(tensor.is_leaf(), "FSDP: parameter \"", each.name,
@@ -61,7 +62,8 @@ void require_apart(const Tensors& parameters) {
 
 }  // namespace
 
-Tensors shardable_parameters(const torch::nn::Module& module, const std::vector<std::string>& ignored) {
+Tensors shardable_parameters(const torch::nn::Module& module, const std::vector<std::string>& ignored,
+                             bool takes_meta) {
   auto parameters = checks::parameters_of(module);
   require_ignored_names(parameters, ignored);
   const std::unordered_set<std::string> names(ignored.begin(), ignored.end());
@@ -71,7 +73,7 @@ Tensors shardable_parameters(const torch::nn::Module& module, const std::vector<
   }
   std::erase_if(parameters, [&](const auto& each) { return left_out.contains(each.tensor.unsafeGetTensorImpl()); });
   TORCH_CHECK_VALUE(!parameters.empty(), "FSDP: the module has no parameters to shard.");
-  for (const auto& each : parameters) require_shardable(each);
+  for (const auto& each : parameters) require_shardable(each, takes_meta);
   require_apart(parameters);
   return parameters;
 }

@@ -17,6 +17,7 @@
 
 #include "parallel/fsdp/backward_graph.h"
 #include "parallel/fsdp/gradient_hooks.h"
+#include "parallel/fsdp/meta_parameters.h"
 #include "parallel/fsdp/model_agreement.h"
 #include "parallel/fsdp/unit_plan.h"
 
@@ -79,11 +80,14 @@ void ShardedModel::leave_remark() const {
 
 void ShardedModel::shard() {
   require_floating(options_.mixed_precision);
+  require_makeable(*module_, options_);
   auto plan = plan_units(*module_, options_);
+  if (options_.from_meta) move_from_meta(plan, *options_.from_meta);
   const auto parameters = planned_parameters(plan);
   if (const auto* const identity = group_.identity())
     claims_.emplace(identity->global_rank(group_.rank()), parameters, "FullyShardedDataParallel");
   if (options_.init_sync) take_first_ranks_values(group_, *module_, plan, options_.parameters_to_ignore);
+  if (options_.from_meta) make_rows(plan, *module_, *options_.from_meta, group_, options_.init_sync);
   ShardedUnit::Dtypes dtypes;
   if (options_.mixed_precision)
     dtypes = {options_.mixed_precision->param_dtype, options_.mixed_precision->reduce_dtype};
@@ -131,7 +135,10 @@ void ShardedModel::require_idle(const char* call) const {
 
 void ShardedModel::require_unchanged() const {
   for (const auto& unit : units_) {
-    for (const auto& each : unit.parameters()) each.require_unchanged(unit.text());
+    for (const auto& each : unit.parameters()) {
+      each.require_values(unit.text(), "forward()");
+      each.require_unchanged(unit.text());
+    }
   }
   const auto now = module_->parameters();
   const bool same =

@@ -24,10 +24,8 @@ std::string refusal(const std::string& what, const std::string& name, const std:
 std::string refusal_of_orphan(const std::string& what, const std::string& name, const std::string& unit) {
   return fmt::format(
       "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: the FullyShardedDataParallel "
-      "that "
-      "sharded it is gone. Keep it for as long as the module is used, or load its full_state_dict() into another "
-      "module "
-      "before",
+      "that sharded it is gone. Keep it for as long as the module is used, or load its full_state_dict() into another "
+      "module before",
       what, name, unit);
 }
 
@@ -49,9 +47,11 @@ ShardedParameter::ShardedParameter(NamedParameter parameter, const std::string& 
     : names_(std::move(parameter.names)),
       tensor_(std::move(parameter.tensor)),
       trained_(tensor_.requires_grad()),
+      has_values_(parameter.has_values),
       layout_(tensor_.sizes(), ranks) {
   const at::NoGradGuard no_grad;
-  shard_ = shard_of(tensor_.detach(), layout_, rank).requires_grad_(trained_);
+  shard_ = parameter.is_made ? std::move(parameter.rows) : shard_of(tensor_.detach(), layout_, rank);
+  shard_.requires_grad_(trained_);
   if (dtype && *dtype != tensor_.scalar_type()) {
     replaced_ = tensor_.variable_data();
     tensor_.set_data(without_memory(replaced_, *dtype));
@@ -67,6 +67,12 @@ ShardedParameter::ShardedParameter(NamedParameter parameter, const std::string& 
   if (!trained_) return;
   accumulator_ = torch::autograd::impl::grad_accumulator(tensor_);
   take_gradient();
+}
+
+void ShardedParameter::require_values(const std::string& unit, const char* call) const {
+  TORCH_CHECK(
+      has_values_, "FSDP: ", call, " needs parameter \"", name(), "\" of ", unit,
+      ", which was made on the meta device and has no values yet. Load a state dict first, or give from_meta.fill");
 }
 
 void ShardedParameter::fill() { fill_storage(whole_, whole_.nbytes()); }

@@ -17,6 +17,9 @@ namespace rehearse::parallel {
 struct NamedParameter {
   std::vector<std::string> names;
   at::Tensor tensor;
+  bool is_made = false;    // by from_meta: the tensor has no memory
+  bool has_values = true;  // or none, until a state dict is loaded
+  at::Tensor rows = {};    // this rank's, of one that is made
 };
 
 // A parameter of which each rank keeps some rows. The module's own tensor stays the same object; its memory is there
@@ -36,6 +39,10 @@ class ShardedParameter {
   const at::Tensor& shard() const noexcept { return shard_; }
   // The module's memory as a tensor without history. Writing to it counts no version of the module's tensor.
   const at::Tensor& whole() const noexcept { return whole_; }
+  // A state dict has been loaded.
+  void note_values() noexcept { has_values_ = true; }
+  // Throws c10::Error if it was made on the meta device and nothing has been loaded since.
+  void require_values(const std::string& unit, const char* call) const;
   bool is_trained() const noexcept { return tensor_.requires_grad(); }
 
   // What adds up the whole's gradient; null for a frozen one. Kept, so that its hooks stay.
@@ -70,6 +77,7 @@ class ShardedParameter {
   std::vector<std::string> names_;
   at::Tensor tensor_;
   bool trained_;
+  bool has_values_;
   ShardLayout layout_;
   at::Tensor shard_, whole_, mark_;
   at::Tensor kept_;      // of backwards that reduced nothing, in another dtype than the whole

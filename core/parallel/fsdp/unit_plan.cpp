@@ -79,7 +79,10 @@ std::string text_of_unit(const std::string& path) {
   return path.empty() ? "the root unit" : fmt::format("unit \"{}\"", path);
 }
 
-void require_alike(const PlannedUnit& unit) {
+void require_alike(const PlannedUnit& unit, const std::optional<FromMeta>& from) {
+  const auto device_of = [&](const at::Tensor& tensor) {
+    return tensor.is_meta() && from ? from->device : tensor.device();
+  };
   const auto& first = unit.parameters.front();
   for (const auto& each : unit.parameters) {
     const auto differs = [&](const auto& what, const auto& of_first, const auto& own) {
@@ -88,7 +91,7 @@ void require_alike(const PlannedUnit& unit) {
                         ". One call gathers both, so make them alike, or put them into units of their own.");
     };
     differs("dtype", first.tensor.scalar_type(), each.tensor.scalar_type());
-    differs("device", first.tensor.device(), each.tensor.device());
+    differs("device", device_of(first.tensor), device_of(each.tensor));
   }
 }
 
@@ -100,7 +103,7 @@ bool is_inside(const std::string& path, const std::string& outer) {
 }
 
 std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullyShardedOptions& options) {
-  const auto parameters = shardable_parameters(module, options.parameters_to_ignore);
+  const auto parameters = shardable_parameters(module, options.parameters_to_ignore, options.from_meta.has_value());
   const auto units = unit_paths(module, options.units, parameters);
   std::vector<PlannedUnit> plan;
   std::map<std::string, std::size_t> place_of;  // in the plan, by path
@@ -113,7 +116,7 @@ std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullySharde
     const auto [found, is_new] =
         seen.try_emplace(each.tensor.unsafeGetTensorImpl(), place->second, unit.parameters.size());
     if (is_new) {
-      unit.parameters.push_back({{each.name}, each.tensor});
+      unit.parameters.push_back({.names = {each.name}, .tensor = each.tensor});
       continue;
     }
     auto& same = plan[found->second.first].parameters[found->second.second];
@@ -122,7 +125,7 @@ std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullySharde
                       text_of_unit(path), ". Choose units so that one of them has both.");
     same.names.push_back(each.name);
   }
-  for (const auto& unit : plan) require_alike(unit);
+  for (const auto& unit : plan) require_alike(unit, options.from_meta);
   return plan;
 }
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 namespace torch::nn {
@@ -62,6 +64,16 @@ struct FullyShardedMixedPrecision {
   bool cast_forward_inputs = true;
 };
 
+// How parameters on the meta device, which have no values, come to have some. They are made one at a time, so that no
+// rank ever has the whole model.
+struct FromMeta {
+  // Where shards are made, and parameters while they are whole. The module's tensors are there from construction on.
+  at::Device device = at::kCPU;
+  // Fills a whole parameter in place. Called on all ranks, once for each parameter, in order of modules. Not given: the
+  // shards have no values until a state dict is loaded, and forward() is refused.
+  std::function<void(const std::string& name, at::Tensor whole)> fill = nullptr;
+};
+
 struct FullyShardedOptions {
   UnitPolicy units = {};
 
@@ -77,6 +89,9 @@ struct FullyShardedOptions {
   std::vector<std::string> parameters_to_ignore = {};
 
   std::optional<FullyShardedMixedPrecision> mixed_precision = std::nullopt;
+
+  // For a module that has parameters on the meta device.
+  std::optional<FromMeta> from_meta = std::nullopt;
 
   // At construction, take the parameters and buffers of rank 0. (PyTorch takes each rank's own rows, whatever the ranks
   // have.)
