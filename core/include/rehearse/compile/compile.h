@@ -111,8 +111,8 @@ class Compiled {
   std::shared_ptr<compiler::Callable> callable_;
 };
 
-// As Compiled, around the forward of a data-parallel module: what that does before and after the module's forward is
-// done in each call, outside of what is compiled.
+// As Compiled, around the forward of a data-parallel or sharded module: what that does before and after the module's
+// forward is done in each call, outside of what is compiled.
 template <class Ddp>
 class CompiledDataParallel {
  public:

@@ -34,8 +34,8 @@ enum class CacheUse { Off, Hit, Miss, Bypass };
 struct GraphExplanation {
   std::string name = {};                     // "forward", "submod_1"
   std::size_t nodes = 0;                     // without placeholders and output
-  std::int64_t bucket_bytes = 0;             // of the DDP bucket that it is; 0 without a split
-  std::vector<std::string> parameters = {};  // of that bucket
+  std::int64_t bucket_bytes = 0;             // of the DDP bucket or FSDP unit that it is; 0 without a split
+  std::vector<std::string> parameters = {};  // of that bucket, or those of the unit that it uses
   std::string reason = {};                   // why it ends where it does; empty without a split
   std::string eager_because = {};            // why it runs under eager autograd after all, where the back end says so
   CacheUse cache = CacheUse::Off;
@@ -76,8 +76,8 @@ struct Explanation {
   std::string refusal;                      // why the function runs as it is; empty when it does not
   std::vector<std::string> cache_warnings;  // files of CompileOptions::cache_dir that could not be read or written
 
-  // The reasons of all graphs' ends: one for each graph of a split by buckets, each naming DDPOptimizer, and for each
-  // graph in front of a tensor that the function tells to require grad.
+  // The reasons of all graphs' ends: one for each graph of a split by buckets, each naming DDPOptimizer, for each graph
+  // in front of a unit of FullyShardedDataParallel, and in front of a tensor that the function tells to require grad.
   std::vector<std::string> break_reasons() const;
   // All graphs that the back end got, with the metadata of all nodes; oldest first.
   std::vector<PieceText> pieces() const;

@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <rehearse/parallel/checkpoint.h>
+#include <rehearse/parallel/device_mesh.h>
 
 #include "core/compile/fsdp/compiled_training.h"
 
@@ -187,6 +189,81 @@ TEST(CompiledFsdp, NoSync_KeepsGradientsOnTheirRank) {
         }
       }
       EXPECT_TRUE(same_bits(gradients[0], gradients[1]));
+    });
+  }
+}
+
+// One operator is given parameters of all units: they are in one graph, and whole at once.
+struct JoinedImpl : MlpImpl {
+  JoinedImpl() : MlpImpl(6, 6, 6) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor all = at::cat({first->weight, second->weight, third->weight});
+    return at::matmul(third(second(x)), all.t());
+  }
+};
+TORCH_MODULE(Joined);
+TEST(CompiledFsdp, OperatorOfAllUnits_FindsThemWhole) {
+  expect_like_eager([] { return Joined(); }, {.units = kEachLinear}, 1);
+}
+
+// The first unit's code gives nothing to the code behind it.
+struct NotingImpl : MlpImpl {
+  NotingImpl() : noted(register_buffer("noted", at::zeros({}, at::kDouble))) {}
+  at::Tensor forward(const at::Tensor& x) {
+    {
+      const at::NoGradGuard no_grad;
+      noted.add_(third->weight.sum());
+    }
+    return third(second(first(x))) + noted;
+  }
+  at::Tensor noted;
+};
+TORCH_MODULE(Noting);
+TEST(CompiledFsdp, UnitThatOnlyWritesABuffer_IsAGraph) {
+  expect_like_eager([] { return Noting(); }, {.units = kEachLinear}, 4);
+}
+
+// Ranks of a line have the same shard, those of the other line the rest.
+TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
+  run_ranks({.ranks = 4}, [](RankContext& ctx) {
+    const rehearse::DeviceMesh mesh(ctx, {2, 2}, {"replicas", "shards"});
+    std::vector<ShardedTraining> trained;
+    for (const bool compiles : {false, true}) {
+      Mlp net;
+      fill(*net);
+      FullyShardedDataParallel fsdp(net, mesh, {.units = kEachLinear});
+      auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+      const auto call = [&](const at::Tensor& x) { return compiles ? compiled(x) : fsdp(x); };
+      trained.push_back(train_sharded(fsdp, call, batches_of(ctx.rank())));
+      EXPECT_EQ(compiled.stats().graphs, compiles ? 3 : 0);
+    }
+    expect_same_training(trained[1], trained[0]);
+  });
+}
+
+// Autocast's copies of parameters are made in each call anew. Each parameter is used once: a graph adds up the
+// gradients of several uses in another dtype.
+struct AutocastImpl : MlpImpl {
+  AutocastImpl() { to(at::kFloat); }
+  at::Tensor forward(const at::Tensor& x) {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::increment_nesting();
+    const at::Tensor y = third(second(first(x).relu()).relu());
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return y.to(at::kFloat);
+  }
+};
+TORCH_MODULE(Autocast);
+TEST(CompiledFsdp, Autocast_TrainsAlike) {
+  for (const int ranks : {1, 2}) {
+    run_ranks({.ranks = ranks}, [](RankContext& ctx) {
+      std::vector<at::Tensor> batches;
+      for (const auto& each : batches_of(ctx.rank())) batches.push_back(each.to(at::kFloat));
+      const auto told = expect_trains_like_eager(
+          ctx, [] { return Autocast(); }, {.units = kEachLinear}, {.fullgraph = true}, batches);
+      EXPECT_EQ(told.stats.compiles, 1);
     });
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What compiled code must not do with sharded parameters, and what it is told.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -136,6 +137,30 @@ TEST(CompiledFsdpRefusals, FunctionAroundAForward_IsToldWhatToCompile) {
     EXPECT_THAT(error_of<rehearse::capture::NotCapturable>([&] { around(batch_of(ctx.rank(), 0)); }),
                 HasSubstr("Compile the FullyShardedDataParallel itself: rehearse::compile(fsdp)"));
   });
+}
+
+// The graph lacks what nobody uses, and so the unit: two units of the same sizes are told apart.
+struct WastefulImpl : MlpImpl {
+  WastefulImpl() : MlpImpl(6, 6, 6) {}
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = first(x).relu();
+    second(y);
+    return third(y);
+  }
+};
+TORCH_MODULE(Wasteful);
+TEST(CompiledFsdpRefusals, UnitThatOneRankLacks_IsAMismatch) {
+  rehearse::World world({.ranks = 2});
+  const auto report = world.run([](RankContext& ctx) {
+    Wasteful net;
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+    const auto x = batch_of(ctx.rank(), 0);
+    ctx.rank() == 0 ? compiled(x) : fsdp(x);
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::mismatch) << brief(report);
+  EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"third\": parameters"));
+  EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"second\": parameters"));
 }
 
 // A step between a forward and its backward, which gathers again.

@@ -131,6 +131,19 @@ TEST(CompiledFsdpUnits, SizesThatVary_CompileTwice) {
   });
 }
 
+// Ranks tell each other their batches in the midst of a forward, beside the units' all-gathers.
+TEST(CompiledFsdpUnits, RanksThatMeet_CompileTogether) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    std::vector<at::Tensor> batches;
+    for (const int rows : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3})
+      batches.push_back(batch_of(ctx.rank(), 0, rows));
+    const auto told = expect_trains_like_eager(
+        ctx, [] { return Mlp(); }, {.units = kEachLinear},
+        {.fullgraph = true, .group = ctx.group(), .guard_collectives = true}, batches);
+    EXPECT_EQ(told.stats.compiles, 1);
+  });
+}
+
 // Code that reads data between units: what is in front of the read has run when it goes on.
 struct ReadingImpl : MlpImpl {
   at::Tensor forward(const at::Tensor& x) {

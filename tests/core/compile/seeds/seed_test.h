@@ -45,6 +45,7 @@ using TestFakeDistributedSingleProcAtBaseSize = SeedTest;
 using TestMultiProc = SeedTest;
 using TestMultiProcAtBaseSize = SeedTest;
 using TestMultiProcAtSeedSize = SeedTest;
+using TestMultiProcWithUnits = SeedTest;
 using TestSingleProc = SeedTest;
 using TestSingleProcUnderFakeDdp = SeedTest;
 using TestSingleProcAtSeedSize = SeedTest;

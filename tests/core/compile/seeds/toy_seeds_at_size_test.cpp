@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seeds with Toy at their own size, under the real Reducer: 50 million parameters, buckets of 25 MB.
+// The seeds with Toy at their own size, under the real Reducer or sharded: 50 million parameters, buckets of 25 MB.
+#include <torch/nn/modules/linear.h>
+
 #include "core/compile/seeds/seed_test.h"
+#include "core/compile/seeds/sharded_training.h"
 #include "core/compile/seeds/toy_training.h"
 
 namespace rehearse::compiler {
@@ -19,6 +22,15 @@ TEST_F(TestMultiProcAtSeedSize, test_ddp_baseline_aot_eager_multiprocess) {
     training.compile.group = ctx.group();
     const auto [stats, compiles] = expect_toy_trains_like_eager(ctx, training);
     expect_listed(stats, compiles, ctx.rank());
+  });
+}
+
+TEST_F(TestMultiProcAtSeedSize, test_fsdp_aot_eager) {
+  on_ranks([this](RankContext& ctx) {
+    const ShardedTraining training{.fsdp = {.units = UnitPolicy::of_type<torch::nn::LinearImpl>()}, .steps = 2};
+    const auto [told, compiles] =
+        expect_sharded_like_eager(ctx, [] { return test::Toy(); }, training, random_input(ctx, {20, 10}));
+    expect_listed(told.stats, compiles, ctx.rank());
   });
 }
 

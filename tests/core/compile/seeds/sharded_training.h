@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/explanation.h>
+#include <rehearse/parallel/fsdp.h>
+
+#include "core/compile/seeds/seed_run.h"
+
+namespace rehearse::compiler {
+
+struct ShardedTraining {
+  FullyShardedOptions fsdp = {};
+  CompileOptions compile = {.backend = "aot_eager"};  // always fullgraph
+  int steps = 3;
+};
+
+// What compile() did in a training, in all and in each step.
+struct TrainedShards {
+  Explanation told;
+  Counts compiles;
+};
+
+// The gradients of this rank's shards, each of which takes a step down its own.
+inline std::vector<at::Tensor> descend(const std::vector<at::Tensor>& shards) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& shard : shards) {
+    gradients.push_back(shard.grad());
+    if (shard.grad().defined()) shard.add_(shard.grad(), -1e-3);
+  }
+  return gradients;
+}
+
+inline void expect_same_tensors(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected,
+                                const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(found[i].defined(), expected[i].defined()) << what << i;
+    EXPECT_TRUE(!found[i].defined() || found[i].equal(expected[i])) << what << i;
+  }
+}
+
+// Trains a model that `make` makes sharded and compiled, and beside it the same one sharded as it is. Outputs,
+// gradients of shards and shards must be equal in each step, bit for bit, and the first output that of the module by
+// itself. `input`: of a step.
+template <class Make, class Input>
+TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const ShardedTraining& training, Input&& input) {
+  const auto seeded = [&] {
+    at::manual_seed(1);
+    return make();
+  };
+  auto net = seeded(), reference = seeded(), alone = seeded();
+  FullyShardedDataParallel fsdp(net, ctx.group(), training.fsdp), eager(reference, ctx.group(), training.fsdp);
+  CompileOptions options = training.compile;
+  options.fullgraph = true;
+  auto compiled = compile(fsdp, options);
+  Counts compiles;
+  for (int step = 0; step < training.steps; ++step) {
+    const std::string where = "step " + std::to_string(step) + ", ";
+    const at::Tensor x = input(step);
+    fsdp.zero_grad();
+    eager.zero_grad();
+    const at::Tensor found = compiled(x), expected = eager(x);
+    compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
+    EXPECT_TRUE(found.equal(expected)) << where;
+    EXPECT_TRUE(step > 0 || found.equal(alone->forward(x))) << "the module by itself";
+    found.square().sum().backward();
+    expected.square().sum().backward();
+    expect_same_tensors(descend(fsdp.parameters()), descend(eager.parameters()), where + "gradient ");
+    expect_same_tensors(fsdp.parameters(), eager.parameters(), where + "shard ");
+  }
+  return {compiled.explain(), compiles};
+}
+
+// Rows of ranks differ.
+inline auto random_input(RankContext& ctx, std::vector<std::int64_t> sizes) {
+  return [&ctx, sizes = std::move(sizes)](int step) {
+    at::manual_seed(100 + 10 * static_cast<std::uint64_t>(ctx.rank()) + static_cast<std::uint64_t>(step));
+    return at::rand(sizes);
+  };
+}
+
+}  // namespace rehearse::compiler
