@@ -9,10 +9,11 @@ namespace corpus {
 
 Entries all_entries() {
   Entries all;
-  for (const auto& entries :
-       {averages(),      buffers(),  caches(), checkpoints(),  collective_order(), compiled(), crashes(),
-        data_parallel(), drift(),    groups(), many_groups(),  messages(),         networks(), object_collectives(),
-        rank_branches(), replicas(), shapes(), split_graphs(), stores(),           timeouts(), uneven_inputs()}) {
+  for (const auto& entries : {averages(),      buffers(),      caches(),        checkpoints(),  collective_order(),
+                              compiled(),      crashes(),      data_parallel(), drift(),        fully_sharded(),
+                              groups(),        many_groups(),  messages(),      networks(),     object_collectives(),
+                              rank_branches(), replicas(),     shapes(),        split_graphs(), stores(),
+                              timeouts(),      uneven_inputs()}) {
     all.insert(all.end(), entries.begin(), entries.end());
   }
   std::sort(all.begin(), all.end(), [](const Entry& one, const Entry& other) { return one.report < other.report; });

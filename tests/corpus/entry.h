@@ -51,6 +51,7 @@ Entries compiled();
 Entries crashes();
 Entries data_parallel();
 Entries drift();
+Entries fully_sharded();
 Entries groups();
 Entries many_groups();
 Entries messages();

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <rehearse/compile/compile.h>
+#include <rehearse/parallel/checkpoint.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "corpus/entry.h"
@@ -39,13 +40,21 @@ struct TransposesImpl : TwoLayersImpl {
 };
 TORCH_MODULE(Transposes);
 
+// Code that backward runs again has both layers, and with them the end of a bucket.
+struct RunsAgainImpl : TwoLayersImpl {
+  at::Tensor forward(const at::Tensor& x) {
+    return rehearse::checkpoint([this](const at::Tensor& h) { return second(first(h).tanh()).tanh(); }, x.cos());
+  }
+};
+TORCH_MODULE(RunsAgain);
+
 at::Tensor batch(int rank, std::int64_t rows) {
   return at::sin(at::arange(rows * kWidth, at::kFloat).view({rows, kWidth}) + rank);
 }
 
 // Outputs and gradients are those of the module as it is, for batches of several sizes.
 template <class Net>
-void trains_in_pieces(RankContext& ctx) {
+void trains_in_pieces(RankContext& ctx, std::int64_t pieces = 2) {
   ctx.generator().set_current_seed(1);
   Net net;
   rehearse::DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1, .first_bucket_bytes = 1 << 20});
@@ -60,11 +69,15 @@ void trains_in_pieces(RankContext& ctx) {
       return (loss_of(0) + loss_of(1)) / 2;
     });
   }
-  ctx.expect(compiled.stats().graphs == 2 * compiled.stats().compiles, "it is cut");
+  ctx.expect(compiled.stats().graphs == pieces * compiled.stats().compiles, "it is cut where it can be");
 }
 
 void passes_a_size_over_a_cut(RankContext& ctx, bool) {
   trains_in_pieces<UsesASize>(ctx);  // <- B061
+}
+
+void runs_both_layers_again(RankContext& ctx, bool) {
+  trains_in_pieces<RunsAgain>(ctx, 1);  // <- B062
 }
 
 void passes_another_layout_over_a_cut(RankContext& ctx, bool) {
@@ -76,6 +89,7 @@ void passes_another_layout_over_a_cut(RankContext& ctx, bool) {
 Entries split_graphs() {
   return {
       {"B061", passes_a_size_over_a_cut, {.ranks = 2}},
+      {"B062", runs_both_layers_again, {.ranks = 2}},
       {"B063", passes_another_layout_over_a_cut, {.ranks = 2}},
   };
 }
