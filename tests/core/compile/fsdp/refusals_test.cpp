@@ -11,6 +11,7 @@
 
 #include <rehearse/capture/storage.h>
 #include <rehearse/compile/backend.h>
+#include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
 
 #include "core/compile/fsdp/compiled_training.h"
@@ -126,6 +127,27 @@ TEST(CompiledFsdpRefusals, BackEndThatResizesStorages_IsFoundAtTheNextUse) {
                 StartsWith("FSDP: somebody has resized the storage of parameter \"third.weight\" of unit \"third\" to "
                            "0 bytes, while its 384 are in use"));
     fsdp.zero_grad();
+  });
+}
+
+// Uses another parameter than when it was captured, because of a member that the compiler does not see.
+struct SwitchingImpl : MlpImpl {
+  SwitchingImpl() : MlpImpl(6, 6, 6) {
+    for (const auto& each : {second->weight, third->weight}) each.set_requires_grad(false);
+  }
+  at::Tensor forward(const at::Tensor& x) { return at::linear(first(x), uses_third ? third->weight : second->weight); }
+  bool uses_third = false;
+};
+TORCH_MODULE(Switching);
+TEST(CompiledFsdpRefusals, OtherParameterThanCaptured_IsStale) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Switching net;
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp, {.fullgraph = true});
+    compiled(batch_of(ctx.rank(), 0));
+    net->uses_third = true;
+    EXPECT_THAT(error_of<rehearse::compiler::StaleCapture>([&] { compiled(batch_of(ctx.rank(), 0)); }),
+                HasSubstr("and is torch.ops.aten.linear.default(%linear, %third_weight)"));
   });
 }
 
