@@ -35,6 +35,27 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
+// Whose connection broke: in "allreduce #12 on group "world" failed: rank 3 closed the connection".
+std::vector<int> ranks_that_left(std::string_view doing) {
+  constexpr std::string_view kLost = " failed: rank ", kWhy = " closed the connection";
+  const auto lost = doing.find(kLost);
+  if (lost == doing.npos) return {};
+  const auto rest = doing.substr(lost + kLost.size());
+  const auto number = rest.substr(0, rest.find(' '));
+  return rest.substr(number.size()).starts_with(kWhy) ? ranks_in(number) : std::vector<int>();
+}
+
+// Who compiles while others do not: a headline begins so where ranks wait for each other because of it.
+std::vector<int> ranks_that_compile(std::string_view headline) {
+  constexpr std::string_view kOne = "rank ", kSeveral = "ranks ";
+  const auto several = headline.starts_with(kSeveral);
+  if (!several && !headline.starts_with(kOne)) return {};
+  const auto rest = headline.substr(several ? kSeveral.size() : kOne.size());
+  const auto numbers = rest.substr(0, rest.find(' '));
+  return rest.substr(numbers.size()).starts_with(several ? " compile " : " compiles ") ? ranks_in(numbers)
+                                                                                       : std::vector<int>();
+}
+
 // Reads "rank 3: ..." and "ranks 0 and 1 use ...", with which headlines of checkers without findings begin.
 std::vector<int> ranks_named_first(std::string_view headline) {
   constexpr std::string_view kOne = "rank ", kTwo = "ranks ", kAnd = " and ";
@@ -66,19 +87,37 @@ std::vector<int> of_difference(const Difference& difference) {
   return sorted(std::move(minority));
 }
 
+// Those that failed by themselves; if none did, those that the others lost.
 std::vector<int> of_failures(const Report& report) {
-  std::set<int> failed, of_their_own;
+  std::set<int> failed, of_their_own, left;
   for (const auto& line : report.rank_lines) {
     if (line.state != RankOutcome::failed) continue;
     failed.insert(line.rank);
     if (!failed_by_others(line)) of_their_own.insert(line.rank);
+    for (const int rank : ranks_that_left(line.doing)) left.insert(rank);
   }
-  return sorted(of_their_own.empty() ? std::move(failed) : std::move(of_their_own));
+  if (!of_their_own.empty()) return sorted(std::move(of_their_own));
+  return sorted(left.empty() ? std::move(failed) : std::move(left));
 }
 
 std::vector<int> of_check(const Report& report) {
   auto failed = of_failures(report);
   return failed.empty() ? ranks_named_first(report.headline) : failed;
+}
+
+// Of ranks that wait for each other, those that stand in another call than more than half of them; without such a
+// majority all.
+std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
+  std::map<std::string, std::set<int>> by_call;
+  for (const auto& wait : waits) {
+    if (ring.contains(wait.rank)) by_call[wait.call].insert(wait.rank);
+  }
+  auto odd = ring;
+  for (const auto& [call, ranks] : by_call) {
+    if (2 * ranks.size() <= ring.size() || ranks.size() == ring.size()) continue;
+    for (const int rank : ranks) odd.erase(rank);
+  }
+  return odd;
 }
 
 std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
@@ -89,7 +128,16 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   for (const auto& [rank, awaited] : edges) {
     for (const int other : awaited) (edges.contains(other) ? ring : ends).insert(other);
   }
-  return sorted(ends.empty() ? std::move(ring) : std::move(ends));
+  return sorted(ends.empty() ? odd_ones_of(ring, waits) : std::move(ends));
+}
+
+// Where some ranks compile and the others have gone on, the fewer of both; of as many, those that compile.
+std::vector<int> of_standstill(const Report& report) {
+  auto waits = of_waits(waits_of(report.rank_lines));
+  auto compiling = ranks_that_compile(report.headline);
+  if (compiling.empty()) return waits;
+  std::erase_if(waits, [&](int rank) { return std::binary_search(compiling.begin(), compiling.end(), rank); });
+  return waits.empty() || compiling.size() <= waits.size() ? compiling : waits;
 }
 
 }  // namespace
@@ -99,7 +147,7 @@ bool failed_by_others(const RankLine& line) {
   constexpr std::string_view kOfConnections[] = {"Timed out waiting ",        "gloo/transport/",
                                                  "Connection closed by peer", "Connection reset by peer",
                                                  "ncclRemoteError",           "Broken pipe"};
-  return !waits_of({line}).empty() ||
+  return !waits_of({line}).empty() || !ranks_that_left(line.doing).empty() ||
          std::any_of(std::begin(kOfConnections), std::end(kOfConnections),
                      [&](std::string_view text) { return line.doing.find(text) != std::string::npos; });
 }
@@ -145,7 +193,7 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::timeout:
     case Verdict::livelock:
       if (!report.differences.empty()) return of_difference(report.differences.front());
-      return of_waits(waits_of(report.rank_lines));
+      return of_standstill(report);
     default:
       return {};
   }

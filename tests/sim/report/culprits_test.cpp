@@ -2,10 +2,15 @@
 // Contract: whose fault a run's end was, told from its report: also where no rank failed and none waits.
 #include "report/ranks/culprits.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <rehearse/sim/fault.h>
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
@@ -83,6 +88,57 @@ TEST(Culprits, OfACallThatNobodyWaitedFor_AreThoseWhoNeverMadeIt) {
       },
       Verdict::mismatch);
   EXPECT_EQ(found, std::vector<int>{1});
+}
+
+// The ranks that fail lost the one that crashed.
+TEST(Culprits, OfABrokenConnection_AreTheRankThatLeft) {
+  WorldOptions options{.ranks = 4};
+  options.faults = {parse_fault("crash rank=3 at=allreduce#2 peers=disconnect")};
+  const auto found = culprits(
+      options,
+      [](RankContext& ctx) {
+        for (int step = 0; step < 3; ++step) {
+          auto grad = at::ones({2});
+          ctx.group().allreduce(grad)->wait();
+        }
+      },
+      Verdict::rank_failed);
+  EXPECT_EQ(found, std::vector<int>{3});
+}
+
+// Some wait to compile together, and the others have gone on: the report of docs/examples/compile_divergence.
+std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::string& headline) {
+  Report report;
+  report.verdict = Verdict::deadlock;
+  report.headline = headline;
+  for (int rank = 0; rank < 4; ++rank) {
+    RankLine line{rank, RankOutcome::blocked, kTimeZero, "allreduce #5 on group \"world\"", "", "", compiling};
+    if (std::find(compiling.begin(), compiling.end(), rank) != compiling.end()) {
+      line.doing = "allgather #5 on group \"compile of world\"";
+      line.waits_for.clear();
+      for (int other = 0; other < 4; ++other) {
+        if (std::find(compiling.begin(), compiling.end(), other) == compiling.end()) line.waits_for.push_back(other);
+      }
+    }
+    report.rank_lines.push_back(std::move(line));
+  }
+  return culprits_of(report);
+}
+
+TEST(Culprits, OfCompilingAlone_AreTheFewer) {
+  EXPECT_EQ(of_ranks_that_compile({3}, "rank 3 compiles f (call 3), ranks 0-2 hit entry 0 in call 3"),
+            std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({0, 1, 2}, "ranks 0-2 compile f (call 3), rank 3 hit entry 0 in call 3"),
+            std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({0, 1}, "ranks 0-1 compile f (call 3), ranks 2-3 hit entry 0 in call 3"),
+            (std::vector<int>{0, 1}));
+}
+
+// Most programs are right on most ranks.
+TEST(Culprits, OfRanksThatWaitForEachOther_AreThoseInAnotherCallThanMost) {
+  const std::string headline = "ranks 0 -> 3 -> 0 wait for each other";
+  EXPECT_EQ(of_ranks_that_compile({3}, headline), std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({2, 3}, headline), (std::vector<int>{0, 1, 2, 3}));
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report/page/event_timeline.h"
 
+#include <chrono>
+#include <cstddef>
 #include <sstream>
 
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rehearse/comm/errors.h>
+#include <rehearse/sim/fault.h>
 #include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/sim/chrome_trace.h>
 #include <rehearse_internal/sim/flight_recorder.h>
 
@@ -85,6 +92,30 @@ TEST_F(EventTimelines, Trace_HasTheSameCalls) {
   }
   EXPECT_EQ(read.groups, kept.groups);
   EXPECT_EQ(read.span_names, kept.span_names);
+}
+
+// Ranks 0 and 1 wait for rank 2, which crashes a millisecond later.
+TEST(TimelinesOfWorlds, CallWhosePeerClosedTheConnection_EndedThen) {
+  WorldOptions options{.ranks = 3};
+  options.keep_all_events = true;
+  options.faults = {parse_fault("crash rank=2 at=allreduce#2 peers=disconnect")};
+  World world(options);
+  const auto report = world.run([](RankContext& ctx) {
+    auto grad = at::ones({2});
+    ctx.group().allreduce(grad)->wait();
+    if (ctx.rank() == 2) exec::this_rank::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_THROW(ctx.group().allreduce(grad)->wait(), CommError);
+  });
+  ASSERT_EQ(report.verdict, Verdict::ok) << report.headline;
+  const auto timeline = timeline_of(world.events(), 3);
+  for (const std::size_t rank : {0u, 1u}) {
+    ASSERT_EQ(timeline.calls[rank].size(), 2u);
+    EXPECT_FALSE(timeline.calls[rank][0].failed);
+    const auto& lost = timeline.calls[rank][1];
+    EXPECT_TRUE(lost.failed);
+    EXPECT_EQ(lost.started, Timeline::kNever);
+    EXPECT_EQ(lost.ended, report.faults[0].fired[0].at.time_since_epoch().count());
+  }
 }
 
 TEST(TraceTimelines, OtherFiles_AreRefusedWithWhatIsWrong) {
