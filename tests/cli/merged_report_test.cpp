@@ -49,6 +49,20 @@ const char* const kSecondCall = "allreduce #2 on group \"world\": Timed out wait
 
 Report merged(std::vector<RankReport> ranks) { return merged_report(ranks); }
 
+// Each rank knows its own calls alone: the report has the last of all of them, by their times.
+TEST(MergedReport, LastEvents_AreThoseOfAllRanks) {
+  auto first = told_by(0), second = told_by(1);
+  first.last_events = {"900 us  rank 0  barrier #1", "1.5 ms  rank 0  allreduce #2  (not complete)"};
+  second.last_events = {"1.2 ms  rank 1  barrier #1", "2 s  rank 1  send #1"};
+  EXPECT_THAT(merged({{first, ""}, {second, ""}}).last_events,
+              ElementsAre("900 us  rank 0  barrier #1", "1.2 ms  rank 1  barrier #1",
+                          "1.5 ms  rank 0  allreduce #2  (not complete)", "2 s  rank 1  send #1"));
+  second.last_events.assign(9, "3 ms  rank 1  send #1");
+  const auto many = merged({{first, ""}, {second, ""}}).last_events;
+  EXPECT_EQ(many.size(), 10u);
+  EXPECT_EQ(many.front(), "1.5 ms  rank 0  allreduce #2  (not complete)");
+}
+
 TEST(MergedReport, AllReturned_IsOkWithTheSumOfAll) {
   const auto report = merged({{told_by(0), ""}, {told_by(1), ""}, {told_by(2), ""}});
   EXPECT_EQ(report.verdict, Verdict::ok);

@@ -323,8 +323,9 @@ void Judge::rule_given_up(int by, const RankEnded& ended, VirtualTime now) {
 
 void Judge::rule_overdue(const GroupCalls::Open& overdue, VirtualTime now) {
   const auto& call = overdue.call;
-  const auto what = fmt::format("{}: {} did not come within {:g} s", call.call, describe_ranks(call.waits_for),
-                                std::max(seconds(patience_), seconds(overdue.timeout)));
+  const auto tenths = std::chrono::duration_cast<std::chrono::duration<std::int64_t, std::deci>>(now - overdue.since);
+  const auto what =
+      fmt::format("{}: {} did not come within {:g} s", call.call, describe_ranks(call.waits_for), seconds(tenths));
   begin_ruling(exec::Ending::rank_failed, what, now);
   std::erase_if(ruling_->blocked, [&](const auto& blocked) { return blocked.rank == call.rank; });
   ruling_->failures.push_back(

@@ -11,6 +11,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "cli/merge/merged_events.h"
 #include "cli/merge/merged_remarks.h"
 #include "report/ranks/culprits.h"
 #include "report/story/standstill.h"
@@ -38,7 +39,7 @@ class Merger {
 
  private:
   void add_facts() {
-    std::vector<std::string> remarks;
+    std::vector<std::string> remarks, events;
     merged_.transport = transports();
     for (const auto& [report, ending] : ranks_) {
       if (!report) continue;
@@ -52,10 +53,12 @@ class Merger {
       merged_.end_time = std::max(merged_.end_time, report->end_time);
       for (const auto& [what, times] : report->checks) merged_.checks[what] += times;
       remarks.insert(remarks.end(), report->remarks.begin(), report->remarks.end());
+      events.insert(events.end(), report->last_events.begin(), report->last_events.end());
       if (merged_.hint.empty()) merged_.hint = report->hint;
       for (const auto& difference : report->differences) add_difference(difference);
     }
     merged_.remarks = merged_remarks(remarks);
+    merged_.last_events = merged_events(std::move(events));
     merged_.ranks = static_cast<int>(ranks_.size());
   }
 
@@ -314,7 +317,6 @@ class Merger {
   }
 
   void add_evidence(const Report& report) {
-    merged_.last_events = report.last_events;
     merged_.call_places = report.call_places;
     merged_.call_counts = report.call_counts;
     if (merged_.wait_cycle.empty()) merged_.wait_cycle = report.wait_cycle;

@@ -14,8 +14,6 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kLinesShown = 10;
-
 using comm::Event;
 
 struct Line {
@@ -39,7 +37,7 @@ std::vector<std::string> last_event_lines(const comm::EventLog& log, const Place
                           completed ? "" : "  (not complete)", where.empty() ? "" : "  at " + where),
               {}};
     const auto same = known.find({line.time, line.what});
-    if (same == known.end() && lines.size() == kLinesShown) break;
+    if (same == known.end() && lines.size() == kEventLinesShown) break;
     const auto place = same != known.end() ? same->second : lines.size();
     if (same == known.end()) {
       known.emplace(std::pair(line.time, line.what), place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {
+
+inline constexpr std::size_t kEventLinesShown = 10;  // of a run, the last ones
 
 // The last calls of a run, oldest first; ranks that made the same call at the same time share a line.
 std::vector<std::string> last_event_lines(const comm::EventLog& events, const Places& places);

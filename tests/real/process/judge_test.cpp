@@ -104,6 +104,15 @@ TEST_F(JudgeOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheTimeOfPatience) {
             "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
 }
 
+// What passed is told, not the patience: rank 0 itself was heard of late.
+TEST_F(JudgeOfTwo, OverdueCall_IsToldWithTheTimeThatPassed) {
+  call(0, 1, 1s);
+  beat(13'370ms);
+  ASSERT_FALSE(sent_.empty());
+  EXPECT_EQ(std::get<Stop>(sent_.back().second).why,
+            "allreduce #1 on group \"world\": rank 1 did not come within 12.3 s");
+}
+
 TEST_F(JudgeOfTwo, Interrupt_TellsEachRankForWhomItWaits) {
   call(0, 1, 1s);
   hear(1, Interrupted{}, 2s);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rehearse::cli {
+
+// The last events of several ranks, oldest first, as many as the report of one run has. Each line begins with its time,
+// as "1.5 ms  rank 0  barrier #1"; lines of one time keep the order in which they are given.
+std::vector<std::string> merged_events(std::vector<std::string> all);
+
+}  // namespace rehearse::cli
