@@ -64,8 +64,8 @@ struct FullyShardedMixedPrecision {
   bool cast_forward_inputs = true;
 };
 
-// How parameters on the meta device, which have no values, come to have some. They are made one at a time, so that no
-// rank ever has the whole model.
+// How parameters on the meta device (see move_to_meta()), which have no values, come to have some. They are made one at
+// a time, so that no rank ever has the whole model.
 struct FromMeta {
   // Where shards are made, and parameters while they are whole. The module's tensors are there from construction on.
   at::Device device = at::kCPU;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -18,6 +19,7 @@ using rehearse::FullyShardedDataParallel;
 using rehearse::FullyShardedOptions;
 using rehearse::RankContext;
 using rehearse::UnitPolicy;
+using ::testing::HasSubstr;
 
 TEST(FsdpCode, TwoForwardsOneBackward_AddUp) {
   const auto loss = [](auto& model, const at::Tensor& x) { return loss_of(model(x)) + loss_of(model(x * 2)); };
@@ -295,6 +297,30 @@ TEST(FsdpCode, SeedsAndSchedulers_SameBits) {
   };
   train_with({.schedule = rehearse::Schedule::round_robin});
   for (std::uint64_t seed = 1; seed <= 12; ++seed) train_with({.seed = seed, .preempt = seed % 2 == 0});
+}
+
+// The texts do not send anybody to an object that is gone.
+TEST(FsdpCode, UsedWhenItsModelIsGone_IsToldSo) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Mlp net;
+    const auto gone = [](const std::string& what) {
+      return HasSubstr("FSDP: " + what +
+                       " parameter \"first.weight\" of unit \"first\" is asked for its elements, which "
+                       "are not here: the FullyShardedDataParallel that sharded it is gone. Keep it for as long as the "
+                       "module is used, or load its full_state_dict() into another module before");
+    };
+    at::Tensor loss;
+    {
+      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+      loss = fsdp(batch_of(0, 0)).sum();
+    }
+    EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.const_data_ptr<double>(); }), gone("the"));
+    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // its bias, which comes first
+                HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
+    EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.grad().clone(); }), gone("the gradient of"));
+    EXPECT_THAT(error_of<c10::Error>([&] { loss.backward(); }),
+                HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
+  });
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
 
+#include <rehearse/parallel/move_to_meta.h>
+
 #include "core/parallel/fsdp/fsdp_fixture.h"
 
 namespace {
@@ -178,6 +180,66 @@ TEST(FsdpMeta, NoRankHasTheWholeModel) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   EXPECT_EQ(make_in(3 * kMiB, at::kMeta).verdict, rehearse::Verdict::ok);
   EXPECT_EQ(make_in(4 * kMiB, at::kCPU).verdict, rehearse::Verdict::out_of_memory);
+}
+
+// LibTorch's own layers, of 1 MiB each.
+struct ManyLinearsImpl : torch::nn::Module {
+  explicit ManyLinearsImpl(bool on_meta) {
+    for (int i = 0; i < 4; ++i) {
+      layers.push_back(torch::nn::Linear(torch::nn::LinearOptions(512, 512).bias(false)));
+      if (on_meta) rehearse::move_to_meta(*layers.back());
+      register_module("layer" + std::to_string(i), layers.back());
+    }
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (auto& each : layers) x = at::tanh(each(x));
+    return x;
+  }
+  std::vector<torch::nn::Linear> layers;
+};
+TORCH_MODULE(ManyLinears);
+
+rehearse::Report use_linears(std::uint64_t bytes, bool on_meta) {
+  rehearse::World world({.ranks = 4, .memory_bytes = bytes});
+  return world.run([&](RankContext& ctx) {
+    ManyLinears net(on_meta);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .from_meta = FromMeta{.fill = draw}});
+    const at::NoGradGuard no_grad;
+    EXPECT_TRUE(fsdp(at::ones({1, 512})).isfinite().all().item<bool>());
+  });
+}
+
+TEST(FsdpMeta, LayersMovedOneByOne_AreNeverThereAtOnce) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  const auto report = use_linears(4 * kMiB - 1, true);
+  EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
+  EXPECT_EQ(use_linears(4 * kMiB - 1, false).verdict, rehearse::Verdict::out_of_memory);
+}
+
+TEST(FsdpMeta, MoveToMeta_KeepsObjectsAndLetsGoOfTheirMemory) {
+  rehearse::World world({.ranks = 1, .memory_bytes = 3 << 20});
+  const auto report = world.run([](RankContext&) {
+    ManyLinears net(true);  // 4 MiB in all
+    for (const auto& each : net->parameters()) {
+      EXPECT_TRUE(each.is_meta());
+      EXPECT_TRUE(each.requires_grad());
+      EXPECT_EQ(each.sizes(), (at::IntArrayRef{512, 512}));
+    }
+    EXPECT_TRUE(net->layers[0]->weight.is_meta());
+  });
+  EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
+  rehearse::World small({.ranks = 1, .memory_bytes = 3 << 20});
+  EXPECT_EQ(small.run([](RankContext&) { ManyLinears net(false); }).verdict, rehearse::Verdict::out_of_memory);
+}
+
+TEST(FsdpMeta, MoveToMeta_RefusesAHistory) {
+  struct HasHistory : torch::nn::Module {
+    HasHistory() { parameters_.insert("w", at::ones({2}).requires_grad_() * 2); }
+  };
+  HasHistory net;
+  EXPECT_THAT(error_of<c10::ValueError>([&] { rehearse::move_to_meta(net); }),
+              HasSubstr("move_to_meta(): parameter \"w\" is computed from other tensors. Register what it is computed "
+                        "from."));
 }
 
 std::string refusal_of(Net net, rehearse::FullyShardedOptions options) {

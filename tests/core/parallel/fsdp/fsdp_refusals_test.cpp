@@ -257,30 +257,6 @@ TEST(FsdpRefuses, ParametersThatCannotBeSharded) {
   EXPECT_THAT(refusal_of_tensors({}), HasSubstr("FSDP: the module has no parameters to shard."));
 }
 
-// The texts do not send anybody to an object that is gone.
-TEST(FsdpRefuses, ModuleWhoseModelIsGone) {
-  run_ranks({.ranks = 2}, [](RankContext& ctx) {
-    Mlp net;
-    const auto gone = [](const std::string& what) {
-      return HasSubstr("FSDP: " + what +
-                       " parameter \"first.weight\" of unit \"first\" is asked for its elements, which "
-                       "are not here: the FullyShardedDataParallel that sharded it is gone. Keep it for as long as the "
-                       "module is used, or load its full_state_dict() into another module before");
-    };
-    at::Tensor loss;
-    {
-      FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
-      loss = fsdp(batch_of(0, 0)).sum();
-    }
-    EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.const_data_ptr<double>(); }), gone("the"));
-    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // its bias, which comes first
-                HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
-    EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.grad().clone(); }), gone("the gradient of"));
-    EXPECT_THAT(error_of<c10::Error>([&] { loss.backward(); }),
-                HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
-  });
-}
-
 TEST(FsdpRefuses, DtypesThatHaveNoGradients) {
   run_ranks({.ranks = 1}, [](RankContext& ctx) {
     const rehearse::FullyShardedMixedPrecision dtypes{.param_dtype = at::kBFloat16, .reduce_dtype = at::kInt};
