@@ -92,7 +92,7 @@ void ShardWatch::at_forward(const std::vector<ShardedUnit>& units) {
 void ShardWatch::at_use(const std::shared_ptr<const void>& forward, const ShardedUnit& unit) {
   if (checks_of_replicas(*group_) == nullptr) return;
   const OwnLook own;
-  Used used{forward, &unit, {}};
+  Used used{forward, &unit, unit.version(), {}};
   for (const auto& each : unit.parameters()) used.rows.push_back(checks::copied(each.shard()));
   used_.push_back(std::move(used));
 }
@@ -108,7 +108,7 @@ void ShardWatch::after_use(const ShardedUnit& unit) const {
 void ShardWatch::at_backward(const void* forward) const {
   if (checks_of_replicas(*group_) == nullptr) return;
   for (const auto& used : used_) {
-    if (used.forward.lock().get() == forward) compare(used);
+    if (used.forward.lock().get() == forward && used.unit->version() == used.version) compare(used);
   }
 }
 

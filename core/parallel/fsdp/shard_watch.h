@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -25,7 +25,8 @@ class ShardWatch {
   void at_use(const std::shared_ptr<const void>& forward, const ShardedUnit& unit);
   // Code has run with the unit's memory. Ranks compare what they had of each rank's rows with what that rank has.
   void after_use(const ShardedUnit& unit) const;
-  // A backward has come to `forward`: this rank's rows must still be what it used.
+  // A backward has come to `forward`: this rank's rows must still be what it used. A change that counted a version is
+  // refused elsewhere, if the backward needs the values.
   void at_backward(const void* forward) const;
   // The model is destroyed, after forwards that at_forward() has seen.
   void at_end(const std::vector<ShardedUnit>& units) const;
@@ -34,6 +35,7 @@ class ShardWatch {
   struct Used {
     std::weak_ptr<const void> forward;
     const ShardedUnit* unit;
+    std::uint64_t version;         // the unit's
     std::vector<at::Tensor> rows;  // copies, by parameter
   };
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a sharded model trains on GPUs as a replicated one does, and its checkpoints as code without them.
+#include <algorithm>
+#include <map>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -9,6 +13,7 @@
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/parallel/fsdp.h>
+#include <rehearse/parallel/move_to_meta.h>
 
 #include "core/parallel/ddp_fixture.h"
 #include "gpu_world.h"
@@ -75,6 +80,30 @@ TEST_F(GpuFsdp, OneGpu_TrainsAsTheModelDoes) { expect_like_replicas(1); }
 TEST_F(GpuFsdp, TwoGpus_TrainAsReplicasDo) {
   require(2);
   expect_like_replicas(2);
+}
+
+// Each layer is moved to the meta device, and made on the GPU.
+TEST_F(GpuFsdp, FromMeta_ShardsAreMadeOnTheGpu) {
+  const int ranks = std::min(gpus(), 2);
+  const Tensors expected = parameters_after(ranks, [](RankContext& ctx, Mlp& model) {
+    FullyShardedDataParallel fsdp(model, ctx.group(), {.units = UnitPolicy::of_type<torch::nn::LinearImpl>()});
+    take_steps(ctx, fsdp, fsdp.parameters());
+    return fsdp.parameters();
+  });
+  const Tensors made = parameters_after(ranks, [](RankContext& ctx, Mlp& model) {
+    std::map<std::string, at::Tensor> values;
+    for (const auto& each : model->named_parameters()) values.emplace(each.key(), each.value().detach().clone());
+    move_to_meta(*model);
+    const FromMeta from{.device = ctx.device(),
+                        .fill = [&](const std::string& name, at::Tensor whole) { whole.copy_(values.at(name)); }};
+    FullyShardedDataParallel fsdp(model, ctx.group(),
+                                  {.units = UnitPolicy::of_type<torch::nn::LinearImpl>(), .from_meta = from});
+    EXPECT_EQ(fsdp.parameters()[0].device(), ctx.device());
+    take_steps(ctx, fsdp, fsdp.parameters());
+    return fsdp.parameters();
+  });
+  ASSERT_EQ(made.size(), expected.size());
+  for (std::size_t i = 0; i < made.size(); ++i) EXPECT_TRUE(made[i].allclose(expected[i], 1e-6, 1e-7)) << i;
 }
 
 // Dropout draws from the GPU's generator, which the second run of the code finds as the first one did.

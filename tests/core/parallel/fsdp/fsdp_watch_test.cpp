@@ -131,6 +131,19 @@ TEST(FsdpWatch, ShardChangedBetweenForwardAndBackward_IsNamed) {
   }
 }
 
+// What counts a version is refused by name, where the backward needs the values.
+TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
+  const auto report = train(watching(2),
+                            {.before_backward =
+                                 [](RankContext&, Fsdp& fsdp) {
+                                   const at::NoGradGuard no_grad;
+                                   for (auto& each : fsdp.parameters()) each.mul_(2);
+                                 }},
+                            {.units = kEachLinear});
+  EXPECT_EQ(report.verdict, rehearse::Verdict::rank_failed);
+  EXPECT_THAT(report.headline, HasSubstr("were changed between a forward and its backward"));
+}
+
 // In hybrid sharding ranks 1 and 3 have the same rows.
 TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
   auto options = watching(6);
