@@ -223,6 +223,16 @@ TEST(CompiledFsdp, UnitThatOnlyWritesABuffer_IsAGraph) {
   expect_like_eager([] { return Noting(); }, {.units = kEachLinear}, 4);
 }
 
+// A leaf made inside cuts besides, and the units in front of it get no gradients.
+struct LeafInsideImpl : MlpImpl {
+  LeafInsideImpl() : MlpImpl(6, 6, 6) {}
+  at::Tensor forward(const at::Tensor& x) { return third(second(first(x).detach().requires_grad_())); }
+};
+TORCH_MODULE(LeafInside);
+TEST(CompiledFsdp, LeafMadeInside_CutsBesides) {
+  expect_like_eager([] { return LeafInside(); }, {.units = kEachLinear}, 3);
+}
+
 // Ranks of a line have the same shard, those of the other line the rest.
 TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
   run_ranks({.ranks = 4}, [](RankContext& ctx) {
