@@ -64,6 +64,10 @@ TEST_F(RealEnds, CtrlC_SaysWhoWasMissingAndWhere) {
   EXPECT_THAT(finished.err, StartsWith("interrupted: all ranks are asked to end"));
   expect_who_was_missing("from outside: at ");
   EXPECT_EQ(report_of("stuck").rank_lines[2].state, RankOutcome::stopped);
+  // The calls ended with the job, and none failed.
+  const auto trace = read_file(folder_ / "rehearse-out/stuck/trace.json");
+  EXPECT_THAT(trace, HasSubstr("\"barrier #1\""));
+  EXPECT_THAT(trace, Not(HasSubstr("(failed)")));
 }
 
 TEST_F(RealEnds, Sigterm_OfARankThatIsInTheKernel_SaysInWhichCall) {

@@ -25,7 +25,7 @@ class AwaitedWork final : public Awaited {
   explicit AwaitedWork(c10::intrusive_ptr<CheckedWork> work) : work_(std::move(work)) {}
   void go(const Go& go) override { work_->go(go.source); }
   void fail(const BarrierFailed& failed) override { work_->fail(error_of(failed)); }
-  void stop(const std::exception_ptr& why) override { work_->fail(why); }
+  void stop(const std::exception_ptr& why) override { work_->stop(why); }
 
  private:
   const c10::intrusive_ptr<CheckedWork> work_;
@@ -93,7 +93,9 @@ void CheckedWork::follow(const c10::intrusive_ptr<c10d::Work>& inner) {
 
 void CheckedWork::fail(const std::exception_ptr& error) { complete(error); }
 
-void CheckedWork::complete(const std::exception_ptr& error) {
+void CheckedWork::stop(const std::exception_ptr& why) { complete(why, /*is_own=*/false); }
+
+void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   bool first = false;
   bool was_gone = false;
   session_.change([&] {
@@ -101,7 +103,7 @@ void CheckedWork::complete(const std::exception_ptr& error) {
     if (first) error_ = error;
     // Before anybody who waits goes on: the rank may end its process at once.
     if (first && error == nullptr) journal_.completed(entry_, title_);
-    if (first && error != nullptr) journal_.failed(entry_);
+    if (first && error != nullptr && is_own) journal_.failed(entry_);
     was_gone = gone_;
   });
   if (!first) return;

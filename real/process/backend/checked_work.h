@@ -52,10 +52,12 @@ class CheckedWork final : public c10d::Work {
   AwaitedPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);
+  void stop(const std::exception_ptr& why);  // the job has ended: the call itself has not failed
 
  private:
   bool over() const noexcept { return over_; }
-  void complete(const std::exception_ptr& error);
+  // `is_own`: the error, if any, is that of the call.
+  void complete(const std::exception_ptr& error, bool is_own = true);
   void follow(const c10::intrusive_ptr<c10d::Work>& inner);
   void mark();
   bool wait_for(std::optional<VirtualDuration> left, std::chrono::milliseconds limit);

@@ -142,7 +142,7 @@ function callBox(view, i, y, height) {
 
 function drawCall(view, i, box, shown) {
   const { context, palette, model: { timeline: { calls, kinds } } } = view;
-  const kind = kinds[calls.kind[i]], stuck = calls.ended[i] === NEVER;
+  const kind = kinds[calls.kind[i]], stuck = howEnded(calls, i) !== ENDED_WELL;
   context.globalAlpha = shown ? 1 : 0.15;
   const middle = Math.min(box.middle, box.right);
   if (middle > box.left) {

@@ -102,9 +102,9 @@ class TimelineView {
       first = Math.min(first, time);
       last = Math.max(last, time);
     }
-    for (const time of calls.ended) if (time !== NEVER) last = Math.max(last, time);
+    calls.ended.forEach((time, i) => { if (howEnded(calls, i) === ENDED_WELL) last = Math.max(last, time); });
     const from = calls.created.length > 0 && first > end * 0.5 ? first : 0;
-    // A standstill goes on until somebody's timeout, when all has happened long ago.
+    // A standstill goes on until somebody's timeout, of which calls fail, when all has happened long ago.
     const to = calls.created.length > 0 && last < end * 0.5 ? last + (last - from) * 0.15 : end;
     this.show(from, Math.max(to + (to - from) * 0.02, from + 1));
   }

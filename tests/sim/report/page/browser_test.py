@@ -134,6 +134,19 @@ class Reports(PageTest):
         self.assertTrue(0 < top < 880, top)
 
 
+class Standstills(PageTest):
+    def test_timeline_shows_what_happened_and_not_the_wait_for_the_timeout(self):
+        self.open("timed_out")
+        self.assertEqual(report_of("timed_out")["end_time_ns"], 1_800_000_000_000)
+        self.assertLess(self.range()[1], 2_000_000)
+        self.page.click(".calls summary")
+        waits = [row for row in self.page.texts(".calls tbody tr") if "failed" in row]
+        self.assertEqual(len(waits), 3)
+        self.page.value("document.querySelector('canvas').focus()")
+        self.page.press("ArrowRight", *["ArrowRight"] * 9)
+        self.assertIn("took failed", self.chosen())
+
+
 class Timelines(PageTest):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // page_samples FOLDER: writes the pages that page_test.py opens in a browser, each beside the report.json of its run.
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -180,9 +181,23 @@ Report partial_ok() {
   return report;
 }
 
+// The calls that wait for ever fail when their time is over, long after all else.
+PageWorld timed_out() {
+  auto world = skips_a_call(4, 10);
+  constexpr std::int64_t kEnd = 1'800'000'000'000;
+  world.report.end_time = kTimeZero + VirtualDuration(kEnd);
+  for (auto& calls : world.timeline.calls) {
+    if (calls.back().ended != sim::Timeline::kNever) continue;
+    calls.back().ended = kEnd;
+    calls.back().failed = true;
+  }
+  return world;
+}
+
 void leave_all(const path& folder, const std::string& sources) {
   for (const auto& sample : golden::samples()) leave(folder, std::string("report_") + sample.name, sample.report);
   leave(folder, "report_dumps", of_dumps());
+  leave(folder, "timed_out", timed_out());
   leave(folder, "partial_ok", partial_ok());
   leave(folder, "report_large", golden::large_report());
   leave(folder, "hostile", hostile());
