@@ -122,7 +122,8 @@ function drawCalls(view, row, y) {
     if (calls.created[i] > view.to) break;
     const box = callBox(view, i, y, height);
     const shown = view.showsCall(i);
-    if (box.right <= covered && box.lane === 0 && i !== view.chosen && !calls.failed[i]) continue;  // no pixel of its own
+    const coveredUp = box.right <= covered && box.lane === 0;  // it has no pixel of its own
+    if (coveredUp && i !== view.chosen && !calls.failed[i]) continue;
     drawCall(view, i, box, shown);
     if (shown && box.lane === 0 && box.right - box.left < 2) covered = box.right;
   }
@@ -158,7 +159,7 @@ function drawCall(view, i, box, shown) {
     context.roundRect(middle, box.top, Math.max(box.right - middle, 1), box.height, round);
     context.fill();
   }
-  if (calls.failed[i]) drawFailure(view, box);
+  if (calls.failed[i] && view.x(calls.ended[i]) <= view.width) drawFailure(view, box);
   nameCall(view, i, kind, box, middle);
   context.globalAlpha = 1;
   if (i === view.chosen || view.isMet(i)) outline(view, box, i === view.chosen);

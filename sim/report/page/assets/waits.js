@@ -135,8 +135,9 @@ function boxOf(model, node) {
 function picture(model, nodes) {
   const ring = ringOf(nodes);
   placeNodes(nodes, ring);
-  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y), edge = ring.size > 1 || innerWidth < NARROW ? 34 : 14;
-  const left = Math.min(...xs) - (innerWidth < NARROW ? 4 : edge), top = Math.min(...ys) - edge;
+  const narrow = innerWidth < NARROW, edge = ring.size > 1 || narrow ? 34 : 14;
+  const xs = nodes.map((node) => node.x), ys = nodes.map((node) => node.y);
+  const left = Math.min(...xs) - (narrow ? 4 : edge), top = Math.min(...ys) - edge;
   const width = Math.max(...xs) + BOX.width + edge - left, height = Math.max(...ys) + BOX.height + edge - top;
   const arrows = nodes.flatMap((node, at) => node.targets.filter((target) => target !== at)
     .map((target) => arrow(node, nodes[target], ring.has(at) && ring.has(target))));
