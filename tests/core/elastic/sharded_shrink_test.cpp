@@ -2,7 +2,6 @@
 // Contract: whatever rank of a sharded job crashes, in whatever call, the others take up its rows from the last
 // checkpoint and end as ranks do that are so many from there on, to the bit; and as all would have, but for rounding.
 #include <chrono>
-#include
 
 #include <fmt/format.h>
 
