@@ -36,7 +36,7 @@ FakeFabric::~FakeFabric() {
 std::size_t FakeFabric::pending() const noexcept { return in_flight_; }
 
 bool FakeFabric::move(const comm::Transfer& transfer) {
-  if (gate_ != nullptr && !gate_->may_move(transfer)) return false;
+  if (interceptor_ != nullptr && !interceptor_->may_move(transfer)) return false;
   if (!transfer.calls.front()->parts.empty()) {
     move_parts(transfer, *workspace_);
   } else {

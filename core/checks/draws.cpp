@@ -117,7 +117,7 @@ bool GeneratorPlace::operator==(const GeneratorPlace& other) const {
   return keeps_a_normal == other.keeps_a_normal && same_engine(engine.data(), other.engine.data());
 }
 
-std::optional<StateFinding> judge(const DrawsRound& round) {
+std::optional<StateFinding> evaluate(const DrawsRound& round) {
   return round.shown.wanted == Draws::same ? judge_same(round) : judge_different(round);
 }
 

@@ -37,7 +37,7 @@ using DrawsRound = Round<ShownDraws>;
 inline constexpr const char* kDraws = "draws";
 
 // Nothing where it is as it was wanted.
-std::optional<StateFinding> judge(const DrawsRound& round);
+std::optional<StateFinding> evaluate(const DrawsRound& round);
 
 // How many numbers (of 32 bits) `behind` draws until it is where `ahead` is; nothing where that is none of the next
 // million.

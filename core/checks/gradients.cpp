@@ -199,9 +199,9 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
                                /*allow_unused=*/true);
 }
 
-std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
-                                  const std::vector<at::Tensor>& reference, double tolerance,
-                                  const Reductions* reductions) {
+std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& parameters,
+                                     const std::vector<at::Tensor>& reference, double tolerance,
+                                     const Reductions* reductions) {
   const auto wanted = gradients_of(parameters);
   const auto scale = scale_of(reference);
   std::vector<Group> groups;

@@ -37,8 +37,8 @@ std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generat
 
 // What ranks have against what one process has (by parameter, in the order of `parameters`, which are those of the rank
 // that came last). Nothing where all is the same within the tolerance. `reductions`: null where none are known.
-std::optional<StateFinding> judge(const GradientsRound& round, const ModelState& parameters,
-                                  const std::vector<at::Tensor>& reference, double tolerance,
-                                  const Reductions* reductions);
+std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& parameters,
+                                     const std::vector<at::Tensor>& reference, double tolerance,
+                                     const Reductions* reductions);
 
 }  // namespace rehearse::checks

@@ -124,7 +124,7 @@ void ReplicaTable::add(int rank, const ModelState& state) {
   }
 }
 
-std::optional<StateFinding> judge(const ReplicaRound& round) {
+std::optional<StateFinding> evaluate(const ReplicaRound& round) {
   std::vector<const ReplicaTable::Row*> odd;
   for (const auto& row : round.shown.table.rows()) {
     if (is_odd(row, round.here)) odd.push_back(&row);

@@ -63,6 +63,6 @@ using ReplicaRound = Round<ShownReplicas>;
 inline constexpr const char* kReplicas = "replicas";
 
 // Nothing where all that came have the same.
-std::optional<StateFinding> judge(const ReplicaRound& round);
+std::optional<StateFinding> evaluate(const ReplicaRound& round);
 
 }  // namespace rehearse::checks

@@ -125,7 +125,7 @@ void WorldChecks::found(StateFinding finding) {
 
 template <class Round>
 void WorldChecks::settle(const Round& round) {
-  if (auto finding = judge(round)) {
+  if (auto finding = evaluate(round)) {
     found(std::move(*finding));
   } else if (round.is_full()) {
     ++held_[round.name];
@@ -187,7 +187,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   // The function is the user's, and may give way; the round is this rank's by now.
   const auto reference = reference_gradients(whole, generator, loss);
   const Unwatched own;
-  if (auto finding = judge(complete, whole, reference, options.tolerance, &shown_->reductions)) {
+  if (auto finding = evaluate(complete, whole, reference, options.tolerance, &shown_->reductions)) {
     found(std::move(*finding));
   } else {
     ++held_[complete.name];
@@ -272,7 +272,7 @@ void WorldChecks::at_sharded_end(int rank, const ModelState& shown, const Forwar
 template <class Rounds>
 void WorldChecks::judge_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
-    if (auto finding = judge(round)) findings_.push_back(std::move(*finding));
+    if (auto finding = evaluate(round)) findings_.push_back(std::move(*finding));
     if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
   }
 }

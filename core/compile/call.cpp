@@ -14,7 +14,7 @@ CallView Call::view() {
   return {leaves, sources, module, ddp ? ddp->ignored : none, options.argument_names, state};
 }
 
-PartOptions Call::parts() const {
+PartitionOptions Call::parts() const {
   return {.buckets = options.optimize_ddp ? parallel::ActiveDdp::current() : nullptr,
           .units = parallel::ShardedUnits::current(),
           .pieces = {.check_backend = options.check_backend, .dump = &cache.dump, .cache = &cache.stored}};

@@ -13,7 +13,7 @@
 #include <rehearse/parallel/active_ddp.h>
 
 #include "compile/captures/capture_call.h"
-#include "compile/parts/compile_parts.h"
+#include "compile/partitions/compile_partitions.h"
 #include "compile/rank_cache.h"
 
 namespace rehearse::compiler {
@@ -43,7 +43,7 @@ struct Call {
     return capture_call(view(), std::move(shape), code, segments);
   }
   // How graphs are to be compiled now: split by the buckets of the data parallelism around the call, if there is any.
-  PartOptions parts() const;
+  PartitionOptions parts() const;
 
   // `served`: what the code gave where it has run already.
   Answer hit(Entry& entry, std::optional<CallResult> served = std::nullopt);

@@ -9,7 +9,7 @@
 
 #include "compile/arguments/marks.h"
 #include "compile/compile_entry.h"
-#include "compile/parts/eager_backend.h"
+#include "compile/partitions/eager_backend.h"
 
 namespace rehearse::compiler {
 

@@ -6,8 +6,8 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "compile/captures/fixed_marks.h"
-#include "compile/parts/compile_parts.h"
-#include "compile/parts/memory_classes.h"
+#include "compile/partitions/compile_partitions.h"
+#include "compile/partitions/memory_classes.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -27,11 +27,12 @@ InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& l
 Entry compile_entry(Call& call, Capture captured) {
   REHEARSE_CHECK(captured.module != nullptr && captured.refusal.empty(), call.options.name, captured.refusal);
   RankCache& cache = call.cache;
-  PartOptions options = call.parts();
+  PartitionOptions options = call.parts();
   if (captured.ddp && call.options.optimize_ddp) options.buckets = &*captured.ddp;
   const InputMemory memory = memory_of(captured.inputs, call.leaves);
   const ShardedInputs sharded = sharded_inputs(options.units, values_of(captured.inputs, call.leaves));
-  CompiledParts parts = compile_parts(captured.module, captured.shapes, *cache.backend, options, memory, sharded);
+  CompiledPartitions parts =
+      compile_partitions(captured.module, captured.shapes, *cache.backend, options, memory, sharded);
   if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {
     captured.guards.set_memory(call.leaves);
   }

@@ -9,7 +9,7 @@
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-#include "compile/meeting/agreement.h"
+#include "compile/compiler_collectives/agreement.h"
 #include "compile/segments/segment_tree.h"
 
 namespace rehearse::compiler {

@@ -8,9 +8,9 @@
 
 #include "compile/arguments/dynamism.h"
 #include "compile/cache/compile_cache.h"
+#include "compile/compiler_collectives/agreement.h"
 #include "compile/entry_cache.h"
-#include "compile/meeting/agreement.h"
-#include "compile/parts/graph_dump.h"
+#include "compile/partitions/graph_dump.h"
 
 namespace rehearse::compiler {
 

@@ -11,7 +11,7 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/compile_entry.h"
-#include "compile/parts/eager_backend.h"
+#include "compile/partitions/eager_backend.h"
 
 namespace rehearse::compiler {
 

@@ -67,7 +67,7 @@ RankNote::Known RankNote::known() const {
   known.calls = calls_;
   known.completed_last = completed_last_.get();
   known.waits_in = waits_in_.get();
-  // The judge's words are about the oldest call that is open; the rank may have waited in another one.
+  // The coordinator's words are about the oldest call that is open; the rank may have waited in another one.
   if (const auto by_judge = waits_on_.get(); !known.waits_in.empty() && by_judge.starts_with(known.waits_in)) {
     known.waits_in = by_judge;
     known.waits_for.assign(waits_for_.begin(), waits_for_.begin() + static_cast<std::ptrdiff_t>(waits_for_count_));

@@ -6,7 +6,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
 

@@ -7,7 +7,7 @@
 
 #include <rehearse/parallel/ddp_options.h>
 
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
 

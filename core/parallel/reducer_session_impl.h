@@ -17,7 +17,7 @@
 
 #include "parallel/lowered_parameters.h"
 #include "parallel/model/bucket_names.h"
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 #include "parallel/model/parameter_claims.h"
 #include "parallel/number_exchange.h"
 

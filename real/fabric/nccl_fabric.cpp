@@ -32,7 +32,7 @@ void require_on(const comm::Operation& call, c10::Device device, int rank) {
 }  // namespace
 
 NcclFabric::NcclFabric(std::shared_ptr<NcclApi> nccl, comm::Fabric& host, exec::Clock& clock, NcclFabricOptions options)
-    : nccl_(nccl), host_(host), options_(std::move(options)), flights_(std::move(nccl), clock, options_.init_limit) {}
+    : nccl_(nccl), host_(host), options_(std::move(options)), in_flight_(std::move(nccl), clock, options_.init_limit) {}
 
 NcclFabric::~NcclFabric() = default;
 
@@ -55,7 +55,7 @@ void NcclFabric::close(const comm::GroupIdentity& group) noexcept {
 }
 
 void NcclFabric::abort(const comm::GroupIdentity& group, int rank) noexcept {
-  flights_.fail(comms_of(group), std::make_exception_ptr(CommError("the group was aborted", group.name, 0, {})));
+  in_flight_.fail(comms_of(group), std::make_exception_ptr(CommError("the group was aborted", group.name, 0, {})));
   host_.abort(group, rank);
 }
 
@@ -93,20 +93,20 @@ void NcclFabric::prepare(comm::Operation& call, const comm::GroupIdentity& group
 
 void NcclFabric::launch(const comm::Transfer& transfer, comm::Completion& done) {
   if (transfer.calls.front()->end == nullptr) return host_.launch(transfer, done);
-  Flight flight(transfer, done, comms_of(*transfer.group));
-  const bool at_once = flight.wanted_at_once();
-  flights_.add(std::move(flight));
-  if (at_once) flights_.launch_ready();
+  InFlightOperation operation(transfer, done, comms_of(*transfer.group));
+  const bool at_once = operation.wanted_at_once();
+  in_flight_.add(std::move(operation));
+  if (at_once) in_flight_.launch_ready();
 }
 
 void NcclFabric::cancel(comm::Completion& done) noexcept {
-  flights_.cancel(done, options_.end_limit);
+  in_flight_.cancel(done, options_.end_limit);
   host_.cancel(done);
 }
 
 bool NcclFabric::poll() noexcept {
-  const bool launched = flights_.launch_ready();
-  return flights_.tell_ended() || launched;
+  const bool launched = in_flight_.launch_ready();
+  return in_flight_.tell_ended() || launched;
 }
 
 }  // namespace rehearse::real

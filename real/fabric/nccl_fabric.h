@@ -13,8 +13,8 @@
 #include <rehearse_internal/exec/clock.h>
 
 #include "device_work.h"
-#include "flights.h"
 #include "group_comms.h"
+#include "in_flight_operations.h"
 #include "nccl/nccl_api.h"
 
 namespace rehearse::real {
@@ -62,7 +62,7 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   void cancel(comm::Completion& done) noexcept override;
 
   bool poll() noexcept override;
-  bool pending() const noexcept override { return !flights_.empty(); }
+  bool pending() const noexcept override { return !in_flight_.empty(); }
 
  private:
   c10::Stream stream_beside(const comm::GroupIdentity& group, int rank, c10::Device device);
@@ -74,7 +74,7 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   const NcclFabricOptions options_;
   std::map<std::uint32_t, std::unique_ptr<GroupComms>> groups_;   // by the group's id
   std::map<std::pair<std::uint32_t, int>, c10::Stream> streams_;  // by that and the rank in it
-  Flights flights_;
+  InFlightOperations in_flight_;
 };
 
 }  // namespace rehearse::real

@@ -62,7 +62,7 @@ void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   }
 }
 
-// `key`: by which the judge knows it; a name may be there more than once.
+// `key`: by which the coordinator knows it; a name may be there more than once.
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& key,
                                                               const std::vector<int>& ranks) {
   const auto identity = services_.journal.add_group(name, ranks);

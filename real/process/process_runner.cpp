@@ -28,10 +28,10 @@
 
 #include "process/backend/gloo_backend.h"
 #include "process/backend/nccl_backend.h"
-#include "process/check_options.h"
 #include "process/noted_store.h"
+#include "process/process_check_options.h"
 #include "process/process_rank_context.h"
-#include "process/rendezvous.h"
+#include "process/process_rendezvous.h"
 #include "process/run_records.h"
 
 namespace rehearse::real {
@@ -81,7 +81,7 @@ struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
       RunRecord& record, MakeBelow make_below)
       : began(exec::machine_time()),
-        session(process.rank, process.size, *store, checks.patience, began),
+        session(process.rank, process.size, *store, checks.check_timeout, began),
         journal(process.rank, process.size, record.events, began, request.call_sites),
         services{session,      journal,         std::move(make_below),
                  checks.calls, request.timeout, c10::make_intrusive<NotedStore>("job", store)} {

@@ -17,7 +17,7 @@ namespace rehearse::real {
 namespace {
 
 // Another rank's exception, of which only the text has come here.
-std::exception_ptr error_of(const Ruling::Failure& failure) {
+std::exception_ptr error_of(const JobOutcome::Failure& failure) {
   const auto& what = failure.end.what;
   switch (failure.end.kind) {
     case FailureKind::check:
@@ -35,11 +35,11 @@ std::exception_ptr error_of(const Ruling::Failure& failure) {
   return std::make_exception_ptr(std::runtime_error(what));
 }
 
-exec::RankFailure failure_of(const Ruling::Failure& told, const std::optional<exec::RankFailure>& own) {
+exec::RankFailure failure_of(const JobOutcome::Failure& told, const std::optional<exec::RankFailure>& own) {
   exec::RankFailure failure = own && own->rank == told.rank ? *own : exec::RankFailure{};
   failure.rank = told.rank;
   failure.at = told.end.at;
-  // What the judge has made of a wait, or of a silence, has met the rank as the end of its world.
+  // What the coordinator has made of a wait, or of a silence, has met the rank as the end of its world.
   const bool overdue = !told.gave_up.empty();
   const bool by_judge = overdue || told.end.kind == FailureKind::lost;
   if (failure.error == nullptr || by_judge) {
@@ -51,7 +51,7 @@ exec::RankFailure failure_of(const Ruling::Failure& told, const std::optional<ex
 }
 
 // Where this rank met the end of its world is where it waited.
-exec::BlockedFiber fiber_of(const Ruling::Blocked& told, const std::optional<exec::RankFailure>& own) {
+exec::BlockedFiber fiber_of(const JobOutcome::Blocked& told, const std::optional<exec::RankFailure>& own) {
   exec::BlockedFiber fiber;
   fiber.rank = told.rank;
   fiber.was_blocked = told.was_blocked;
@@ -88,20 +88,20 @@ RankEnded ended_by_exception(bool of_communication, VirtualTime at) {
   return ended;
 }
 
-void note_ruling(const Ruling& ruling, const std::optional<exec::RankFailure>& own, VirtualTime now,
+void note_ruling(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
                  RunRecord& record) {
   auto& outcome = record.outcome;
-  outcome.ending = ruling.ending;
-  outcome.stop_reason = ruling.why;
-  outcome.ranks = ruling.ranks;
-  outcome.ended_at = ruling.ended_at;
-  for (const auto& failure : ruling.failures) outcome.failures.push_back(failure_of(failure, own));
-  for (const auto& blocked : ruling.blocked) outcome.blocked.push_back(fiber_of(blocked, own));
+  outcome.ending = job_outcome.ending;
+  outcome.stop_reason = job_outcome.why;
+  outcome.ranks = job_outcome.ranks;
+  outcome.ended_at = job_outcome.ended_at;
+  for (const auto& failure : job_outcome.failures) outcome.failures.push_back(failure_of(failure, own));
+  for (const auto& blocked : job_outcome.blocked) outcome.blocked.push_back(fiber_of(blocked, own));
   outcome.end_time = now;
-  record.mismatches = ruling.mismatches;
-  record.pending = ruling.pending;
-  record.pending_groups = ruling.pending_groups;
-  record.short_messages = ruling.short_messages;
+  record.mismatches = job_outcome.mismatches;
+  record.pending = job_outcome.pending;
+  record.pending_groups = job_outcome.pending_groups;
+  record.short_messages = job_outcome.short_messages;
 }
 
 }  // namespace rehearse::real

@@ -14,6 +14,7 @@ namespace rehearse::real {
 RankEnded ended_by_exception(bool of_communication, VirtualTime at);
 
 // What a job came to, as the record of any run: that of all ranks, with this rank's own exception as it was thrown.
-void note_ruling(const Ruling& ruling, const std::optional<exec::RankFailure>& own, VirtualTime now, RunRecord& record);
+void note_ruling(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
+                 RunRecord& record);
 
 }  // namespace rehearse::real

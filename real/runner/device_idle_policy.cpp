@@ -48,7 +48,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
   if (anything_done) return IdleStep::look_again();
   if (!looking_since_) looking_since_ = facts.now;
   // Who reads the clock waits for something that comes by itself.
-  if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.patience) {
+  if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.stall_timeout) {
     return IdleStep::end_run(
         Ending::livelock,
         fmt::format("for {} ms ranks have only looked at things that nobody is left to change",
@@ -62,7 +62,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
 IdleStep DeviceIdlePolicy::next_of_waiters(const IdleFacts& facts) {
   if (facts.due && facts.any_moves_on) return IdleStep::let_time_pass(*facts.due);
   if (!waiting_since_) waiting_since_ = facts.now;
-  const bool patient = facts.now - *waiting_since_ <= limits_.patience;
+  const bool patient = facts.now - *waiting_since_ <= limits_.stall_timeout;
   if (facts.any_waits_in_libc && patient) {
     const auto until = facts.now + kWaitMax;
     return IdleStep::let_time_pass(facts.due ? std::min(*facts.due, until) : until);

@@ -18,7 +18,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   struct Limits {
     // How long ranks may look at something that nobody changes, with no timer running and no device at work. As long
     // they may wait for an object of libc's, which a thread may signal that is no rank's.
-    VirtualDuration patience = std::chrono::seconds(10);
+    VirtualDuration stall_timeout = std::chrono::seconds(10);
   };
 
   // Between two looks of those that poll while nothing else happens: they double, up to the longest.

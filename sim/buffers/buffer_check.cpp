@@ -205,7 +205,7 @@ void BufferCheck::look_at_memory(const WatchedBuffer& buffer) {
 }
 
 bool BufferCheck::move(const WatchedCall& call) {
-  if (!stands(call)) return false;
+  if (!is_unchanged(call)) return false;
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_readable()) {
       finding_.tell(
@@ -240,7 +240,7 @@ void BufferCheck::learn(const WatchedCall& call) noexcept {
   }
 }
 
-bool BufferCheck::stands(const WatchedCall& call) {
+bool BufferCheck::is_unchanged(const WatchedCall& call) {
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_exchanged()) continue;
     finding_.tell(

@@ -27,7 +27,7 @@ class BufferCheck final : public CallChecker {
 
   void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) override;
   bool move(const WatchedCall& call) override;
-  bool stands(const WatchedCall& call) override;
+  bool is_unchanged(const WatchedCall& call) override;
   void arrive(WatchedCall& call) noexcept override;
   void learn(const WatchedCall& call) noexcept override;
 

@@ -11,7 +11,7 @@ CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor
                        comm::CommunicatorOptions& communication, fakes::FakeFabric& fabric) {
   const bool buffers = options.check_buffers.value_or(false), sharing = options.check_sharing.value_or(false);
   if (!buffers && !sharing) return;
-  calls_.emplace(executor, communication.gate, options.call_sites);
+  calls_.emplace(executor, communication.interceptor, options.call_sites);
   if (buffers) {
     calls_->add(buffers_.emplace(executor, *calls_));
     executor.do_helpers_work_by([this](int rank, const std::function<void()>& work) {
@@ -21,7 +21,7 @@ CallChecks::CallChecks(const WorldOptions& options, exec::RankExecutor& executor
     });
   }
   if (sharing) calls_->add(sharing_.emplace(executor));
-  communication.gate = &*calls_;
+  communication.interceptor = &*calls_;
   fabric.ask_before_moving(&*calls_);
 }
 

@@ -16,7 +16,8 @@ namespace rehearse::sim {
 // The checkers that a world's options ask for. What is given outlives it; it outlives communicators and fabric.
 class CallChecks {
  public:
-  // Where there are any, calls come through them, behind the gate that `communication` has, and `fabric` asks them.
+  // Where there are any, calls come through them, behind the interceptor that `communication` has, and `fabric` asks
+  // them.
   CallChecks(const WorldOptions& options, exec::RankExecutor& executor, comm::CommunicatorOptions& communication,
              fakes::FakeFabric& fabric);
   CallChecks(const CallChecks&) = delete;

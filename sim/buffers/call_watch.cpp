@@ -26,7 +26,7 @@ bool covers(const WatchedBuffer& later, const WatchedBuffer& earlier) noexcept {
 
 }  // namespace
 
-CallWatch::CallWatch(exec::RankExecutor& executor, comm::CallGate* next, bool call_sites)
+CallWatch::CallWatch(exec::RankExecutor& executor, comm::CallInterceptor* next, bool call_sites)
     : executor_(executor),
       next_(next),
       call_sites_(call_sites),
@@ -58,9 +58,9 @@ const comm::GroupIdentity& CallWatch::kept(const comm::GroupIdentity& group) {
   return *own;
 }
 
-auto CallWatch::admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
+auto CallWatch::on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
     -> Answer {
-  if (next_ != nullptr && next_->admit(call, group, rank, sequence) == Answer::skip) return Answer::skip;
+  if (next_ != nullptr && next_->on_call(call, group, rank, sequence) == Answer::skip) return Answer::skip;
   if (executor_.ending()) return Answer::pass;
   std::pmr::polymorphic_allocator<> memory(&memory_);
   auto& watched = *memory.new_object<WatchedCall>(call, kept(group), rank, sequence, memory_);
@@ -124,8 +124,8 @@ void CallWatch::note_dropped(WatchedCall& call) noexcept {
   if (dropped.size() > kDroppedMost) forget(*dropped.begin());
 }
 
-void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
-  if (next_ != nullptr) next_->ended(call, succeeded);
+void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcept {
+  if (next_ != nullptr) next_->on_complete(call, succeeded);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   REHEARSE_CHECK(watched->under_way, watched->rank, watched->group, watched->number);
@@ -138,8 +138,8 @@ void CallWatch::ended(const comm::Operation& call, bool succeeded) noexcept {
 
 // A back end carries out the collectives of a group in their order: what was called before, and has ended, is known,
 // too. Messages go their own ways; a barrier comes behind them.
-void CallWatch::known(const comm::Operation& call) noexcept {
-  if (next_ != nullptr) next_->known(call);
+void CallWatch::on_known(const comm::Operation& call) noexcept {
+  if (next_ != nullptr) next_->on_known(call);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   const auto number = watched->number;
@@ -159,8 +159,8 @@ void CallWatch::learn_until(std::uint64_t number, Ended& calls) noexcept {
   while (!calls.empty() && calls.begin()->number <= number) learn(*calls.begin());
 }
 
-void CallWatch::gone(const comm::Operation& call) noexcept {
-  if (next_ != nullptr) next_->gone(call);
+void CallWatch::on_released(const comm::Operation& call) noexcept {
+  if (next_ != nullptr) next_->on_released(call);
   auto* const watched = find(call);
   if (watched == nullptr) return;
   watched->call->trace = nullptr;
@@ -180,10 +180,10 @@ bool CallWatch::may_move(const comm::Transfer& transfer) {
   return true;
 }
 
-bool CallWatch::stands(const comm::Operation& call) {
+bool CallWatch::is_unchanged(const comm::Operation& call) {
   const auto* const watched = find(call);
-  return watched == nullptr ||
-         std::all_of(checkers_.begin(), checkers_.end(), [&](auto* checker) { return checker->stands(*watched); });
+  return watched == nullptr || std::all_of(checkers_.begin(), checkers_.end(),
+                                           [&](auto* checker) { return checker->is_unchanged(*watched); });
 }
 
 }  // namespace rehearse::sim

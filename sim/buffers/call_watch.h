@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/comm/call_interceptor.h>
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/fakes/fake_fabric.h>
 
@@ -38,7 +38,7 @@ class CallChecker {
 
   // The call does not match its peers. False: this call's arguments were modified after the call. That is reported
   // already, and has ended the world.
-  virtual bool stands(const WatchedCall&) { return true; }
+  virtual bool is_unchanged(const WatchedCall&) { return true; }
 
   // The bytes have moved, and the rank has still to learn of it.
   virtual void arrive(WatchedCall&) noexcept {}
@@ -51,11 +51,11 @@ class CallChecker {
 };
 
 // Keeps the calls of a world for its checkers. What it is given outlives it; it outlives the communicators that have it
-// as their gate, and the fabric that asks it before moving.
-class CallWatch final : public comm::CallGate, public fakes::MoveGate {
+// as their interceptor, and the fabric that asks it before moving.
+class CallWatch final : public comm::CallInterceptor, public fakes::MoveInterceptor {
  public:
-  // `next`: the gate to which calls come first; null: none. `call_sites`: note where each call is made.
-  CallWatch(exec::RankExecutor& executor, comm::CallGate* next, bool call_sites);
+  // `next`: the interceptor to which calls come first; null: none. `call_sites`: note where each call is made.
+  CallWatch(exec::RankExecutor& executor, comm::CallInterceptor* next, bool call_sites);
   ~CallWatch() override;
 
   void add(CallChecker& checker) { checkers_.push_back(&checker); }
@@ -66,12 +66,12 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   // The buffers of all ranks' calls whose end their ranks do not know.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
-  Answer admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
-  void ended(const comm::Operation& call, bool succeeded) noexcept override;
-  void known(const comm::Operation& call) noexcept override;
-  void gone(const comm::Operation& call) noexcept override;
+  Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
+  void on_complete(const comm::Operation& call, bool succeeded) noexcept override;
+  void on_known(const comm::Operation& call) noexcept override;
+  void on_released(const comm::Operation& call) noexcept override;
   bool may_move(const comm::Transfer& transfer) override;
-  bool stands(const comm::Operation& call) override;
+  bool is_unchanged(const comm::Operation& call) override;
 
  private:
   // In the order in which they were made.
@@ -106,7 +106,7 @@ class CallWatch final : public comm::CallGate, public fakes::MoveGate {
   void destroy(WatchedCall& call) noexcept;
 
   exec::RankExecutor& executor_;
-  comm::CallGate* const next_;
+  comm::CallInterceptor* const next_;
   const bool call_sites_;
   std::vector<CallChecker*> checkers_;
   std::pmr::unsynchronized_pool_resource memory_;  // of the calls: many small pieces, freed at once in the end

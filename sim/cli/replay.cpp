@@ -62,12 +62,12 @@ Report in_time(const Arguments& arguments, const Run& run) {
 template <class Run>
 int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& console, const Run& run) {
   const InterruptibleScope interruptible;
-  const Watcher watcher([&](const LastWords& words) {
+  const Watcher watcher([&](const CrashRecord& crash) {
     console.end_progress();
     // Nobody else sends that: what ends this process for want of time.
-    const bool overdue = arguments.time_limit && words.signal == SIGXCPU;
-    return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, words), words)
-                        : report_on_death(scenario, words),
+    const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
+    return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
+                        : report_on_death(scenario, crash),
                 arguments, console);
   });
   return told(in_time(arguments, run), arguments, console);

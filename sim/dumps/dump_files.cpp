@@ -15,7 +15,7 @@
 #include <rehearse_internal/sim/input_file.h>
 
 #include "dumps/dump_error.h"
-#include "dumps/field.h"
+#include "dumps/dump_field.h"
 #include "dumps/pickle.h"
 #include "dumps/read_dump.h"
 

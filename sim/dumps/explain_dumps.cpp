@@ -8,8 +8,8 @@
 
 #include "dumps/dump_files.h"
 #include "dumps/dumped_job.h"
-#include "dumps/job_story.h"
-#include "dumps/rank_stories.h"
+#include "dumps/job_diagnosis.h"
+#include "dumps/rank_diagnoses.h"
 #include "report/calls/differences.h"
 #include "report/ranks/culprits.h"
 
@@ -26,9 +26,9 @@ std::string carrier_of(const std::vector<Dump>& dumps) {
   return "";
 }
 
-std::vector<Difference> differences_of(const JobStory& story, const Stacks& stacks) {
+std::vector<Difference> differences_of(const JobDiagnosis& diagnosis, const Stacks& stacks) {
   std::vector<Difference> differences;
-  for (const auto* const group : story.mismatches()) {
+  for (const auto* const group : diagnosis.mismatches()) {
     const auto where = [&](const comm::Mismatch::Side& side) {
       const auto call = group->sides.find(side.rank);
       return call == group->sides.end() ? std::string() : stacks.place(call->second.call->stack);
@@ -39,9 +39,9 @@ std::vector<Difference> differences_of(const JobStory& story, const Stacks& stac
 }
 
 // Ranks of which no dump tells may be at fault, but nobody knows it.
-std::vector<int> known_culprits(const Report& report, const JobStory& story) {
+std::vector<int> known_culprits(const Report& report, const JobDiagnosis& diagnosis) {
   auto culprits = culprits_of(report);
-  std::erase_if(culprits, [&](int rank) { return story.unknown().contains(rank); });
+  std::erase_if(culprits, [&](int rank) { return diagnosis.unknown().contains(rank); });
   return culprits;
 }
 
@@ -49,26 +49,26 @@ std::vector<int> known_culprits(const Report& report, const JobStory& story) {
 
 Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   const DumpedJob job(dumps);
-  const JobStory story(job, stacks);
+  const JobDiagnosis diagnosis(job, stacks);
   Report report;
-  report.verdict = story.verdict();
-  report.headline = story.headline();
+  report.verdict = diagnosis.verdict();
+  report.headline = diagnosis.headline();
   report.ranks = job.ranks();
   report.schedule = "real";
   report.version = REHEARSE_VERSION;
   report.transport = carrier_of(dumps);
   report.operations = job.calls();
-  report.rank_lines = rank_lines_of(job, story, stacks);
-  report.differences = differences_of(story, stacks);
-  report.wait_cycle = story.wait_cycle();
-  report.remarks = remarks_of_dumps(job, story);
-  auto culprits = known_culprits(report, story);
+  report.rank_lines = rank_lines_of(job, diagnosis, stacks);
+  report.differences = differences_of(diagnosis, stacks);
+  report.wait_cycle = diagnosis.wait_cycle();
+  report.remarks = remarks_of_dumps(job, diagnosis);
+  auto culprits = known_culprits(report, diagnosis);
   auto& facts = report.dumps.emplace();
   facts.format = dumps.front().version;
   for (const auto& dump : dumps) facts.ranks.push_back(dump.rank);
   facts.without_dump = job.without_dump();
   facts.culprits = std::move(culprits);
-  facts.stacks = stacks_of(job, story, stacks, facts.culprits);
+  facts.stacks = stacks_of(job, diagnosis, stacks, facts.culprits);
   if (std::all_of(dumps.begin(), dumps.end(), [](const Dump& dump) {
         return std::all_of(dump.calls.begin(), dump.calls.end(),
                            [](const DumpedCall& call) { return call.stack == Stacks::kNone; });

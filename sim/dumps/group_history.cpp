@@ -108,24 +108,24 @@ GroupHistory::Made GroupHistory::made_by_status(const Dump& dump, const DumpedCa
   return enqueued->second >= 0 && sequence <= static_cast<std::uint64_t>(enqueued->second) ? Made::unseen : Made::no;
 }
 
-GroupStory GroupHistory::tell() {
-  GroupStory story;
+GroupDiagnosis GroupHistory::tell() {
+  GroupDiagnosis diagnosis;
   std::set<std::uint64_t> sequences;
   for (const auto& own : ranks_) {
     for (const auto& [sequence, collective] : own.collectives) sequences.insert(sequence);
   }
   for (const auto sequence : sequences) {
-    if (!tell_collective(sequence, story)) break;
+    if (!tell_collective(sequence, diagnosis)) break;
   }
-  tell_messages(story);
-  std::stable_sort(story.open.begin(), story.open.end(), [](const OpenCall& a, const OpenCall& b) {
+  tell_messages(diagnosis);
+  std::stable_sort(diagnosis.open.begin(), diagnosis.open.end(), [](const OpenCall& a, const OpenCall& b) {
     return std::pair(a.rank, a.call->record_id) < std::pair(b.rank, b.call->record_id);
   });
-  return story;
+  return diagnosis;
 }
 
 // False: the calls do not fit, and nothing is to be learnt from those that follow.
-bool GroupHistory::tell_collective(std::uint64_t sequence, GroupStory& story) {
+bool GroupHistory::tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis) {
   calls_.open(sequence);
   std::vector<Made> made(ranks_.size());
   for (int rank = 0; rank < identity_.size(); ++rank) {
@@ -135,23 +135,23 @@ bool GroupHistory::tell_collective(std::uint64_t sequence, GroupStory& story) {
     const auto& call = ranks_[index].collectives.at(sequence);
     calls_.add({rank, sequence, &call.operation(), call.compared->fingerprint}, no_place);
   }
-  tell_open(sequence, made, story);
-  if (calls_.fit() && !tell_imbalance(sequence, story)) return true;
-  if (!calls_.fit()) story.mismatch = calls_.mismatch();
-  note_sides(sequence, story);
+  tell_open(sequence, made, diagnosis);
+  if (calls_.fit() && !tell_imbalance(sequence, diagnosis)) return true;
+  if (!calls_.fit()) diagnosis.mismatch = calls_.mismatch();
+  note_sides(sequence, diagnosis);
   return false;
 }
 
-void GroupHistory::note_sides(std::uint64_t sequence, GroupStory& story) const {
+void GroupHistory::note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   for (int rank = 0; rank < identity_.size(); ++rank) {
     if (!calls_.has(rank)) continue;
     const auto& call = ranks_[static_cast<std::size_t>(rank)].collectives.at(sequence);
-    story.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation());
+    diagnosis.sides[identity_.global_rank(rank)] = titled(*call.entries.front(), call.operation());
   }
 }
 
 // What ranks send in all is what they expect in all, whatever the splits, which a dump does not hold.
-bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupStory& story) const {
+bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
   std::int64_t sent = 0, expected = 0;
   for (const auto& own : ranks_) {
@@ -162,14 +162,15 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupStory& story) con
   }
   if (sent == expected) return false;
   const auto& call = ranks_.front().collectives.at(sequence);
-  story.imbalance = fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
-                                titled(*call.entries.front(), call.operation()).title, sent, expected);
+  diagnosis.imbalance =
+      fmt::format("{}: its ranks send {} elements in all and expect {}, so splits of theirs do not fit",
+                  titled(*call.entries.front(), call.operation()).title, sent, expected);
   return true;
 }
 
 // Of each rank the first collective that is not complete. Ranks that have not made it come before those of which nobody
 // knows.
-void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupStory& story) {
+void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
   std::vector<int> missing, unknown;
   std::size_t arrived = 0;
   for (int rank = 0; rank < identity_.size(); ++rank) {
@@ -186,7 +187,7 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
     call->second.completed = is_over(call->second, !missing.empty());
     if (call->second.completed) continue;
     const auto of_rank = [global](const OpenCall& open) { return open.rank == global; };
-    if (std::any_of(story.open.begin(), story.open.end(), of_rank)) continue;
+    if (std::any_of(diagnosis.open.begin(), diagnosis.open.end(), of_rank)) continue;
     OpenCall open;
     open.rank = global;
     open.title = comm::title_of(call->second.operation(), sequence, identity_);
@@ -197,13 +198,13 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
     open.waits_for = disputed ? calls_.waits_for(rank) : open.unknown ? unknown : missing;
     open.seen = arrived == calls_.arrived();
     open.call = call->second.entries.front();
-    story.open.push_back(std::move(open));
+    diagnosis.open.push_back(std::move(open));
   }
 }
 
 // Messages of two ranks are paired in their order. Where the recorder of one of them has dropped calls, those that are
 // complete have no place in it any more.
-void GroupHistory::tell_messages(GroupStory& story) {
+void GroupHistory::tell_messages(GroupDiagnosis& diagnosis) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {
       for (auto& message : own.messages) {
@@ -216,35 +217,35 @@ void GroupHistory::tell_messages(GroupStory& story) {
         if (sends) {
           mailboxes_.keep_send(message.call->target, envelope, &message);
         } else if (auto send = mailboxes_.take_send(message.rank, message.call->source, 0)) {
-          meet(*send->call, message, story);
+          meet(*send->call, message, diagnosis);
         } else {
           mailboxes_.keep_receive(message.rank, envelope, &message);
         }
       }
     }
   }
-  tell_unmatched(story);
+  tell_unmatched(diagnosis);
 }
 
-void GroupHistory::meet(const Message& send, const Message& recv, GroupStory& story) {
-  if (story.mismatch) return;
+void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis) {
+  if (diagnosis.mismatch) return;
   auto fields = comm::pair_differences(send.operation(), recv.operation(), recv.operation().outputs[0].is_cpu());
   if (fields.empty()) return;
   const comm::MadeCall sent{send.rank, send.call->p2p_seq, &send.operation(), 0};
   const comm::MadeCall received{recv.rank, recv.call->p2p_seq, &recv.operation(), 0};
-  story.mismatch = comm::mismatch_of_pair({sent, {}}, {received, {}}, std::move(fields), identity_);
-  story.sides = {{identity_.global_rank(send.rank), titled(*send.call, send.operation())},
-                 {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation())}};
+  diagnosis.mismatch = comm::mismatch_of_pair({sent, {}}, {received, {}}, std::move(fields), identity_);
+  diagnosis.sides = {{identity_.global_rank(send.rank), titled(*send.call, send.operation())},
+                     {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation())}};
 }
 
-void GroupHistory::tell_unmatched(GroupStory& story) {
+void GroupHistory::tell_unmatched(GroupDiagnosis& diagnosis) {
   mailboxes_.visit([&](const auto& letter, bool is_send) {
     const auto& message = *letter.call;
     auto [call, title] = titled(*message.call, message.operation());
     const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation().peer);
     const bool unknown = dump_at(message.operation().peer) == nullptr;
     if (message.completed) {
-      if (!unknown) story.never_received.push_back(fmt::format("{} of rank {}", title, rank));
+      if (!unknown) diagnosis.never_received.push_back(fmt::format("{} of rank {}", title, rank));
       return;
     }
     const auto near_miss = mailboxes_.near_miss(message.operation(), message.rank, identity_);
@@ -255,7 +256,7 @@ void GroupHistory::tell_unmatched(GroupStory& story) {
     open.waits_for = {peer};
     open.unknown = unknown;
     open.call = call;
-    story.open.push_back(std::move(open));
+    diagnosis.open.push_back(std::move(open));
   });
 }
 

@@ -35,7 +35,7 @@ struct TitledCall {
 };
 
 // What the dumps tell of one group.
-struct GroupStory {
+struct GroupDiagnosis {
   std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
   std::string imbalance;                    // of an all-to-all whose splits cannot fit; empty: there is none
   std::map<int, TitledCall> sides;          // each rank's call there
@@ -49,7 +49,7 @@ class GroupHistory {
  public:
   GroupHistory(const DumpedJob& job, const JobGroup& group);
 
-  GroupStory tell();
+  GroupDiagnosis tell();
 
   // The last call of the rank on this group, and the last that is complete; nothing: the dump has none.
   std::optional<TitledCall> last(int rank) const;
@@ -87,13 +87,13 @@ class GroupHistory {
   const Dump* dump_at(int rank) const;  // within the group
   Made made(int rank, std::uint64_t sequence) const;
   static Made made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence);
-  bool tell_collective(std::uint64_t sequence, GroupStory& story);
-  bool tell_imbalance(std::uint64_t sequence, GroupStory& story) const;
-  void note_sides(std::uint64_t sequence, GroupStory& story) const;
-  void tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupStory& story);
-  void tell_messages(GroupStory& story);
-  void meet(const Message& send, const Message& recv, GroupStory& story);
-  void tell_unmatched(GroupStory& story);
+  bool tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis);
+  bool tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
+  void note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
+  void tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis);
+  void tell_messages(GroupDiagnosis& diagnosis);
+  void meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis);
+  void tell_unmatched(GroupDiagnosis& diagnosis);
   TitledCall titled(const DumpedCall& call, const comm::Operation& operation) const;
   template <class Counts>
   std::optional<TitledCall> last_that(int rank, const Counts& counts) const;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dumps/dump.h"
-#include "dumps/field.h"
+#include "dumps/dump_field.h"
 #include "dumps/stacks.h"
 
 namespace rehearse::sim {

@@ -22,32 +22,32 @@ std::string readable(const std::vector<std::uint8_t>& value) {
 }  // namespace
 
 c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
-  return c10::make_intrusive<WatchedStore>(below()->clone(), diary_);
+  return c10::make_intrusive<WatchedStore>(below()->clone(), history_);
 }
 
-// A wait that throws leaves its keys in the diary: they have not come.
+// A wait that throws leaves its keys in the history: they have not come.
 template <class Wait>
 auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wait) {
-  diary_->waits(keys);
+  history_->waits(keys);
   if constexpr (std::is_void_v<decltype(wait())>) {
     wait();
-    diary_->has_waited(keys);
+    history_->has_waited(keys);
   } else {
     auto result = wait();
-    diary_->has_waited(keys);
+    history_->has_waited(keys);
     return result;
   }
 }
 
 void WatchedStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
   below()->set(key, value);
-  diary_->changed(key, readable(value));
+  history_->changed(key, readable(value));
 }
 
 std::vector<std::uint8_t> WatchedStore::compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
                                                    const std::vector<std::uint8_t>& desired) {
   auto value = below()->compareSet(key, expected, desired);
-  if (value == desired) diary_->may_have_changed(key, readable(value));
+  if (value == desired) history_->may_have_changed(key, readable(value));
   return value;
 }
 
@@ -57,25 +57,25 @@ std::vector<std::uint8_t> WatchedStore::get(const std::string& key) {
 
 std::int64_t WatchedStore::add(const std::string& key, std::int64_t amount) {
   const auto value = below()->add(key, amount);
-  if (amount != 0) diary_->changed(key, fmt::format("{}", value));
+  if (amount != 0) history_->changed(key, fmt::format("{}", value));
   return value;
 }
 
 bool WatchedStore::deleteKey(const std::string& key) {
   const bool was_there = below()->deleteKey(key);
-  if (was_there) diary_->deleted(key);
+  if (was_there) history_->deleted(key);
   return was_there;
 }
 
 bool WatchedStore::check(const std::vector<std::string>& keys) {
   const bool there = below()->check(keys);
-  diary_->checked(keys, there);
+  history_->checked(keys, there);
   return there;
 }
 
 void WatchedStore::append(const std::string& key, const std::vector<std::uint8_t>& value) {
   below()->append(key, value);
-  diary_->changed(key, fmt::format("{} bytes more", value.size()));
+  history_->changed(key, fmt::format("{} bytes more", value.size()));
 }
 
 std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
@@ -85,7 +85,7 @@ std::vector<std::vector<std::uint8_t>> WatchedStore::multiGet(const std::vector<
 void WatchedStore::multiSet(const std::vector<std::string>& keys,
                             const std::vector<std::vector<std::uint8_t>>& values) {
   below()->multiSet(keys, values);
-  for (std::size_t i = 0; i < keys.size(); ++i) diary_->changed(keys[i], readable(values[i]));
+  for (std::size_t i = 0; i < keys.size(); ++i) history_->changed(keys[i], readable(values[i]));
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys) {

@@ -8,17 +8,17 @@
 #include <utility>
 #include <vector>
 
-#include "explain/store_diary.h"
+#include "explain/store_history.h"
 #include "store/forwarding_store.h"
 
 namespace rehearse::sim {
 
-// A rank's handle of the store that writes into a diary what it does with keys. Blocks and throws as the one below. May
-// outlive its world.
+// A rank's handle of the store that writes into a history what it does with keys. Blocks and throws as the one below.
+// May outlive its world.
 class WatchedStore final : public ForwardingStore {
  public:
-  WatchedStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreDiary> diary)
-      : ForwardingStore(std::move(below)), diary_(std::move(diary)) {}
+  WatchedStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreHistory> history)
+      : ForwardingStore(std::move(below)), history_(std::move(history)) {}
 
   c10::intrusive_ptr<c10d::Store> clone() override;
 
@@ -41,7 +41,7 @@ class WatchedStore final : public ForwardingStore {
   template <class Wait>
   auto waiting(const std::vector<std::string>& keys, const Wait& wait);
 
-  const std::shared_ptr<StoreDiary> diary_;
+  const std::shared_ptr<StoreHistory> history_;
 };
 
 }  // namespace rehearse::sim

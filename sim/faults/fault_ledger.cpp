@@ -18,15 +18,15 @@ constexpr std::size_t kFiringsKept = 8;
 
 }  // namespace
 
-class FaultLedger::StrikeTimer final : public exec::Timer {
+class FaultLedger::InjectTimer final : public exec::Timer {
  public:
   // `holds`: the world waits for it.
-  StrikeTimer(FaultLedger& ledger, std::size_t place, int rank, bool holds)
+  InjectTimer(FaultLedger& ledger, std::size_t place, int rank, bool holds)
       : ledger_(ledger), place_(place), rank_(rank) {
     if (holds) hold_.emplace(ledger.executor_);
   }
   void fire() override {
-    ledger_.strike_(ledger_.plans_[place_], rank_);
+    ledger_.inject_(ledger_.plans_[place_], rank_);
     hold_.reset();
   }
   // A fault breaks something, but for what mends it: else a hang would be told otherwise if a fault were yet to come.
@@ -56,9 +56,9 @@ FaultLedger::~FaultLedger() {
   for (const auto& timer : timers_) executor_.timers().cancel(*timer);
 }
 
-void FaultLedger::begin(Strike strike) {
-  REHEARSE_CHECK(strike_ == nullptr && strike != nullptr, plans_.size());
-  strike_ = std::move(strike);
+void FaultLedger::begin(Inject inject) {
+  REHEARSE_CHECK(inject_ == nullptr && inject != nullptr, plans_.size());
+  inject_ = std::move(inject);
   for (std::size_t place = 0; place < plans_.size(); ++place) {
     const Fault& fault = *plans_[place].fault;
     if (needs_no_call(fault) && !fault.on) arm(place, *due(fault, plans_));
@@ -66,16 +66,16 @@ void FaultLedger::begin(Strike strike) {
 }
 
 void FaultLedger::arm(std::size_t place, VirtualTime due) {
-  REHEARSE_CHECK(place < plans_.size() && strike_ != nullptr, place, plans_.size());
+  REHEARSE_CHECK(place < plans_.size() && inject_ != nullptr, place, plans_.size());
   const auto& traits = traits_of(plans_[place].fault->verb);
   const auto on = [&](int rank) {
     if (traits.of_ended) {
       const auto after = due - executor_.clock().now();
-      return exec::restart_rank(executor_, rank, after, [this, place, rank] { strike_(plans_[place], rank); });
+      return exec::restart_rank(executor_, rank, after, [this, place, rank] { inject_(plans_[place], rank); });
     }
     // What is of a rank does not happen where all have ended.
     const bool holds = rank == kNoRank && leads_to_restart(place);
-    timers_.push_back(std::make_unique<StrikeTimer>(*this, place, rank, holds));
+    timers_.push_back(std::make_unique<InjectTimer>(*this, place, rank, holds));
     executor_.timers().arm(*timers_.back(), due);
   };
   const Fault& fault = *plans_[place].fault;

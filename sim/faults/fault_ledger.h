@@ -23,7 +23,7 @@ class FaultLedger {
   static constexpr int kNoRank = -1;
   // A fault that needs no call, at its time; on `rank`, or kNoRank where it is of none. What is of a rank that has
   // ended: only where it has by then.
-  using Strike = std::function<void(FaultPlan& plan, int rank)>;
+  using Inject = std::function<void(FaultPlan& plan, int rank)>;
 
   FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor);
   FaultLedger(const FaultLedger&) = delete;
@@ -31,7 +31,7 @@ class FaultLedger {
   ~FaultLedger();
 
   // Once, before the run.
-  void begin(Strike strike);
+  void begin(Inject inject);
 
   std::vector<FaultPlan>& plans() noexcept { return plans_; }
 
@@ -60,15 +60,15 @@ class FaultLedger {
   }
 
  private:
-  class StrikeTimer;
+  class InjectTimer;
 
   void arm(std::size_t place, VirtualTime due);
   bool leads_to_restart(std::size_t place) const;
 
   exec::RankExecutor& executor_;
   std::vector<FaultPlan> plans_;
-  Strike strike_;
-  std::vector<std::unique_ptr<StrikeTimer>> timers_;
+  Inject inject_;
+  std::vector<std::unique_ptr<InjectTimer>> timers_;
   CallsMade made_;
 };
 

@@ -34,7 +34,7 @@ class HangObserver final : public exec::Observer {
 
 }  // namespace
 
-std::string FaultInjector::Moment::title() const {
+std::string FaultInjector::InterceptedCall::title() const {
   return fmt::format("{} #{} on group \"{}\"", comm::name_of(call), sequence, group.name);
 }
 
@@ -53,102 +53,106 @@ void FaultInjector::begin(comm::Communicators& communicators) {
       if (is_of(*plan.fault, rank)) ledger_.note(plan, rank, "");
     }
   }
-  ledger_.begin([this](FaultPlan& plan, int rank) { strike(plan, rank); });
+  ledger_.begin([this](FaultPlan& plan, int rank) { inject(plan, rank); });
   store_.when_due([this](FaultPlan& plan, int rank, const std::string& title) { act_at_store(plan, rank, title); });
 }
 
-auto FaultInjector::admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
+auto FaultInjector::on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence)
     -> Answer {
-  const Moment moment{call, group, rank, sequence};
+  const InterceptedCall intercepted{call, group, rank, sequence};
   fabric_.expect(call, rank);
   ++calls_[{rank, call.type}];
   ++all_calls_[rank];
   ledger_.count_call(rank);
-  look_at(moment);
-  refuse_lost(moment);
+  look_at(intercepted);
+  refuse_lost(intercepted);
   for (auto& plan : ledger_.plans()) {
-    if (!is_due(plan, moment)) continue;
-    if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, moment.title());
-    if (act(plan, moment) == Answer::skip) return Answer::skip;
+    if (!is_due(plan, intercepted)) continue;
+    if (!traits_of(plan.fault->verb).later) ledger_.note(plan, rank, intercepted.title());
+    if (act(plan, intercepted) == Answer::skip) return Answer::skip;
   }
   return Answer::pass;
 }
 
-bool FaultInjector::is_due(FaultPlan& plan, const Moment& moment) {
-  return ledger_.is_open(plan, moment.rank) && fits(plan, moment) && ledger_.draw(plan);
+bool FaultInjector::is_due(FaultPlan& plan, const InterceptedCall& intercepted) {
+  return ledger_.is_open(plan, intercepted.rank) && fits(plan, intercepted) && ledger_.draw(plan);
 }
 
 // For what is said of faults that did not fire.
-void FaultInjector::look_at(const Moment& moment) {
+void FaultInjector::look_at(const InterceptedCall& intercepted) {
   for (auto& plan : ledger_.plans()) {
     const Fault& fault = *plan.fault;
-    const bool of_others = !is_of(fault, moment.rank) || callee_of(fault) != Callee::group || needs_no_call(fault);
-    if (of_others || (!fault.group.empty() && fault.group != moment.group.name)) continue;
-    const bool has_number = fits(fault.at, moment, true) && fits(fault.call, moment, false);
-    plan.targets[moment.rank].nearly.look_at(
-        fault, {moment.call, moment.group, moment.sequence, is_its_kind(fault, moment), has_number});
+    const bool of_others = !is_of(fault, intercepted.rank) || callee_of(fault) != Callee::group || needs_no_call(fault);
+    if (of_others || (!fault.group.empty() && fault.group != intercepted.group.name)) continue;
+    const bool has_number = fits(fault.at, intercepted, true) && fits(fault.call, intercepted, false);
+    plan.targets[intercepted.rank].nearly.look_at(fault, {intercepted.call, intercepted.group, intercepted.sequence,
+                                                          is_its_kind(fault, intercepted), has_number});
   }
 }
 
-void FaultInjector::note_refused(const Moment& moment, const std::string& why) {
+void FaultInjector::note_refused(const InterceptedCall& intercepted, const std::string& why) {
   for (auto& plan : ledger_.plans()) {
-    if (ledger_.is_open(plan, moment.rank) && fits(plan, moment)) plan.targets[moment.rank].nearly.refuse(why);
+    if (ledger_.is_open(plan, intercepted.rank) && fits(plan, intercepted))
+      plan.targets[intercepted.rank].nearly.refuse(why);
   }
 }
 
 // Whatever its number, group and label.
-bool FaultInjector::is_its_kind(const Fault& fault, const Moment& moment) const {
+bool FaultInjector::is_its_kind(const Fault& fault, const InterceptedCall& intercepted) const {
   if (callee_of(fault) != Callee::group || needs_no_call(fault)) return false;
-  if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(moment.call.type)) return false;
-  const bool is_send = moment.call.type == c10d::OpType::SEND;
+  if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(intercepted.call.type)) return false;
+  const bool is_send = intercepted.call.type == c10d::OpType::SEND;
   if (fault.verb == Fault::Verb::reorder && !is_send) return false;
   // What is left of a buffered send is no call any more.
   const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
   if (moves_later && is_send && communicators_->options().buffered_sends) return false;
   const auto is_named = [&](const std::optional<Fault::Point>& point) {
-    return !point || point->op.empty() || point->op == comm::op_row(moment.call.type).name;
+    return !point || point->op.empty() || point->op == comm::op_row(intercepted.call.type).name;
   };
   return is_named(fault.at) && is_named(fault.call);
 }
 
-bool FaultInjector::fits(const FaultPlan& plan, const Moment& moment) const {
+bool FaultInjector::fits(const FaultPlan& plan, const InterceptedCall& intercepted) const {
   const Fault& fault = *plan.fault;
-  if (!is_its_kind(fault, moment)) return false;
-  if (!fault.group.empty() && fault.group != moment.group.name) return false;
-  if (!fault.label.empty() && (moment.call.label == nullptr || *moment.call.label != fault.label)) return false;
-  if (fault.verb == Fault::Verb::corrupt && !can_corrupt(moment.call, fault)) return false;
+  if (!is_its_kind(fault, intercepted)) return false;
+  if (!fault.group.empty() && fault.group != intercepted.group.name) return false;
+  if (!fault.label.empty() && (intercepted.call.label == nullptr || *intercepted.call.label != fault.label))
+    return false;
+  if (fault.verb == Fault::Verb::corrupt && !can_corrupt(intercepted.call, fault)) return false;
   if (fault.verb == Fault::Verb::heal && !partitions_.any()) return false;
-  if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, moment.rank})) return false;
-  return fits(fault.at, moment, true) && fits(fault.call, moment, false);
+  if (fault.verb == Fault::Verb::fail_alloc && to_come_.contains({&plan, intercepted.rank})) return false;
+  return fits(fault.at, intercepted, true) && fits(fault.call, intercepted, false);
 }
 
-bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const {
+bool FaultInjector::fits(const std::optional<Fault::Point>& point, const InterceptedCall& intercepted,
+                         bool in_group) const {
   if (!point || point->number == 0) return true;
-  if (in_group) return point->number == moment.sequence;
-  return point->number == (point->op.empty() ? all_calls_.at(moment.rank) : calls_.at({moment.rank, moment.call.type}));
+  if (in_group) return point->number == intercepted.sequence;
+  return point->number ==
+         (point->op.empty() ? all_calls_.at(intercepted.rank) : calls_.at({intercepted.rank, intercepted.call.type}));
 }
 
 // What happens at calls of groups alone; the rest at any.
-auto FaultInjector::act(FaultPlan& plan, const Moment& moment) -> Answer {
+auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
     case Fault::Verb::delay:
-      fabric_.delay(moment.call, fault.amount);
+      fabric_.delay(intercepted.call, fault.amount);
       break;
     case Fault::Verb::skip_collective:
       return Answer::skip;
     case Fault::Verb::fail_op:
       throw CommError(fmt::format("{} failed: an injected error of the back end",
-                                  title_of(moment.call, moment.sequence, moment.group)),
-                      moment.group.name, moment.sequence, {moment.rank});
+                                  title_of(intercepted.call, intercepted.sequence, intercepted.group)),
+                      intercepted.group.name, intercepted.sequence, {intercepted.rank});
     case Fault::Verb::corrupt:
-      fabric_.corrupt(moment.call, fault);
+      fabric_.corrupt(intercepted.call, fault);
       break;
     case Fault::Verb::reorder:
-      fabric_.reorder(moment.call, fault.amount);
+      fabric_.reorder(intercepted.call, fault.amount);
       break;
     default:
-      act_on_rank(plan, moment.rank, moment.title());
+      act_on_rank(plan, intercepted.rank, intercepted.title());
   }
   return Answer::pass;
 }
@@ -238,7 +242,7 @@ void FaultInjector::jump_clocks(const Fault& fault, int rank) {
 }
 
 // At its time, or on another fault.
-void FaultInjector::strike(FaultPlan& plan, int rank) {
+void FaultInjector::inject(FaultPlan& plan, int rank) {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
     case Fault::Verb::crash:
@@ -274,17 +278,18 @@ void FaultInjector::strike(FaultPlan& plan, int rank) {
 }
 
 // A group without one of its ranks carries nothing; nor does it know a rank that has begun again.
-void FaultInjector::refuse_lost(const Moment& moment) {
+void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
-    const auto& ranks = moment.group.ranks;
+    const auto& ranks = intercepted.group.ranks;
     if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
-    const bool was_there = moment.group.id < loss.groups;
+    const bool was_there = intercepted.group.id < loss.groups;
     const auto fail = [&](const std::string& why) {
-      const auto text = fmt::format("{} failed: {}", title_of(moment.call, moment.sequence, moment.group), why);
-      note_refused(moment, text);
-      throw CommError(text, moment.group.name, moment.sequence, {lost});
+      const auto text =
+          fmt::format("{} failed: {}", title_of(intercepted.call, intercepted.sequence, intercepted.group), why);
+      note_refused(intercepted, text);
+      throw CommError(text, intercepted.group.name, intercepted.sequence, {lost});
     };
-    if (was_there && lost == moment.rank) {
+    if (was_there && lost == intercepted.rank) {
       fail(
           fmt::format("rank {} has begun again, and is no member of the group any more; it takes part in groups that "
                       "are made anew",

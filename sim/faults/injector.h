@@ -12,7 +12,7 @@
 
 #include <rehearse/job/fault_line.h>
 #include <rehearse/sim/fault.h>
-#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/comm/call_interceptor.h>
 #include <rehearse_internal/comm/communicators.h>
 #include <rehearse_internal/exec/executor.h>
 
@@ -25,8 +25,8 @@
 namespace rehearse::sim {
 
 // Looks at each call of a world and lets the faults that are planned for it take place. What it is given outlives it;
-// it outlives the communicators that have it as their gate.
-class FaultInjector final : public comm::CallGate {
+// it outlives the communicators that have it as their interceptor.
+class FaultInjector final : public comm::CallInterceptor {
  public:
   // `memory`: null where no fault is about it.
   FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric, Partitions& partitions,
@@ -35,7 +35,7 @@ class FaultInjector final : public comm::CallGate {
   // Once, before the run: the world's groups.
   void begin(comm::Communicators& communicators);
 
-  Answer admit(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
+  Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
 
   // What may happen at any call, at one that is of no group: of the store, a write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
@@ -45,7 +45,7 @@ class FaultInjector final : public comm::CallGate {
 
  private:
   // One call, and what is said of it.
-  struct Moment {
+  struct InterceptedCall {
     comm::Operation& call;
     const comm::GroupIdentity& group;
     int rank;
@@ -59,22 +59,22 @@ class FaultInjector final : public comm::CallGate {
     bool is_down = true;
   };
 
-  bool is_due(FaultPlan& plan, const Moment& moment);
-  void look_at(const Moment& moment);
-  void note_refused(const Moment& moment, const std::string& why);
-  bool is_its_kind(const Fault& fault, const Moment& moment) const;
-  bool fits(const FaultPlan& plan, const Moment& moment) const;
-  bool fits(const std::optional<Fault::Point>& point, const Moment& moment, bool in_group) const;
-  Answer act(FaultPlan& plan, const Moment& moment);
+  bool is_due(FaultPlan& plan, const InterceptedCall& intercepted);
+  void look_at(const InterceptedCall& intercepted);
+  void note_refused(const InterceptedCall& intercepted, const std::string& why);
+  bool is_its_kind(const Fault& fault, const InterceptedCall& intercepted) const;
+  bool fits(const FaultPlan& plan, const InterceptedCall& intercepted) const;
+  bool fits(const std::optional<Fault::Point>& point, const InterceptedCall& intercepted, bool in_group) const;
+  Answer act(FaultPlan& plan, const InterceptedCall& intercepted);
   void act_at_store(FaultPlan& plan, int rank, const std::string& store_call);
   void act_on_rank(FaultPlan& plan, int rank, const std::string& call);
-  void strike(FaultPlan& plan, int rank);
+  void inject(FaultPlan& plan, int rank);
   void fail_allocation(FaultPlan& plan, int rank, const std::string& since);
   void jump_clocks(const Fault& fault, int rank);
   void end_process(FaultPlan& plan, int rank, std::string how);
   void lose(int rank, bool connections_break);
   void begin_again(int rank);
-  void refuse_lost(const Moment& moment);
+  void refuse_lost(const InterceptedCall& intercepted);
 
   exec::RankExecutor& executor_;
   FaultLedger& ledger_;

@@ -10,7 +10,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 #include <rehearse_internal/sim/format_time.h>
 
-#include "rank_trace.h"
+#include "trace_text.h"
 
 namespace rehearse {
 namespace {

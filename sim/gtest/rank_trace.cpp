@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rank_trace.h"
+#include "trace_text.h"
 
 #include <cstdint>
 #include <map>

@@ -6,14 +6,14 @@
 #include <set>
 #include <string>
 
-#include <rehearse_internal/exec/file_gate.h>
+#include <rehearse_internal/exec/file_interceptor.h>
 #include <rehearse_internal/job/scratch_folders.h>
 
 namespace rehearse::sim {
 
 // Notes the files to which ranks write outside of their scratch folders: what one seed leaves there another may find.
 // What it is given outlives it.
-class FileWatch final : public exec::FileGate {
+class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);
 

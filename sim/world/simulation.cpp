@@ -76,7 +76,7 @@ class Faults {
               [this](FaultPlan& plan, int rank, const std::string& write) {
                 injector_.act_outside_groups(plan, rank, write);
               }),
-        gate_(disk_) {}
+        interceptor_(disk_) {}
   ~Faults() { store_->close(); }
 
   comm::Fabric& fabric() noexcept { return fabric_; }
@@ -101,7 +101,7 @@ class Faults {
   FaultyFabric fabric_;
   FaultInjector injector_;
   DiskFaults disk_;
-  const exec::WorldLocal<exec::FileGate>::Lent gate_;
+  const exec::WorldLocal<exec::FileInterceptor>::Lent interceptor_;
 };
 
 WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
@@ -177,7 +177,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   if (!options.faults.empty()) faults.emplace(options, executor, costs, keys, memory.get(), scratch);
   const auto compute = compute_of(options);
   auto communication = simulated_communication_of(options);
-  if (faults) communication.gate = &faults->injector();
+  if (faults) communication.interceptor = &faults->injector();
   CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
   StateChecks state_checks(executor, options.checks, record->checks);
   comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
@@ -196,12 +196,12 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   const exec::WorldLocal<checks::WorldChecks>::Lent lent_checks(state_checks.of_world());
   checks::RankRemarks remarks;
   const exec::WorldLocal<checks::RankRemarks>::Lent lent_remarks(remarks);
-  const auto diary = options.call_sites ? std::make_shared<StoreDiary>() : nullptr;
+  const auto history = options.call_sites ? std::make_shared<StoreHistory>() : nullptr;
   record->outcome = executor.run([&](int rank) {
     c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<fakes::FakeStore>(keys);
     store->setTimeout(options.timeout);
     if (faults) store = faults->store(std::move(store));
-    if (diary) store = c10::make_intrusive<WatchedStore>(std::move(store), diary);
+    if (history) store = c10::make_intrusive<WatchedStore>(std::move(store), history);
     FiberRankContext context(services, rank, options.ranks, std::move(store), state.generator(rank), at::kCPU,
                              exec::incarnation(executor, rank));
     const ComputeModel& model = compute[static_cast<std::size_t>(rank)];
@@ -218,7 +218,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));
   record->habits = communicators.remarks();
   note_waits_in_vain(*keys, options, *record);
-  if (diary) record->notes.merge(diary->notes());
+  if (history) record->notes.merge(history->notes());
   for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
   record->static_threads = exec::static_threads();
   note_calls_left(communicators, *record);

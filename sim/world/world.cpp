@@ -17,7 +17,7 @@
 #include "faults/text/fault_fields.h"
 #include "file_watch.h"
 #include "network/network_cost.h"
-#include "report/story/report_builder.h"
+#include "report/diagnosis/report_builder.h"
 #include "simulation.h"
 
 namespace rehearse {
@@ -78,7 +78,7 @@ class World::Impl {
     ScratchFolders scratch(options_.scratch, options_.seed);
     files_written_.clear();
     sim::FileWatch watch(scratch, files_written_);
-    const exec::WorldLocal<exec::FileGate>::Lent lent(watch);
+    const exec::WorldLocal<exec::FileInterceptor>::Lent lent(watch);
     Report report = simulated(seeded ? *seeded : *oracle_, body, scratch);
     if (report.verdict == Verdict::ok) {
       scratch.remove();

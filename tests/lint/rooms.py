@@ -6,7 +6,7 @@ import typing
 
 
 class House(typing.NamedTuple):
-    """Rooms are folders, one in another as well ("report/story"); "." is what lies in `folder` itself."""
+    """Rooms are folders, one in another as well ("report/diagnosis"); "." is what lies in `folder` itself."""
     folder: str
     rooms: dict  # room: the rooms that it may include besides itself; folders that are not named include what they like
     prefix: str  # of its public headers as they are included; its internal ones have "rehearse_internal/" there
@@ -19,7 +19,7 @@ def ladder(*names, below=()):
     return {name: (*below, *names[:place]) for place, name in enumerate(names)}
 
 
-SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/story",
+SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/diagnosis",
               "report/page", "dumps", "world", "run", "scenario")
 # "cli" are its files of no other room: run, replay, explain, list. The larger commands do not know each other.
 COMMAND = ("cli/terminal", "cli/grammar", "cli/death", "cli")
@@ -44,7 +44,7 @@ HOUSES = (
     }),
     House("core/torch_state", {"tls": (), "devices": ("tls",), ".": ("tls", "devices")}, "rehearse/torch_state/", {}),
     House("core/comm", ladder("call", "agree", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
-        "call": ("call_gate.h", "coalescing.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h",
+        "call": ("call_interceptor.h", "coalescing.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h",
                  "group_identity.h", "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
         "work": ("pending.h", "several_works.h"),
@@ -114,14 +114,14 @@ HOUSES = (
     # Guards and back ends are made without a callable, and ranks meet without one. backend.h, compile_options.h,
     # errors.h, explanation.h, leaf.h: all of them.
     House("core/compile", {
-        "arguments": (), "guards": (), "meeting": ("arguments",), "aot": (), "cache": ("guards",),
-        "parts": ("meeting", "aot", "cache"),
-        "segments": ("arguments", "guards", "meeting", "parts"),
-        "captures": ("arguments", "guards", "parts", "segments"),
-        ".": ("arguments", "guards", "meeting", "aot", "cache", "parts", "segments", "captures"),
+        "arguments": (), "guards": (), "compiler_collectives": ("arguments",), "aot": (), "cache": ("guards",),
+        "partitions": ("compiler_collectives", "aot", "cache"),
+        "segments": ("arguments", "guards", "compiler_collectives", "partitions"),
+        "captures": ("arguments", "guards", "partitions", "segments"),
+        ".": ("arguments", "guards", "compiler_collectives", "aot", "cache", "partitions", "segments", "captures"),
     }, "rehearse/compile/", {
         "arguments": ("argument_sinks.h", "argument_walk.h", "mark_dynamic.h"),
-        "parts": ("counting_backend.h",),
+        "partitions": ("counting_backend.h",),
         "guards": ("guard_failure.h", "watch.h"),
         
         "aot": ("aot_eager.h",),
@@ -134,9 +134,9 @@ HOUSES = (
         "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
         "store": (), "explain": ("store",), "checks": ("explain",),
         "faults": ("schedule", "compute", "memory", "store"),
-        "report/story": (*SIMULATION[:SIMULATION.index("report/story")], "faults"),
+        "report/diagnosis": (*SIMULATION[:SIMULATION.index("report/diagnosis")], "faults"),
         "scenario": (*SIMULATION[:-1], "faults"),
-        "world": ("schedule", "record", "report/story", "network", "compute", "memory", "checks",
+        "world": ("schedule", "record", "report/diagnosis", "network", "compute", "memory", "checks",
                   "buffers", "explain", "faults"),
         "gtest": SIMULATION,
         **ladder(*COMMAND, below=SIMULATION),

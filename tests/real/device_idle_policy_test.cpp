@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: over real time, to be idle is to wait for devices; what can never end is told at once, and those who poll
-// are let go on at a slower pace, with patience.
+// are let go on at a slower pace, until the stall timeout.
 #include "runner/device_idle_policy.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ class DeviceIdle : public ::testing::Test {
 
   IdleFacts facts{.now = VirtualTime{} + seconds(5), .due = {}};
   Devices devices;
-  DeviceIdlePolicy policy{{.patience = milliseconds(10)}};
+  DeviceIdlePolicy policy{{.stall_timeout = milliseconds(10)}};
 };
 
 TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {

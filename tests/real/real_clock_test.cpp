@@ -57,7 +57,7 @@ class RealTime : public ::testing::Test {
     Decisions decisions(oracle, log);
     exec::NoRankState state;
     comm::EndWorld failures;
-    DeviceIdlePolicy idle({.patience = milliseconds(20)});
+    DeviceIdlePolicy idle({.stall_timeout = milliseconds(20)});
     idle.watch(devices);
     exec::ExecutorOptions options;
     options.ranks = ranks;
@@ -140,7 +140,7 @@ TEST_F(RealTime, RankThatYields_DoesNotHoldBackOneWhoseDeviceIsDone) {
 TEST_F(RealTime, LoopWithATimeLimit_IsNoLivelockBeforeIt) {
   bool given_up = false;
   const auto outcome = run(1, [&](int) {
-    const auto end = steady_clock::now() + milliseconds(60);  // three times the patience
+    const auto end = steady_clock::now() + milliseconds(60);  // three times the stall timeout
     while (steady_clock::now() < end) exec::this_rank::poll();
     given_up = true;
   });

@@ -10,7 +10,7 @@
 
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/capture/fake_mode.h>
-#include "capture/fake/call/call.h"
+#include "capture/fake/call/operator_call.h"
 #include "capture/fake/fake_impl.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/never_destroyed.h"

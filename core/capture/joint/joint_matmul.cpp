@@ -10,7 +10,7 @@
 #include <ATen/ops/matmul_native.h>
 #include <torch/library.h>
 
-#include "capture/fake/call/layout.h"
+#include "capture/fake/call/result_layout.h"
 #include "capture/fake/never_destroyed.h"
 
 namespace rehearse::capture {

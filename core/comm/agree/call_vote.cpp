@@ -31,7 +31,7 @@ CallVote::Parties CallVote::parties() const {
     } else if (sample->operation->payload == nullptr) {
       *sample = call;
     }
-    parties.vote.take_side(party, group_.global_rank(call.rank), [&place = where] { return place; });
+    parties.vote.cast(party, group_.global_rank(call.rank), [&place = where] { return place; });
   }
   for (const auto& sample : samples) parties.calls.push_back(sample.operation);
   return parties;

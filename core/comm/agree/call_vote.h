@@ -22,7 +22,7 @@ class CallVote {
   bool all_have_come() const noexcept { return calls_.size() == group_.ranks.size(); }
 
   // The ranks (of the world) whose calls do not fit that of `rank` (of the world), ascending.
-  std::vector<int> opponents(int rank) const { return parties().vote.opponents(rank); }
+  std::vector<int> disagreeing_ranks(int rank) const { return parties().vote.disagreeing_ranks(rank); }
 
   Mismatch mismatch() const;
 

@@ -28,8 +28,8 @@ bool CollectiveCalls::add(const MadeCall& call, Places places) {
   REHEARSE_CHECK(call.sequence == sequence_ && !has(call.rank), call.sequence, sequence_, call.rank);
   const bool is_first = first_ < 0;
   if (is_first) fingerprint_ = call.fingerprint;
-  if (take_sides() || !agrees(call)) [[unlikely]] {
-    take_side(call, places);
+  if (begin_vote() || !agrees(call)) [[unlikely]] {
+    cast(call, places);
   } else if (apart_.empty()) {
     if (payload_ == nullptr) payload_ = call.operation->payload;
     if (is_alltoall(call.operation->type) || !call.operation->parts.empty()) check_edges(call, places);
@@ -64,7 +64,7 @@ MadeCall CollectiveCalls::call_of(std::size_t rank) const noexcept {
   return {static_cast<int>(rank), sequence_, calls_[rank], fingerprint_};
 }
 
-void CollectiveCalls::take_side(const MadeCall& call, Places places) {
+void CollectiveCalls::cast(const MadeCall& call, Places places) {
   if (vote_ == nullptr) {
     vote_ = std::make_unique<CallVote>(group_, sequence_);
     for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
@@ -128,7 +128,7 @@ std::string CollectiveCalls::describe(std::string_view title) const {
 
 std::vector<int> CollectiveCalls::waits_for(int rank) const {
   const int own = group_.global_rank(rank);
-  if (vote_ != nullptr) return vote_->opponents(own);
+  if (vote_ != nullptr) return vote_->disagreeing_ranks(own);
   std::vector<int> others = apart_;
   std::erase(others, own);
   if (!apart_.empty()) return others;

@@ -39,7 +39,7 @@ class CollectiveCalls {
   // calls do not fit, or did not before.
   bool add(const MadeCall& call, Places places);
 
-  // The rank, whose call is there, does not take part after all. What it said in a dispute remains said.
+  // The rank, whose call is there, does not take part after all. What it said in a mismatch remains said.
   void withdraw(int rank) noexcept;
 
   std::size_t arrived() const noexcept { return arrived_; }
@@ -50,8 +50,8 @@ class CollectiveCalls {
 
   bool fit() const noexcept { return vote_ == nullptr && apart_.empty(); }
   // Do ranks take sides? Each of their calls is in the vote.
-  bool take_sides() const noexcept { return vote_ != nullptr; }
-  bool all_have_taken_sides() const noexcept { return vote_ != nullptr && vote_->all_have_come(); }
+  bool begin_vote() const noexcept { return vote_ != nullptr; }
+  bool all_have_voted() const noexcept { return vote_ != nullptr && vote_->all_have_come(); }
 
   // Where they do not fit.
   Mismatch mismatch() const;
@@ -65,7 +65,7 @@ class CollectiveCalls {
  private:
   bool agrees(const MadeCall& call) const noexcept;
   // Out of line: add() is on the way of every call, and with a thousand stacks each cache line of its frame counts.
-  [[gnu::cold, gnu::noinline]] void take_side(const MadeCall& call, Places places);
+  [[gnu::cold, gnu::noinline]] void cast(const MadeCall& call, Places places);
   [[gnu::noinline]] void check_edges(const MadeCall& call, Places places);
   void check_edges_of_part(const MadeCall& call, std::size_t part, Places places);
   void check_format(const MadeCall& call, Places places);

@@ -24,7 +24,7 @@ void CreationCalls::add(int rank, std::span<const int> members, std::string_view
   const auto same = [&](const Call& call) { return call.is(members, name); };
   const auto party = static_cast<std::size_t>(std::find_if(calls_.begin(), calls_.end(), same) - calls_.begin());
   if (party == calls_.size()) calls_.push_back({{members.begin(), members.end()}, std::string(name)});
-  vote_.take_side(party, rank, where);
+  vote_.cast(party, rank, where);
 }
 
 std::vector<int> CreationCalls::called_by(std::span<const int> of) const {

@@ -25,7 +25,7 @@ class CreationCalls {
   // Is it what all have passed so far? So is the first one.
   bool fits(std::span<const int> members, std::string_view name) const noexcept;
 
-  // `rank` passed `members` and `name`, for the first time. `where`: as Vote::take_side().
+  // `rank` passed `members` and `name`, for the first time. `where`: as Vote::cast().
   void add(int rank, std::span<const int> members, std::string_view name, c10::function_ref<exec::CallSite()> where);
 
   // Have all passed the same?

@@ -8,8 +8,8 @@
 #include "comm/call/fingerprint.h"
 
 // Whether the calls of a group's ranks fit each other, what is said where they do not, and of those that still wait.
-// The matcher of a simulation and the judge of a job of processes both go by this room, so that they come to the same
-// verdict in the same words. It knows neither fibers nor time nor processes.
+// The matcher of a simulation and the coordinator of a job of processes both go by this room, so that they come to the
+// same verdict in the same words. It knows neither fibers nor time nor processes.
 namespace rehearse::comm {
 
 // One rank's collective, send or receive. What it points to outlives it.

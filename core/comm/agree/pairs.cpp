@@ -7,7 +7,7 @@
 #include <rehearse_internal/comm/title.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/call/layout.h"
+#include "comm/call/memory_layout.h"
 
 namespace rehearse::comm {
 namespace {

@@ -11,7 +11,7 @@ namespace rehearse::comm {
 
 bool Vote::Party::has(int rank) const noexcept { return std::binary_search(ranks.begin(), ranks.end(), rank); }
 
-void Vote::take_side(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where) {
+void Vote::cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where) {
   REHEARSE_CHECK(party <= parties_.size() && arrived_ < ranks_ && !has(rank), party, parties_.size(), rank, arrived_);
   if (party == parties_.size()) parties_.emplace_back();
   auto& [ranks, place] = parties_[party];
@@ -31,7 +31,7 @@ const exec::CallSite& Vote::where() const {
   return std::min_element(parties_.begin(), parties_.end(), lowest)->where;
 }
 
-std::vector<int> Vote::opponents(int rank) const {
+std::vector<int> Vote::disagreeing_ranks(int rank) const {
   std::vector<int> others;
   for (const auto& party : parties_) {
     if (party.has(rank)) continue;

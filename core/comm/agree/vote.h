@@ -21,7 +21,7 @@ class Vote {
 
   // A rank (of the world) has come for the first time. `party`: its number, that of a new one is the next. `where`: of
   // its call; asked if no lower rank of the party has come.
-  void take_side(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where);
+  void cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where);
 
   bool all_have_come() const noexcept { return arrived_ == ranks_; }
   std::size_t parties() const noexcept { return parties_.size(); }
@@ -31,7 +31,7 @@ class Vote {
   const exec::CallSite& where() const;
 
   // The ranks (of the world) that made another call than `rank`, ascending.
-  std::vector<int> opponents(int rank) const;
+  std::vector<int> disagreeing_ranks(int rank) const;
 
   // The parties: first the majority, if there is one, then by their lowest rank.
   std::vector<std::size_t> in_order() const;

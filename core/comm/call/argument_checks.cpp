@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "comm/call/fingerprint.h"
-#include "comm/call/layout.h"
+#include "comm/call/memory_layout.h"
 
 namespace rehearse::comm {
 namespace {

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "label.h"
-#include "layout.h"
+#include "memory_layout.h"
 
 namespace rehearse::comm {
 namespace {

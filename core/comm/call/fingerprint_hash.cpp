@@ -7,7 +7,7 @@
 #include <rehearse/hash/word_hash.h>
 
 #include "fingerprint.h"
-#include "layout.h"
+#include "memory_layout.h"
 
 namespace rehearse::comm {
 namespace {

@@ -18,7 +18,7 @@ class CreationObserver final : public exec::Observer {
       : calls_(calls), index_(index), rank_(rank) {}
   std::string describe() const override;
   std::string call() const override;
-  std::vector<int> waits_for() const override { return calls_.vote().opponents(rank_); }
+  std::vector<int> waits_for() const override { return calls_.vote().disagreeing_ranks(rank_); }
 
  private:
   const CreationCalls& calls_;

@@ -40,7 +40,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   if (made == creations_.size()) start_creation(ranks, name);
   Creation& creation = creations_[made];
   join(creation, ranks, name, rank);
-  if (!creation.calls.fit()) dispute(creation, made, rank);
+  if (!creation.calls.fit()) join_mismatch(creation, made, rank);
   ++made;
   return creation.group;
 }
@@ -75,13 +75,13 @@ void GroupRegistry::join(Creation& creation, std::span<const int> ranks, std::st
   creation.calls.add(rank, ranks, name, [&] { return fits ? call_site() : exec::CallSite::capture(); });
 }
 
-void GroupRegistry::dispute(Creation& creation, std::size_t index, int rank) {
-  const bool opens = creation.dispute == nullptr;
-  if (opens) creation.dispute = std::make_unique<CreationDispute>(world_.services, creation.calls);
-  auto& dispute = *creation.dispute;
-  dispute.note_arrival();
+void GroupRegistry::join_mismatch(Creation& creation, std::size_t index, int rank) {
+  const bool opens = creation.mismatch == nullptr;
+  if (opens) creation.mismatch = std::make_unique<PendingCreationMismatch>(world_.services, creation.calls);
+  auto& mismatch = *creation.mismatch;
+  mismatch.note_arrival();
   const CreationObserver observer(creation.calls, index, rank);
-  if (opens && world_.mismatches.begin_dispute()) dispute.settle(observer);
+  if (opens && world_.mismatches.begin_mismatch()) mismatch.settle(observer);
   exec::this_rank::wait_for_the_end(observer);
 }
 

@@ -14,7 +14,7 @@
 
 #include <rehearse_internal/comm/pending.h>
 
-#include "comm/matcher/dispute.h"
+#include "comm/matcher/pending_mismatch.h"
 #include "group_state.h"
 
 namespace rehearse::comm {
@@ -61,8 +61,8 @@ class GroupRegistry {
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
     CreationCalls calls;
-    Absences absent;                           // nobody misses them
-    std::unique_ptr<CreationDispute> dispute;  // null: all calls so far agree
+    Absences absent;                                    // nobody misses them
+    std::unique_ptr<PendingCreationMismatch> mismatch;  // null: all calls so far agree
   };
 
   // A group made from others, by its members alone.
@@ -78,13 +78,13 @@ class GroupRegistry {
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
-  [[noreturn]] void dispute(Creation& creation, std::size_t index, int rank);
+  [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);
   exec::CallSite call_site() const;  // empty unless captured
 
   GroupWorld& world_;
   Absences down_;                        // those that have crashed and not begun again
   std::vector<std::size_t> made_;        // by rank: how many new_group() calls
-  std::deque<Creation> creations_;       // in order; disputes point into them
+  std::deque<Creation> creations_;       // in order; mismatches point into them
   std::vector<Derivation> derivations_;  // in order of each one's first rank
   // In order of their making: which group's, and under which name.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;

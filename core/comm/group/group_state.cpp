@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
-#include <rehearse_internal/comm/call_gate.h>
+#include <rehearse_internal/comm/call_interceptor.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
@@ -67,7 +67,7 @@ void GroupState::submit(c10::intrusive_ptr<RankWork> work) {
   note_use(*work);
   auto& call = work->operation;
   const auto label_hash = world.payloads.note_in(call, owner);
-  if (world.options.gate != nullptr && !admitted(*work)) return work->complete(world.services.now());
+  if (world.options.interceptor != nullptr && !admitted(*work)) return work->complete(world.services.now());
   work->fingerprint = agreement_hash(call, label_hash);
   work->signature = signature_hash(call, work->fingerprint);
   if (is_point_to_point(call.type)) {
@@ -93,7 +93,8 @@ bool GroupState::admitted(RankWork& work) const {
   auto& call = work.operation;
   const bool is_pair = is_point_to_point(call.type);
   const auto before = is_pair ? point_to_point_.calls_of(work.rank()) : collectives_.calls_of(work.rank());
-  if (world().options.gate->admit(call, identity(), work.global_rank(), before + 1) == CallGate::Answer::skip)
+  if (world().options.interceptor->on_call(call, identity(), work.global_rank(), before + 1) ==
+      CallInterceptor::Answer::skip)
     return false;
   work.watch();
   return true;
@@ -148,7 +149,7 @@ bool GroupState::is_left_behind(const RankWork& work, const std::vector<int>& wa
 void GroupState::on_end(RankWork& work) {
   if (work.by_deadline.is_linked()) point_to_point_.no_longer_due(work);
   if (work.watched()) [[unlikely]]
-    world_->options.gate->ended(work.operation, work.succeeded());
+    world_->options.interceptor->on_complete(work.operation, work.succeeded());
   auto* const member = find_member(work.rank());
   if (member == nullptr || !work.succeeded() || work.is_buffer()) return;
   if (member->has_hook()) {
@@ -170,11 +171,15 @@ void GroupState::note_known(const RankWork& work) noexcept {
 
 void GroupState::note_all_known(int rank) noexcept { known_[static_cast<std::size_t>(rank)].all = world_->log.size(); }
 
-void GroupState::on_known(const RankWork& work) noexcept { world_->options.gate->known(work.operation); }
+void GroupState::on_known(const RankWork& work) noexcept { world_->options.interceptor->on_known(work.operation); }
 
-bool GroupState::stands(const RankWork& work) { return world_->options.gate->stands(work.operation); }
+bool GroupState::is_unchanged(const RankWork& work) {
+  return world_->options.interceptor->is_unchanged(work.operation);
+}
 
-void GroupState::on_gone(const RankWork& work) noexcept { world_->options.gate->gone(work.operation); }
+void GroupState::on_released(const RankWork& work) noexcept {
+  world_->options.interceptor->on_released(work.operation);
+}
 
 void GroupState::on_unasked(const RankWork& work) {
   // What an exception leaves behind is not what went wrong.

@@ -85,8 +85,8 @@ class GroupState final : public WorkOwner {
   void note_all_known(int rank) noexcept;
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
-  bool stands(const RankWork& work) override;
-  void on_gone(const RankWork& work) noexcept override;
+  bool is_unchanged(const RankWork& work) override;
+  void on_released(const RankWork& work) noexcept override;
   void on_unasked(const RankWork& work) override;
 
  private:

@@ -13,7 +13,7 @@
 
 #include "comm/agree/collective_calls.h"
 #include "comm/matcher/collective_failure.h"
-#include "comm/matcher/dispute.h"
+#include "comm/matcher/pending_mismatch.h"
 #include "comm/matcher/services.h"
 #include "comm/work/rank_work.h"
 
@@ -22,7 +22,7 @@ namespace rehearse::comm {
 class CollectiveMatcher;
 
 // One collective of a group, from the first rank's call to completion. Pooled: the same object serves again.
-class CollectiveSlot final : public Meeting, public Completion, public exec::Timer {
+class CollectiveSlot final : public PendingMatch, public Completion, public exec::Timer {
  public:
   CollectiveSlot(const MatcherContext& context, CollectiveMatcher& matcher);
 
@@ -78,7 +78,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   void end_in_failure();
   void start();
   // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
-  [[noreturn]] void dispute(c10::intrusive_ptr<RankWork> work);
+  [[noreturn]] void join_mismatch(c10::intrusive_ptr<RankWork> work);
   const RankWork& first() const noexcept { return *works_[static_cast<std::size_t>(calls_.first())]; }
   void fail(RankWork& work) const;
   void give_back() noexcept;
@@ -94,7 +94,7 @@ class CollectiveSlot final : public Meeting, public Completion, public exec::Tim
   std::uint64_t signature_hash_ = 0;
   std::uint32_t signature_ = 0;  // of the call that came last
   Transfer transfer_;
-  std::unique_ptr<CallDispute> dispute_;  // null: all calls so far agree
+  std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: all calls so far agree
   CollectiveFailure failure_;
   State state_ = State::free;
 };

@@ -46,7 +46,7 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
     return context_.recorder.call_site(works_[static_cast<std::size_t>(caller)]->record().event());
   };
   if (!calls_.add(work->made(), place_of)) [[unlikely]] {
-    if (calls_.take_sides()) dispute(std::move(work));
+    if (calls_.begin_vote()) join_mismatch(std::move(work));
     services_.mismatches.fail(calls_.mismatch());
   }
   if (failure_.any()) [[unlikely]]
@@ -54,20 +54,20 @@ void CollectiveSlot::add(c10::intrusive_ptr<RankWork> work) {
   works_[rank] = std::move(work);
 }
 
-void CollectiveSlot::dispute(c10::intrusive_ptr<RankWork> work) {
-  const bool opens = dispute_ == nullptr;
+void CollectiveSlot::join_mismatch(c10::intrusive_ptr<RankWork> work) {
+  const bool opens = pending_mismatch_ == nullptr;
   if (opens) {
-    dispute_ = std::make_unique<CallDispute>(services_, calls_);
+    pending_mismatch_ = std::make_unique<PendingCallMismatch>(services_, calls_);
     for (const auto& other : works_) {
-      if (other != nullptr) dispute_->keep(other);
+      if (other != nullptr) pending_mismatch_->keep(other);
     }
   }
   const RankWork& own = *work;
-  dispute_->keep(work);
+  pending_mismatch_->keep(work);
   works_[static_cast<std::size_t>(own.rank())] = std::move(work);
-  dispute_->note_arrival();
+  pending_mismatch_->note_arrival();
   const WorkObserver observer(own);
-  if (opens && services_.mismatches.begin_dispute()) dispute_->settle(observer);
+  if (opens && services_.mismatches.begin_mismatch()) pending_mismatch_->settle(observer);
   exec::this_rank::wait_for_the_end(observer);
 }
 
@@ -162,7 +162,7 @@ void CollectiveSlot::give_back() noexcept {
 }
 
 void CollectiveSlot::withdraw(RankWork& work) {
-  work.leave_meeting();
+  work.leave_match();
   if (state_ != State::open) return;  // the data is on its way
   calls_.withdraw(work.rank());
   works_[static_cast<std::size_t>(work.rank())].reset();
@@ -199,10 +199,10 @@ void CollectiveSlot::close() noexcept {
   if (state_ == State::launched) services_.fabric.cancel(*this);
   services_.timers().cancel(*this);
   for (auto& work : works_) {
-    if (work != nullptr) work->leave_meeting();
+    if (work != nullptr) work->leave_match();
     work.reset();
   }
-  dispute_.reset();
+  pending_mismatch_.reset();
   failure_.clear();
   state_ = State::free;
 }

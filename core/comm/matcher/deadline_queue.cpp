@@ -34,9 +34,9 @@ void DeadlineQueue::fire() {
   while (!works_.empty()) {
     const auto work = c10::intrusive_ptr<RankWork>::reclaim_copy(&works_.front());
     if (work->deadline() > clock_.now()) return timers_.arm(*this, work->deadline());
-    auto* const meeting = work->meeting();
-    REHEARSE_CHECK(meeting != nullptr, work->rank(), work->getSequencenumber());
-    meeting->expire(*work);
+    auto* const match = work->match();
+    REHEARSE_CHECK(match != nullptr, work->rank(), work->getSequencenumber());
+    match->expire(*work);
   }
 }
 

@@ -118,8 +118,8 @@ void MatchedPair::close() noexcept {
   if (send_ == nullptr) return;
   if (!held_) context_.services.fabric.cancel(*this);
   held_ = false;
-  send_->leave_meeting();
-  recv_->leave_meeting();
+  send_->leave_match();
+  recv_->leave_match();
   send_.reset();
   recv_.reset();
 }

@@ -13,8 +13,8 @@ class Mismatches {
  public:
   Mismatches(exec::RankExecutor& executor, CheckerSink& sink) : executor_(executor), sink_(sink) {}
 
-  // Whoever begins a dispute while another goes on has nothing to add.
-  bool begin_dispute() noexcept { return !std::exchange(in_dispute_, true); }
+  // Whoever begins a mismatch while another goes on has nothing to add.
+  bool begin_mismatch() noexcept { return !std::exchange(in_dispute_, true); }
 
   void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }
 

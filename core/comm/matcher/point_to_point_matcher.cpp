@@ -120,7 +120,7 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
                                 bool send_came_last) {
   auto fields = pair_differences(send->operation, recv->operation, context_.services.fabric.takes_shorter_messages());
   if (!fields.empty()) {
-    if (!send->stands() || !recv->stands())
+    if (!send->is_unchanged() || !recv->is_unchanged())
       exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
     const RankWork& met = send_came_last ? *recv : *send;
     const RankWork& last = send_came_last ? *send : *recv;
@@ -160,7 +160,7 @@ std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
 }
 
 void PointToPointMatcher::withdraw(RankWork& work) {
-  work.leave_meeting();
+  work.leave_match();
   mailboxes_.erase_if([&work](const Unmet& call) { return call.work.get() == &work; });
 }
 
@@ -187,11 +187,11 @@ void PointToPointMatcher::list_pending(std::vector<PendingOperation>& pending, i
 void PointToPointMatcher::close() noexcept {
   deadlines_.clear();
   mailboxes_.erase_if([](const Unmet& call) {
-    call.work->leave_meeting();
+    call.work->leave_match();
     return true;
   });
   for (auto& work : disagreeing_) {
-    if (work) work->leave_meeting();
+    if (work) work->leave_match();
     work.reset();
   }
   for (const auto& pair : pairs_) pair->close();

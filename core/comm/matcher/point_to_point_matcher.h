@@ -20,7 +20,7 @@ namespace rehearse::comm {
 class PointToPointMatcher;
 
 // A send and its receive, on their way, or held until all of their units can move. Pooled.
-class MatchedPair final : public Meeting, public Completion {
+class MatchedPair final : public PendingMatch, public Completion {
  public:
   MatchedPair(const MatcherContext& context, PointToPointMatcher& matcher) : context_(context), matcher_(matcher) {}
 
@@ -40,7 +40,7 @@ class MatchedPair final : public Meeting, public Completion {
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
-  void withdraw(RankWork& work) override { work.leave_meeting(); }  // the data is on its way
+  void withdraw(RankWork& work) override { work.leave_match(); }  // the data is on its way
   void on_launched() noexcept override;
   void on_done() noexcept override;
   void on_failed(std::exception_ptr why) noexcept override;
@@ -56,7 +56,7 @@ class MatchedPair final : public Meeting, public Completion {
 
 // The sends and receives of a group. A receive takes the oldest send of its peer with its tag; a receive from any
 // source takes the oldest of one of those that have sent, and the oracle says whose.
-class PointToPointMatcher final : public Meeting {
+class PointToPointMatcher final : public PendingMatch {
  public:
   // `buffered_sends`: see CommunicatorOptions.
   PointToPointMatcher(const MatcherContext& context, bool buffered_sends);

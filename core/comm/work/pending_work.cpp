@@ -3,14 +3,14 @@
 
 namespace rehearse::comm {
 
-PendingOperation pending_of(const RankWork& work, const Meeting& meeting) {
+PendingOperation pending_of(const RankWork& work, const PendingMatch& match) {
   PendingOperation pending;
   pending.rank = work.global_rank();
   pending.group = work.group().name;
   pending.sequence = work.getSequencenumber();
   pending.call = title_of(work);
-  pending.description = meeting.describe(work);
-  pending.waits_for = meeting.waits_for(work);
+  pending.description = match.describe(work);
+  pending.waits_for = match.waits_for(work);
   pending.timed_out = work.timed_out();
   pending.gave_up = work.gave_up();
   pending.left_behind = work.owner()->is_left_behind(work, pending.waits_for);

@@ -7,7 +7,7 @@
 
 namespace rehearse::comm {
 
-// The work as reports list it, by what its meeting knows of it; the fields of sends are left as they are.
-PendingOperation pending_of(const RankWork& work, const Meeting& meeting);
+// The work as reports list it, by what its match knows of it; the fields of sends are left as they are.
+PendingOperation pending_of(const RankWork& work, const PendingMatch& match);
 
 }  // namespace rehearse::comm

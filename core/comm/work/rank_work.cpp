@@ -40,30 +40,30 @@ RankWork::~RankWork() {
   if (!asked_ && record_.is_open() && !owner_->closed()) [[unlikely]]
     owner_->on_unasked(*this);
   if (watched_ && !owner_->closed()) [[unlikely]]
-    owner_->on_gone(*this);
+    owner_->on_released(*this);
 }
 
-void RankWork::enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept {
-  REHEARSE_CHECK(meeting_ == nullptr && state_ == State::pending, rank_, sequence_, sequence, state_);
-  meeting_ = meeting;
+void RankWork::enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept {
+  REHEARSE_CHECK(match_ == nullptr && state_ == State::pending, rank_, sequence_, sequence, state_);
+  match_ = match;
   sequence_ = sequence;
   record_.open(event);
   if (event == nullptr) return;
   if (operation.timeout.count() > 0) deadline_ = event->time_created + operation.timeout;
 }
 
-void RankWork::move_to(Meeting* meeting) noexcept {
-  REHEARSE_CHECK(meeting_ != nullptr && incomplete(), rank_, sequence_, state_);
-  meeting_ = meeting;
+void RankWork::move_to(PendingMatch* match) noexcept {
+  REHEARSE_CHECK(match_ != nullptr && incomplete(), rank_, sequence_, state_);
+  match_ = match;
 }
 
 void RankWork::prefetch() const noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"  // GCC and clang know the offsets of such classes, too
-  static_assert(offsetof(RankWork, state_) + sizeof state_ - offsetof(RankWork, meeting_) <= 2 * exec::kCacheLine,
+  static_assert(offsetof(RankWork, state_) + sizeof state_ - offsetof(RankWork, match_) <= 2 * exec::kCacheLine,
                 "what complete() writes lies side by side, in no more than two lines' bytes");
 #pragma GCC diagnostic pop
-  exec::prefetch_to_write(&meeting_);
+  exec::prefetch_to_write(&match_);
   exec::prefetch_to_write(&waiters_);
 }
 
@@ -99,7 +99,7 @@ void RankWork::break_off(std::exception_ptr error) {
 
 void RankWork::time_out(std::exception_ptr prior) {
   if (!incomplete()) return;
-  REHEARSE_CHECK(meeting_ != nullptr && !timed_out_, rank_, sequence_, state_);
+  REHEARSE_CHECK(match_ != nullptr && !timed_out_, rank_, sequence_, state_);
   auto& executor = owner_->executor();
   const WorkObserver own(*this);
   const exec::Observer& waiting = waiters_.waiting() != nullptr ? *waiters_.waiting() : own;
@@ -115,7 +115,7 @@ void RankWork::time_out(std::exception_ptr prior) {
 void RankWork::finish(State state, Wake wake) {
   REHEARSE_CHECK(incomplete(), rank_, sequence_, state_, state);
   state_ = state;
-  meeting_ = nullptr;
+  match_ = nullptr;
   if (wake == Wake::as_timeout) {
     waiters_.time_out_all();
   } else {
@@ -192,8 +192,8 @@ void RankWork::cancel() {
 
 void RankWork::withdraw(const std::string& why, int rank) {
   if (!incomplete()) return;
-  const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the meeting may have held the last one
-  if (meeting_ != nullptr) meeting_->withdraw(*this);
+  const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the match may have held the last one
+  if (match_ != nullptr) match_->withdraw(*this);
   break_off(
       std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
 }

@@ -16,7 +16,7 @@
 #include <rehearse_internal/exec/check.h>
 
 #include "comm/agree/made_call.h"
-#include "comm/work/meeting.h"
+#include "comm/work/pending_match.h"
 #include "comm/work/work_futures.h"
 #include "comm/work/work_owner.h"
 #include "comm/work/work_record.h"
@@ -103,20 +103,20 @@ class RankWork final
   const WorkRecord& record() const noexcept { return record_; }
 
   // What the work is part of while it is incomplete; null before enter(), after its end, and when the world is over.
-  Meeting* meeting() const noexcept { return meeting_; }
+  PendingMatch* match() const noexcept { return match_; }
   // `event`: its record, written on as the operation goes on; null: not recorded.
-  void enter(Meeting* meeting, std::uint64_t sequence, Event* event) noexcept;
-  void move_to(Meeting* meeting) noexcept;  // from the meeting that it is in
-  void leave_meeting() noexcept { meeting_ = nullptr; }
+  void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
+  void move_to(PendingMatch* match) noexcept;  // from the match that it is in
+  void leave_match() noexcept { match_ = nullptr; }
   // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
-  // Report its end to the CallGate, and when the rank first learns of the end.
+  // Report its end to the CallInterceptor, and when the rank first learns of the end.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;
-  // False if the CallGate saw the arguments change since the call. It has then ended the world.
-  bool stands() const { return !watched_ || owner_->stands(*this); }
+  // False if the CallInterceptor saw the arguments change since the call. It has then ended the world.
+  bool is_unchanged() const { return !watched_ || owner_->is_unchanged(*this); }
   void set_source(int rank) noexcept {
     REHEARSE_CHECK(incomplete() && source_ < 0, rank_, sequence_, source_, rank);
     source_ = rank;
@@ -128,7 +128,7 @@ class RankWork final
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
   void break_off(std::exception_ptr error);  // as fail(); also noted as the group's error
-  // For its meeting, when its time is over. Not progress, so that a hang that this ends is told as one. `prior`: what
+  // For its match, when its time is over. Not progress, so that a hang that this ends is told as one. `prior`: what
   // an earlier operation has met which this one waited for; null: this one's own time is over.
   void time_out(std::exception_ptr prior = nullptr);
   void cancel();  // what abort() does to collectives, for any
@@ -171,7 +171,7 @@ class RankWork final
   c10::intrusive_ptr<WorkOwner> owner_;
   std::uint64_t sequence_ = 0;
   VirtualTime deadline_ = VirtualTime::max();
-  Meeting* meeting_ = nullptr;
+  PendingMatch* match_ = nullptr;
   WorkRecord record_;
   WorkFutures futures_;
 

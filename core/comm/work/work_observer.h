@@ -10,19 +10,19 @@
 
 namespace rehearse::comm {
 
-// Whatever waits until a work is complete: its meeting knows what is missing.
+// Whatever waits until a work is complete: its match knows what is missing.
 class WorkObserver final : public exec::Observer {
  public:
   explicit WorkObserver(const RankWork& work) : work_(work) {}
   std::string describe() const override {
-    const auto* const meeting = work_.meeting();
-    return meeting != nullptr ? meeting->describe(work_) : title_of(work_) + " (the world is over)";
+    const auto* const match = work_.match();
+    return match != nullptr ? match->describe(work_) : title_of(work_) + " (the world is over)";
   }
   std::string call() const override { return title_of(work_); }
   // Empty: nobody, or unknown.
   std::vector<int> waits_for() const override {
-    const auto* const meeting = work_.meeting();
-    return meeting != nullptr ? meeting->waits_for(work_) : std::vector<int>{};
+    const auto* const match = work_.match();
+    return match != nullptr ? match->waits_for(work_) : std::vector<int>{};
   }
   std::uint64_t fingerprint() const override { return work_.fingerprint; }
 

@@ -44,13 +44,13 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
   virtual void on_end(RankWork& work) = 0;
 
-  // For a work that a gate watches: its rank knows that it has ended; nobody can ask it any more. Not called when
-  // closed.
+  // For a work that an interceptor watches: its rank knows that it has ended; nobody can ask it any more. Not called
+  // when closed.
   virtual void on_known(const RankWork& work) noexcept = 0;
-  virtual void on_gone(const RankWork& work) noexcept = 0;
+  virtual void on_released(const RankWork& work) noexcept = 0;
 
-  // For such a work that does not match its peers: see CallGate.
-  virtual bool stands(const RankWork& work) = 0;
+  // For such a work that does not match its peers: see CallInterceptor.
+  virtual bool is_unchanged(const RankWork& work) = 0;
 
   // Nobody can ask the work any more, and nobody has. Not told when closed.
   virtual void on_unasked(const RankWork& work) = 0;

@@ -12,7 +12,7 @@
 #include <rehearse/comm/span_log.h>
 
 #include "compile/aot/aot_node.h"
-#include "compile/aot/below_autograd.h"
+#include "compile/aot/below_autograd_and_autocast.h"
 
 namespace rehearse::compiler {
 namespace {

@@ -21,10 +21,10 @@
 #include "checks/values/module_tensors.h"
 #include "compile/captures/captured_use.h"
 #include "compile/captures/fixed_marks.h"
-#include "compile/captures/left_fakes.h"
+#include "compile/captures/resolve_left_fakes.h"
 #include "compile/guards/module_modes.h"
 #include "compile/guards/watch_list.h"
-#include "compile/parts/eager_backend.h"
+#include "compile/partitions/eager_backend.h"
 #include "compile/segments/segmented_capture.h"
 
 namespace rehearse::compiler {

@@ -10,7 +10,7 @@
 
 #include <rehearse/compile/leaf.h>
 
-#include "compile/meeting/agreement.h"
+#include "compile/compiler_collectives/agreement.h"
 #include "compile/segments/segment_tree.h"
 
 namespace rehearse::compiler {

@@ -15,7 +15,7 @@
 
 #include "compile/arguments/input_binding.h"
 #include "compile/guards/guard_set.h"
-#include "compile/parts/border_check.h"
+#include "compile/partitions/border_check.h"
 
 namespace rehearse::compiler {
 

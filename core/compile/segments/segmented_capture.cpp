@@ -10,8 +10,8 @@
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/graph/structural_hash.h>
 
-#include "compile/parts/compile_parts.h"
-#include "compile/parts/eager_backend.h"
+#include "compile/partitions/compile_partitions.h"
+#include "compile/partitions/eager_backend.h"
 #include "compile/segments/graph_difference.h"
 
 namespace rehearse::compiler {
@@ -130,7 +130,8 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   EagerBackend eager;
   Backend& backend = segment.writes_to_alias ? eager : owner_.backend;
   const std::size_t asked_before = shapes_->guards().size();
-  CompiledParts parts = compile_parts(segment.module, shapes_, backend, owner_.parts, {}, sharded_inputs_of(segment));
+  CompiledPartitions parts =
+      compile_partitions(segment.module, shapes_, backend, owner_.parts, {}, sharded_inputs_of(segment));
   step.asked.clear();
   for (std::size_t i = asked_before; i < shapes_->guards().size(); ++i) {
     step.asked.push_back(shapes_->guards()[i].condition);

@@ -12,7 +12,7 @@
 #include <rehearse/compile/backend.h>
 #include <rehearse/compile/explanation.h>
 
-#include "compile/parts/compile_parts.h"
+#include "compile/partitions/compile_partitions.h"
 #include "compile/segments/segment_run.h"
 #include "compile/segments/segment_tree.h"
 
@@ -23,7 +23,7 @@ struct SegmentOwner {
   std::string function;
   Backend& backend;
   Agreement& agreement;  // each segment is a compilation that ranks may meet for
-  PartOptions parts = {};
+  PartitionOptions parts = {};
   // May one more path be compiled? Otherwise the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
   std::function<void()> before_first_read = [] {};

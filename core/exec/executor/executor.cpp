@@ -17,7 +17,7 @@
 #include "exec/interpose/interpose.h"
 #include "exec/interpose/world_state.h"
 #include "exec/monitor/debugger.h"
-#include "exec/monitor/watchdog.h"
+#include "exec/monitor/quiet.h"
 #include "exec/time/virtual_idle_policy.h"
 #include "failed_calls.h"
 #include "forks.h"
@@ -155,13 +155,13 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   install_terminate_handler();
   note_forks();
   const WatchedRun watched(outcome_.switches());
-  Stage& stage = switcher_.stage();
-  if (stage.is_open()) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
-  stage.open();
+  CurrentFiber& current_fiber = switcher_.current_fiber();
+  if (current_fiber.is_open()) throw std::logic_error("RankExecutor::run() was called twice; make another executor");
+  current_fiber.open();
   fibers_.prepare(state_.image_bytes(), static_cast<std::size_t>(parts_.options.ranks));
   Scheduler& scheduler = Scheduler::of_this_thread();
   scheduler.switcher = &switcher_;
-  const DebuggerView debugger(&fibers_.all(), stage.place_of_current());
+  const DebuggerView debugger(&fibers_.all(), current_fiber.place_of_current());
   rank_life_.begin_all(body);
   run_to_the_end();
   scheduler.switcher = nullptr;

@@ -86,7 +86,7 @@ Fiber& FiberLife::add(int rank, std::uint32_t fiber_of_rank) {
 void FiberLife::start(Fiber& fiber, std::function<void()> work) {
   fiber.state = Fiber::State::blocked;
   scheduler_.expect(&fiber);
-  const AsanNewStack asan(world_.switcher.stage().stack_of_current());
+  const AsanNewStack asan(world_.switcher.current_fiber().stack_of_current());
   // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
   // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
   auto body = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
@@ -107,7 +107,7 @@ void FiberLife::enter(Fiber& fiber, std::function<void()>& work) noexcept {
 
 void FiberLife::end(Fiber& fiber) noexcept {
   state_.end_fiber(fiber.rank, fiber.fiber_of_rank);
-  world_.switcher.stage().end(fiber);
+  world_.switcher.current_fiber().end(fiber);
   mark_ended(fiber);
   owner_.note_ended(fiber);
   ++ended_since_release_;
@@ -121,7 +121,7 @@ void FiberLife::mark_ended(Fiber& fiber) noexcept {
 }
 
 void FiberLife::leave_behind(Fiber& fiber) {
-  REHEARSE_CHECK(&fiber == world_.switcher.stage().current(), fiber.rank, fiber.id, fiber.state);
+  REHEARSE_CHECK(&fiber == world_.switcher.current_fiber().current(), fiber.rank, fiber.id, fiber.state);
   mark_ended(fiber);
   owner_.note_ended(fiber);
   fiber.asan.keep(__builtin_frame_address(0));

@@ -122,7 +122,7 @@ void RankLife::abort_others(int rank) noexcept {
   posted_.drop(rank);
   if (!world_.ranks.has_had_helpers(rank)) return;
   for (Fiber* const other : world_.fibers.all()) {
-    if (!other->active() || other->rank != rank || other == world_.switcher.stage().current()) continue;
+    if (!other->active() || other->rank != rank || other == world_.switcher.current_fiber().current()) continue;
     other->abort = true;
     world_.switcher.make_runnable(*other);
   }
@@ -163,7 +163,7 @@ void RankLife::crash(int rank) {
   Fiber* own = nullptr;
   for (Fiber* const fiber : world_.fibers.all()) {
     if (!fiber->active() || fiber->rank != rank) continue;
-    if (fiber == world_.switcher.stage().current()) {
+    if (fiber == world_.switcher.current_fiber().current()) {
       own = fiber;
     } else {
       stop_for_ever(*fiber);

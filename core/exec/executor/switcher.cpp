@@ -30,7 +30,7 @@ Switcher::Switcher(const ExecutorOptions& options, pid_t process, const FiberTab
       fibers_(fibers),
       idle_policy_(idle_policy),
       preempt_(options.preempt),
-      stage_(state),
+      current_fiber_(state),
       steps_max_(options.steps_max),
       switches_between_looks_(options.switches_between_looks),
       process_(process),
@@ -113,7 +113,7 @@ Fiber* Switcher::choose_next() noexcept {
 }
 
 REHEARSE_LEAVES_STACK boost::fibers::context* Switcher::pick_next() noexcept {
-  return stage_.next_context(choose_next());
+  return current_fiber_.next_context(choose_next());
 }
 
 void Switcher::suspend(Fiber& fiber) noexcept {
@@ -124,7 +124,7 @@ void Switcher::suspend(Fiber& fiber) noexcept {
     require_state(fiber, Fiber::State::runnable, "Switcher::suspend()");
     fiber.state = Fiber::State::running;  // a look on the way has found what it waits for
   } else {
-    stage_.leave_for(fiber, next);
+    current_fiber_.switch_from(fiber, next);
   }
 }
 
@@ -145,16 +145,16 @@ void Switcher::give_way(Fiber& fiber) noexcept {
   fiber.looks = 0;
   fiber.clock_reads = 0;
   idle_policy_.note_step();
-  offer_stage(fiber);
+  offer_turn(fiber);
 }
 
 void Switcher::preempt(Fiber& fiber) noexcept {
   if (!preempt_ || outcome_.ended_for(fiber) || runnable_.empty()) return;
-  offer_stage(fiber);
+  offer_turn(fiber);
 }
 
 // To all that can run, this fiber among them.
-void Switcher::offer_stage(Fiber& fiber) noexcept {
+void Switcher::offer_turn(Fiber& fiber) noexcept {
   require_state(fiber, Fiber::State::running, "Switcher::offer_stage()");
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
@@ -166,12 +166,12 @@ void Switcher::offer_stage(Fiber& fiber) noexcept {
   } else if (next == &fiber) {
     fiber.state = Fiber::State::running;
   } else {
-    stage_.leave_for(fiber, next);
+    current_fiber_.switch_from(fiber, next);
   }
 }
 
 void Switcher::resume_fibers() {
-  if (Fiber* const next = choose_next()) stage_.give_to(*next);
+  if (Fiber* const next = choose_next()) current_fiber_.give_to(*next);
 }
 
 }  // namespace rehearse::exec

@@ -8,8 +8,8 @@
 #include <rehearse_internal/exec/interrupt.h>
 #include <sys/types.h>
 
+#include "current_fiber.h"
 #include "run_queue.h"
-#include "stage.h"
 
 namespace boost::fibers {
 class context;
@@ -34,7 +34,7 @@ class Switcher {
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
 
-  Stage& stage() noexcept { return stage_; }
+  CurrentFiber& current_fiber() noexcept { return current_fiber_; }
   bool any_runnable() const noexcept { return !runnable_.empty(); }
 
   // Nothing happens unless the fiber is blocked.
@@ -54,7 +54,7 @@ class Switcher {
   void resume_fibers();
 
   // The next context to run; the main one when no fiber can. Called by Boost.Fiber in a context that it takes off the
-  // stage: one that ends, or waits in a primitive of Boost's.
+  // thread: one that ends, or waits in a primitive of Boost's.
   boost::fibers::context* pick_next() noexcept;
 
   // Ends the world if somebody outside has asked for it. Does not return in a process that a rank has forked.
@@ -64,7 +64,7 @@ class Switcher {
 
  private:
   Fiber* choose_next() noexcept;
-  void offer_stage(Fiber& fiber) noexcept;
+  void offer_turn(Fiber& fiber) noexcept;
   void set_next_stop(std::uint64_t switches) noexcept;
   // False: the run is at its end.
   [[gnu::cold, gnu::noinline]] bool pass_stop() noexcept;
@@ -80,7 +80,7 @@ class Switcher {
   const FiberTable& fibers_;
   IdlePolicy& idle_policy_;
   const bool preempt_;
-  Stage stage_;
+  CurrentFiber current_fiber_;
 
   const std::uint64_t steps_max_;
   const std::uint64_t switches_between_looks_;

@@ -14,9 +14,9 @@ extern "C" {
 [[gnu::weak]] void __lsan_ignore_object(const void* memory);
 }
 
-// For a function that calls AsanStack::leave() and returns before the switch itself. When the stack that it leaves has
-// ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it must have
-// none.
+// For a function that calls AsanStack::start_switch() and returns before the switch itself. When the stack that it
+// leaves has ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it
+// must have none.
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {
@@ -43,7 +43,7 @@ class AsanStack {
     bottom_ = bottom;
   }
   // On `from`, just before the switch; `from_ends` when it will never be switched to again.
-  static void leave(AsanStack& from, const AsanStack& to, bool from_ends) noexcept {
+  static void start_switch(AsanStack& from, const AsanStack& to, bool from_ends) noexcept {
     if (__sanitizer_start_switch_fiber == nullptr) return;
     __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_, to.bottom_, to.bytes_);
   }
@@ -75,7 +75,7 @@ class AsanStack {
 class AsanNewStack {
  public:
   explicit AsanNewStack(AsanStack& creator) noexcept : creator_(creator) {
-    AsanStack::leave(creator_, creator_, false);
+    AsanStack::start_switch(creator_, creator_, false);
   }
   AsanNewStack(const AsanNewStack&) = delete;
   AsanNewStack& operator=(const AsanNewStack&) = delete;

@@ -16,7 +16,7 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/exec/rank_of_thread.h>
 
-#include "watchdog.h"
+#include "quiet.h"
 
 namespace rehearse::exec {
 namespace {

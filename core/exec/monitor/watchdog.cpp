@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The thread that watches runs.
-#include "watchdog.h"
+#include "quiet.h"
 
 #include <algorithm>
 #include <atomic>

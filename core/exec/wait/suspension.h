@@ -5,7 +5,7 @@
 
 #include "exec/fiber/fiber.h"
 
-// How a fiber leaves the stage, and what it finds when it comes back after its world has ended. All of it is for the
+// How a fiber gives up the thread, and what it finds when it comes back after its world has ended. All of it is for the
 // running fiber. `observer`: the call that it is in.
 namespace rehearse::exec {
 

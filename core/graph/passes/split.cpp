@@ -6,7 +6,7 @@
 #include "graph/ir/node_map.h"
 #include "graph/ir/submodules.h"
 #include "graph/ir/targets.h"
-#include "graph/passes/part_builder.h"
+#include "graph/passes/partition_builder.h"
 
 namespace rehearse::graph {
 namespace {
@@ -64,7 +64,7 @@ void copy_outside(const GraphModule& module, GraphModule& split, NodeMap& copies
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
                      PartitionOrder order) {
   const PartitionPlan plan(module.graph(), partition_of, order);
-  SplitModule split{std::make_shared<GraphModule>(), PartBuilder(module, plan).build()};
+  SplitModule split{std::make_shared<GraphModule>(), PartitionBuilder(module, plan).build()};
   NodeMap copies;
   copy_outside(module, *split.module, copies);
   for (Partition& part : split.partitions) {

@@ -8,8 +8,8 @@
 
 #include <rehearse/graph/exported_program.h>
 
-#include "graph/pt2/field.h"
-#include "graph/pt2/values.h"
+#include "graph/pt2/json_field.h"
+#include "graph/pt2/schema_values.h"
 
 namespace rehearse::graph {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph/pt2/graph_importer.h"
-#include "graph/pt2/values.h"
+#include "graph/pt2/schema_values.h"
 
 namespace rehearse::graph {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph/ir/targets.h"
-#include "graph/pt2/values.h"
+#include "graph/pt2/schema_values.h"
 
 namespace rehearse::graph {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "graph/pt2/field.h"
+#include "graph/pt2/json_field.h"
 
 namespace rehearse::graph {
 

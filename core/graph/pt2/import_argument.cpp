@@ -3,7 +3,7 @@
 
 #include "graph/ir/submodules.h"
 #include "graph/pt2/graph_importer.h"
-#include "graph/pt2/values.h"
+#include "graph/pt2/schema_values.h"
 
 namespace rehearse::graph {
 namespace {

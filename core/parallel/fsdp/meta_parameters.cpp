@@ -12,7 +12,7 @@
 #include "checks/values/module_tensors.h"
 #include "parallel/fsdp/freed_storage.h"
 #include "parallel/fsdp/shard_layout.h"
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "parallel/fsdp/shard_group.h"
 #include "parallel/fsdp/unit_plan.h"
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
 

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "parallel/model/model_state.h"
+#include "parallel/model/module_state.h"
 
 namespace rehearse::parallel {
 

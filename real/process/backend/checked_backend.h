@@ -46,7 +46,7 @@ struct RankServices {
 // the world ends.
 class CheckedBackend final : public comm::DescribedBackend {
  public:
-  // `rank` within the group. `key`: by which the judge knows it.
+  // `rank` within the group. `key`: by which the coordinator knows it.
   CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank, BackendsBelow below,
                  std::chrono::milliseconds timeout);
   ~CheckedBackend() override;
@@ -57,7 +57,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   BackendPtr companion(const std::string& name) override;
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
-  // As RankBackend's, also where calls are not checked: rank 0 learns from the judge who is missing.
+  // As RankBackend's, also where calls are not checked: rank 0 learns from the coordinator who is missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // Calls in between are described as one collective and its sends and receives, as RankBackend's are.
@@ -83,7 +83,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   comm::Operation make(const Called& called);
   // The back end below for this call.
   BackendPtr below(const comm::Operation& call) const;
-  // `waits_for_peers`: it goes when the judge says that they are there; else at once.
+  // `waits_for_peers`: it goes when the coordinator says that they are there; else at once.
   c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out, bool waits_for_peers);
   BackendPtr derive(const char* call, const std::vector<int>& ranks, const Options& options);
 

@@ -47,7 +47,7 @@ void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool 
     work->wait();
   } catch (const TimeoutError&) {
     if (rank_ != 0 || has_no_time) throw;
-    // The judge knows who is missing. If all have come after all, the barrier passes.
+    // The coordinator knows who is missing. If all have come after all, the barrier passes.
     services_.session.give_up(given_up);
     work->wait_for_end();
   }

@@ -20,7 +20,7 @@ std::exception_ptr error_of(const BarrierFailed& failed) {
   return std::make_exception_ptr(CommError(failed.why, failed.name, failed.sequence, failed.ranks));
 }
 
-class AwaitedWork final : public Awaited {
+class AwaitedWork final : public AwaitedCall {
  public:
   explicit AwaitedWork(c10::intrusive_ptr<CheckedWork> work) : work_(std::move(work)) {}
   void go(const Go& go) override { work_->go(go.source); }
@@ -55,7 +55,7 @@ CheckedWork::CheckedWork(Session& session, CallJournal& journal, int rank, comm:
       sequence_(sequence),
       carry_out_(std::move(carry_out)) {}
 
-AwaitedPtr CheckedWork::awaited() {
+AwaitedCallPtr CheckedWork::awaited() {
   return c10::make_intrusive<AwaitedWork>(c10::intrusive_ptr<CheckedWork>::reclaim_copy(this));
 }
 

@@ -49,7 +49,7 @@ class CheckedWork final : public c10d::Work {
   void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
   // For the session.
-  AwaitedPtr awaited();
+  AwaitedCallPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);
   void stop(const std::exception_ptr& why);  // the job has ended: the call itself has not failed

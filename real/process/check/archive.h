@@ -16,8 +16,8 @@
 #include <rehearse/exec/time.h>
 
 // Values as bytes, between processes of one executable, which trust each other; what ranks send each other about a
-// compilation has checks and errors of its own (core/compile/meeting/byte_stream.h). A struct is packed by a function
-// fields(archive, value) beside it, which hands each field to the archive, for both ways.
+// compilation has checks and errors of its own (core/compile/compiler_collectives/byte_stream.h). A struct is packed by
+// a function fields(archive, value) beside it, which hands each field to the archive, for both ways.
 namespace rehearse::real {
 
 using Bytes = std::vector<std::uint8_t>;

@@ -46,12 +46,12 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
     if (slot.calls.full()) close(sequence);
     return;
   }
-  if (!slot.calls.take_sides()) {
+  if (!slot.calls.begin_vote()) {
     mismatch_ = slot.calls.mismatch();
-  } else if (did_fit && disputes_.begin()) {
-    slot.settles_at = now + kToTakeASide;
+  } else if (did_fit && first_mismatch_.begin()) {
+    slot.settles_at = now + kVotePeriod;
   }
-  if (slot.settles_at && slot.calls.all_have_taken_sides()) mismatch_ = slot.calls.mismatch();
+  if (slot.settles_at && slot.calls.all_have_voted()) mismatch_ = slot.calls.mismatch();
 }
 
 GroupCalls::Slot& GroupCalls::slot_of(std::uint64_t sequence) {
@@ -106,7 +106,7 @@ void GroupCalls::fail_barrier(const Slot& slot, const OpenCall& call) const {
   tell_(group_.global_rank(call.rank), std::move(failure));
 }
 
-std::optional<comm::Mismatch> GroupCalls::dispute() const {
+std::optional<comm::Mismatch> GroupCalls::pending_mismatch() const {
   for (const auto& [sequence, slot] : slots_) {
     if (slot.settles_at) return slot.calls.mismatch();
   }

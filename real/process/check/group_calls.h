@@ -33,8 +33,8 @@ struct OpenCall {
   comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
 };
 
-// Whose calls differ, as far as it is known. The first who do end the job; others have nothing to add.
-class Disputes {
+// The first mismatch of a job ends it; later ones have nothing to add.
+class FirstMismatch {
  public:
   bool begin() noexcept { return !std::exchange(begun_, true); }
 
@@ -42,8 +42,9 @@ class Disputes {
   bool begun_ = false;
 };
 
-// Calls that differ give the others that long to take a side: more than lies between the ranks of one step.
-inline constexpr VirtualDuration kToTakeASide = std::chrono::seconds(1);
+// After a mismatch the other ranks have this long to make their calls, so that a majority can show. It is longer than
+// the ranks of one step lie apart.
+inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
 
 // The calls of one group that have not met: each rank's n-th collective belongs to the n-th of the others, and a
 // receive to the oldest send of its source and tag.
@@ -52,11 +53,11 @@ class GroupCalls {
   // Told of what has met, and of barriers that have failed; `rank` of the world.
   using Tell = std::function<void(int rank, ToRank message)>;
 
-  // `disputes`: of the job; it outlives this.
-  GroupCalls(comm::GroupIdentity identity, std::string key, Disputes& disputes, Tell tell)
+  // `first_mismatch`: of the job; it outlives this.
+  GroupCalls(comm::GroupIdentity identity, std::string key, FirstMismatch& first_mismatch, Tell tell)
       : group_(std::move(identity)),
         key_(std::move(key)),
-        disputes_(disputes),
+        first_mismatch_(first_mismatch),
         tell_(std::move(tell)),
         messages_(group_.ranks.size()) {}
 
@@ -81,8 +82,8 @@ class GroupCalls {
   void settle(VirtualTime now);
   const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
 
-  // The dispute that would have ended the job, as far as ranks have taken sides.
-  std::optional<comm::Mismatch> dispute() const;
+  // The mismatch that would have ended the job, by the calls that have come so far.
+  std::optional<comm::Mismatch> pending_mismatch() const;
 
   // What has met although the message was shorter, in order of the receiving rank.
   std::vector<comm::ShortMessages> short_messages() const;
@@ -103,7 +104,7 @@ class GroupCalls {
 
     comm::CollectiveCalls calls;
     std::vector<std::optional<OpenCall>> made;  // by rank
-    std::optional<VirtualTime> settles_at;      // of the dispute that ends the job
+    std::optional<VirtualTime> settles_at;      // when the mismatch ends the job
     std::optional<BarrierFailed> failure;       // of a monitored barrier that rank 0 has given up: what rank 0 is told
   };
 
@@ -121,7 +122,7 @@ class GroupCalls {
 
   const comm::GroupIdentity group_;
   const std::string key_;
-  Disputes& disputes_;
+  FirstMismatch& first_mismatch_;
   const Tell tell_;
   CallTexts texts_;
   std::map<std::uint64_t, Slot> slots_;  // by sequence

@@ -13,11 +13,11 @@
 #include "process/check/archive.h"
 #include "process/check/call_facts.h"
 
-// What the ranks of a job of processes tell their judge, and what it tells them. Ranks are ranks of the world unless
-// said otherwise; times are those of the judge's clock, or of the rank's own where it says so.
+// What the ranks of a job of processes tell their coordinator, and what it tells them. Ranks are ranks of the world
+// unless said otherwise; times are those of the coordinator's clock, or of the rank's own where it says so.
 namespace rehearse::real {
 
-// To the judge.
+// To the coordinator.
 
 struct StillAlive {};
 
@@ -64,14 +64,14 @@ struct BarrierGivenUp {
   bool has_no_time = false;
 };
 
-using Told = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Interrupted, BarrierGivenUp>;
+using RankMessage = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Interrupted, BarrierGivenUp>;
 
 struct FromRank {
   int rank = -1;
-  Told told;
+  RankMessage told;
 };
 
-// From the judge.
+// From the coordinator.
 
 enum class Matched { group, collective, point_to_point };
 
@@ -96,13 +96,13 @@ struct BarrierFailed {
 // The world ends: calls fail from here on.
 struct Stop {
   std::string why;
-  // Where the receiving rank was, as in Ruling::Blocked. It may have to be known before the ruling is.
+  // Where the receiving rank was, as in JobOutcome::Blocked. It may have to be known before the outcome is.
   std::string waits_on{};
   std::vector<int> waits_for{};
 };
 
 // How a job ended, for the reports of all its ranks.
-struct Ruling {
+struct JobOutcome {
   struct Failure {
     int rank = -1;
     RankEnded end;
@@ -130,7 +130,7 @@ struct Ruling {
 
 // All ranks have ended, or are given up.
 struct Over {
-  Ruling ruling;
+  JobOutcome job_outcome;
 };
 
 using ToRank = std::variant<StillAlive, Go, Stop, Over, BarrierFailed>;
@@ -173,20 +173,21 @@ void fields(Archive& archive, Stop& stop) {
 }
 template <class Archive>
 void fields(Archive& archive, Over& over) {
-  archive(over.ruling);
+  archive(over.job_outcome);
 }
 template <class Archive>
-void fields(Archive& archive, Ruling::Failure& failure) {
+void fields(Archive& archive, JobOutcome::Failure& failure) {
   archive(failure.rank, failure.end, failure.gave_up, failure.waits_for);
 }
 template <class Archive>
-void fields(Archive& archive, Ruling::Blocked& blocked) {
+void fields(Archive& archive, JobOutcome::Blocked& blocked) {
   archive(blocked.rank, blocked.was_blocked, blocked.waits_on, blocked.call, blocked.waits_for);
 }
 template <class Archive>
-void fields(Archive& archive, Ruling& ruling) {
-  archive(ruling.ending, ruling.why, ruling.ranks, ruling.ended_at, ruling.failures, ruling.blocked, ruling.mismatches,
-          ruling.pending, ruling.pending_groups, ruling.short_messages);
+void fields(Archive& archive, JobOutcome& job_outcome) {
+  archive(job_outcome.ending, job_outcome.why, job_outcome.ranks, job_outcome.ended_at, job_outcome.failures,
+          job_outcome.blocked, job_outcome.mismatches, job_outcome.pending, job_outcome.pending_groups,
+          job_outcome.short_messages);
 }
 // Call sites are addresses of one process, and stay there.
 template <class Archive>

@@ -16,26 +16,26 @@
 namespace rehearse::real {
 
 // A call that waits for its peers.
-class Awaited : public c10::intrusive_ptr_target {
+class AwaitedCall : public c10::intrusive_ptr_target {
  public:
-  // They are there: on the session's thread for what is carried out, in the order of the judge's words.
+  // They are there: on the session's thread for what is carried out, in the order of the coordinator's words.
   virtual void go(const Go& go) = 0;
   // It is a monitoredBarrier() that rank 0 has given up.
   virtual void fail(const BarrierFailed& failed) = 0;
   // The world ends first.
   virtual void stop(const std::exception_ptr& why) = 0;
 };
-using AwaitedPtr = c10::intrusive_ptr<Awaited>;
+using AwaitedCallPtr = c10::intrusive_ptr<AwaitedCall>;
 
-// A rank's calls of which the judge has not spoken.
+// A rank's calls of which the coordinator has not spoken.
 class OpenCalls {
  public:
-  void add(Matched what, const CallMade& made, AwaitedPtr call) {
+  void add(Matched what, const CallMade& made, AwaitedCallPtr call) {
     open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
   }
 
   // Null: it has ended with the world.
-  AwaitedPtr take(Matched what, const std::string& group, std::uint64_t sequence) {
+  AwaitedCallPtr take(Matched what, const std::string& group, std::uint64_t sequence) {
     const auto found = open_.find(Key{what, group, sequence});
     if (found == open_.end()) return nullptr;
     auto call = std::move(found->second);
@@ -43,8 +43,8 @@ class OpenCalls {
     return call;
   }
 
-  std::vector<AwaitedPtr> take_all() {
-    std::vector<AwaitedPtr> all;
+  std::vector<AwaitedCallPtr> take_all() {
+    std::vector<AwaitedCallPtr> all;
     for (auto& [key, call] : open_) all.push_back(std::move(call));
     open_.clear();
     return all;
@@ -53,7 +53,7 @@ class OpenCalls {
  private:
   using Key = std::tuple<Matched, std::string, std::uint64_t>;
 
-  std::map<Key, AwaitedPtr> open_;
+  std::map<Key, AwaitedCallPtr> open_;
 };
 
 }  // namespace rehearse::real

@@ -22,16 +22,16 @@ namespace rehearse::real {
 
 VirtualTime Session::now() const noexcept { return VirtualTime{exec::machine_time() - began_}; }
 
-Session::Session(int rank, int size, c10d::Store& store, VirtualDuration patience, VirtualDuration began)
+Session::Session(int rank, int size, c10d::Store& store, VirtualDuration check_timeout, VirtualDuration began)
     : rank_(rank),
       size_(size),
-      patience_(patience),
+      check_timeout_(check_timeout),
       began_(began),
       outgoing_(store),
       incoming_(store),
       store_(store.clone()),
-      silence_(time_between_beats(patience), patience) {
-  if (rank == 0) judge_ = std::make_unique<JudgeService>(store, size, patience, began);
+      silence_(heartbeat_interval(check_timeout), check_timeout) {
+  if (rank == 0) coordinator_ = std::make_unique<CoordinatorService>(store, size, check_timeout, began);
   listener_ = std::jthread([this](const std::stop_token& stop) { listen(stop); });
   watch_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   tell(StillAlive{});
@@ -42,10 +42,10 @@ void Session::require_running() const {
   if (stopped_) throw RankAborted(*stopped_);
 }
 
-void Session::tell(const Told& told) {
+void Session::tell(const RankMessage& told) {
   try {
     const std::lock_guard lock(sending_);
-    outgoing_.send(Mail::to_judge(), packed(FromRank{rank_, told}));
+    outgoing_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, told}));
   } catch (const c10::DistError& error) {
     store_is_gone(error);
   }
@@ -58,7 +58,7 @@ void Session::tell_interrupt() {
 
 void Session::fail(const std::string& what) { tell(RankEnded{exec::RankEnd::failed, FailureKind::plain, what, now()}); }
 
-void Session::make(const CallMade& made, AwaitedPtr call) {
+void Session::make(const CallMade& made, AwaitedCallPtr call) {
   const auto what = comm::is_point_to_point(made.call.type) ? Matched::point_to_point : Matched::collective;
   {
     const std::lock_guard lock(mutex_);
@@ -119,12 +119,12 @@ void Session::listen(const std::stop_token& stop) {
   try {
     bool over = false;
     while (!over && !stop.stop_requested()) {
-      const auto message = incoming_.receive(Mail::to_rank(rank_));
+      const auto message = incoming_.receive(MessageQueue::to_rank(rank_));
       change([this] { silence_.heard(); });
-      heard(unpacked<ToRank>(message));
+      handle(unpacked<ToRank>(message));
       tell_interrupt();
       const std::lock_guard lock(mutex_);
-      over = ruling_.has_value();
+      over = job_outcome_.has_value();
     }
   } catch (const c10::DistError& error) {
     store_is_gone(error);
@@ -134,14 +134,16 @@ void Session::listen(const std::stop_token& stop) {
   ends_.note();
 }
 
-void Session::heard(const ToRank& message) {
-  std::visit([this](const auto& each) { heard_one(each); }, message);
+void Session::handle(const ToRank& message) {
+  std::visit([this](const auto& each) { handle_one(each); }, message);
 }
 
-// The judge's beat is answered by this rank's.
-void Session::heard_one(const StillAlive&) { incoming_.send(Mail::to_judge(), packed(FromRank{rank_, StillAlive{}})); }
+// The coordinator's beat is answered by this rank's.
+void Session::handle_one(const StillAlive&) {
+  incoming_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, StillAlive{}}));
+}
 
-void Session::heard_one(const Go& go) {
+void Session::handle_one(const Go& go) {
   change([&] {
     if (go.what == Matched::group) groups_[go.group] = true;
     const auto call = open_.take(go.what, go.group, go.sequence);
@@ -149,14 +151,14 @@ void Session::heard_one(const Go& go) {
   });
 }
 
-void Session::heard_one(const BarrierFailed& failed) {
-  AwaitedPtr call;
+void Session::handle_one(const BarrierFailed& failed) {
+  AwaitedCallPtr call;
   change([&] { call = open_.take(Matched::collective, failed.group, failed.sequence); });
   if (call != nullptr) call->fail(failed);
 }
 
-void Session::heard_one(const Stop& stop) {
-  std::vector<AwaitedPtr> open;
+void Session::handle_one(const Stop& stop) {
+  std::vector<AwaitedCallPtr> open;
   change([&] {
     if (stopped_) return;
     rank_note().world_ends(stop.waits_on, stop.waits_for);
@@ -168,9 +170,9 @@ void Session::heard_one(const Stop& stop) {
   for (const auto& call : open) call->stop(why);
 }
 
-void Session::heard_one(const Over& over) {
+void Session::handle_one(const Over& over) {
   change([&] {
-    if (!ruling_) ruling_ = over.ruling;
+    if (!job_outcome_) job_outcome_ = over.job_outcome;
     over_since_ = now();
   });
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a session ends: by the judge's ruling, without the judge, and without the rank.
+// How a session ends: by the coordinator's outcome, without the coordinator, and without the rank.
 #include <algorithm>
 #include <exception>
 
@@ -15,11 +15,11 @@ namespace {
 
 double seconds_of(VirtualDuration duration) { return std::chrono::duration<double>(duration).count(); }
 
-Verdict verdict_of(const Ruling& ruling) {
-  if (!ruling.mismatches.empty()) return Verdict::mismatch;
-  if (ruling.ending == exec::Ending::interrupted) return Verdict::interrupted;
-  if (ruling.failures.empty()) return Verdict::crashed;
-  switch (ruling.failures.front().end.kind) {
+Verdict verdict_of(const JobOutcome& job_outcome) {
+  if (!job_outcome.mismatches.empty()) return Verdict::mismatch;
+  if (job_outcome.ending == exec::Ending::interrupted) return Verdict::interrupted;
+  if (job_outcome.failures.empty()) return Verdict::crashed;
+  switch (job_outcome.failures.front().end.kind) {
     case FailureKind::check:
       return Verdict::check_failed;
     case FailureKind::timeout:
@@ -34,9 +34,9 @@ Verdict verdict_of(const Ruling& ruling) {
   return Verdict::rank_failed;
 }
 
-std::string headline_of(const Ruling& ruling) {
-  if (ruling.failures.empty()) return ruling.why.empty() ? "the job is over" : ruling.why;
-  const auto& failure = ruling.failures.front();
+std::string headline_of(const JobOutcome& job_outcome) {
+  if (job_outcome.failures.empty()) return job_outcome.why.empty() ? "the job is over" : job_outcome.why;
+  const auto& failure = job_outcome.failures.front();
   return fmt::format("rank {}: {}", failure.rank, failure.end.what);
 }
 
@@ -55,16 +55,16 @@ void Session::close() {
   listener_.request_stop();
   // Wakes the listener. A store that does not answer may take nothing either.
   if (!silent) tell_self();
-  const VirtualDuration within = silent ? VirtualDuration::zero() : patience_;
+  const VirtualDuration within = silent ? VirtualDuration::zero() : check_timeout_;
   stands_still_ = !ends_.join(within, listener_, watch_);
   if (!stands_still_) say_good_bye();
-  if (judge_ != nullptr && !judge_->close(within)) stands_still_ = true;
+  if (coordinator_ != nullptr && !coordinator_->close(within)) stands_still_ = true;
 }
 
 void Session::tell_self() {
   try {
     const std::lock_guard lock(sending_);
-    outgoing_.send(Mail::to_rank(rank_), packed(ToRank(StillAlive{})));
+    outgoing_.send(MessageQueue::to_rank(rank_), packed(ToRank(StillAlive{})));
   } catch (const c10::Error&) {
     // The store is gone, and so is the listener.
   }
@@ -72,9 +72,9 @@ void Session::tell_self() {
 
 // The others read the last word from the store, which this process may serve.
 void Session::say_good_bye() {
-  if (rank_ != 0 || !ruling_) return;
+  if (rank_ != 0 || !job_outcome_) return;
   const auto is_lost = [this](int other) {
-    return std::any_of(ruling_->failures.begin(), ruling_->failures.end(), [other](const auto& failure) {
+    return std::any_of(job_outcome_->failures.begin(), job_outcome_->failures.end(), [other](const auto& failure) {
       return failure.rank == other && failure.end.kind == FailureKind::lost;
     });
   };
@@ -83,7 +83,7 @@ void Session::say_good_bye() {
     if (!is_lost(other)) keys.push_back(fmt::format("bye/{}", other));
   }
   try {
-    store_->wait(keys, std::chrono::ceil<std::chrono::milliseconds>(patience_));
+    store_->wait(keys, std::chrono::ceil<std::chrono::milliseconds>(check_timeout_));
   } catch (const c10::Error&) {
   }
 }
@@ -92,16 +92,16 @@ void Session::say_good_bye() {
 void Session::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    changed_.wait_for(lock, stop, time_between_beats(patience_) / 2, [] { return false; });
+    changed_.wait_for(lock, stop, heartbeat_interval(check_timeout_) / 2, [] { return false; });
     silence_.look(now());
-    if (ruling_) {
+    if (job_outcome_) {
       end_of_body(lock);
       continue;
     }
     if (!silence_.is_too_long()) continue;
     const auto silent = seconds_of(silence_.length());
     lock.unlock();
-    judge_is_gone(fmt::format("nothing has been heard of it for {:.3g} s", silent));
+    coordinator_is_lost(fmt::format("nothing has been heard of it for {:.3g} s", silent));
     lock.lock();
   }
   lock.unlock();
@@ -110,8 +110,8 @@ void Session::watch(const std::stop_token& stop) {
 
 // The world is over: where the body does not come back from what it is in, nothing else would end this process.
 void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
-  if (ended_ || now() - over_since_ < time_to_end(ruling_->ending, patience_)) return;
-  const EarlyEnd end{verdict_of(*ruling_), headline_of(*ruling_), rank_,
+  if (ended_ || now() - over_since_ < time_to_end(job_outcome_->ending, check_timeout_)) return;
+  const EarlyEnd end{verdict_of(*job_outcome_), headline_of(*job_outcome_), rank_,
                      "did not come back from its body after the job's end"};
   lock.unlock();
   end_early(end);
@@ -120,10 +120,10 @@ void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
 // Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
 void Session::store_is_gone(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
-  judge_is_gone("the job's store ended with it: " + text.substr(0, text.find('\n')));
+  coordinator_is_lost("the job's store ended with it: " + text.substr(0, text.find('\n')));
 }
 
-void Session::judge_is_gone(const std::string& why) {
+void Session::coordinator_is_lost(const std::string& why) {
   VirtualDuration away{};
   {
     const std::lock_guard lock(mutex_);
@@ -131,7 +131,7 @@ void Session::judge_is_gone(const std::string& why) {
     away = silence_.away();
   }
   // Where this process itself stood still, the others have gone on without it.
-  if (away >= patience_) {
+  if (away >= check_timeout_) {
     return give_up(rank_, FailureKind::lost, fmt::format("its process was stopped for {:.3g} s", seconds_of(away)));
   }
   if (rank_ == 0) return give_up(0, FailureKind::store, "the job's store does not answer: " + why);
@@ -141,35 +141,35 @@ void Session::judge_is_gone(const std::string& why) {
 void Session::give_up(int culprit, FailureKind kind, const std::string& what) {
   {
     const std::lock_guard lock(mutex_);
-    if (ruling_) return;
+    if (job_outcome_) return;
   }
-  Ruling ruling;
-  ruling.ending = exec::Ending::rank_failed;
-  ruling.why = fmt::format("rank {} failed: {}", culprit, what);
-  ruling.ranks.assign(static_cast<std::size_t>(size_), exec::RankEnd::aborted);
-  ruling.ranks[static_cast<std::size_t>(culprit)] = exec::RankEnd::failed;
-  ruling.ended_at.assign(ruling.ranks.size(), now());
-  ruling.failures.push_back({culprit, {exec::RankEnd::failed, kind, what, now()}, "", {}});
+  JobOutcome job_outcome;
+  job_outcome.ending = exec::Ending::rank_failed;
+  job_outcome.why = fmt::format("rank {} failed: {}", culprit, what);
+  job_outcome.ranks.assign(static_cast<std::size_t>(size_), exec::RankEnd::aborted);
+  job_outcome.ranks[static_cast<std::size_t>(culprit)] = exec::RankEnd::failed;
+  job_outcome.ended_at.assign(job_outcome.ranks.size(), now());
+  job_outcome.failures.push_back({culprit, {exec::RankEnd::failed, kind, what, now()}, "", {}});
   for (int rank = 0; rank < size_; ++rank) {
-    if (rank != culprit) ruling.blocked.push_back({rank, false, "", "", {}});
+    if (rank != culprit) job_outcome.blocked.push_back({rank, false, "", "", {}});
   }
-  heard_one(Stop{ruling.why});
+  handle_one(Stop{job_outcome.why});
   change([&] {
-    if (ruling_) return;
-    ruling_ = ruling;
+    if (job_outcome_) return;
+    job_outcome_ = job_outcome;
     over_since_ = now();
   });
 }
 
-Ruling Session::end(const RankEnded& ended) {
+JobOutcome Session::end(const RankEnded& ended) {
   change([&] { ended_ = ended; });
   tell(ended);
   for (;;) {
-    wait([this] { return ruling_.has_value(); });
+    wait([this] { return job_outcome_.has_value(); });
     std::unique_lock lock(mutex_);
     // Between the world's end and that of its ranks.
-    if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return ruling_.has_value(); }))
-      return *ruling_;
+    if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return job_outcome_.has_value(); }))
+      return *job_outcome_;
   }
 }
 

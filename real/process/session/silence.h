@@ -11,8 +11,9 @@ namespace rehearse::real {
 // was stopped or had no processor, is not the other's silence.
 class Silence {
  public:
-  // It is looked at least once in `look_interval`. Too long: one and a half times `patience`.
-  Silence(VirtualDuration look_interval, VirtualDuration patience) : interval_(look_interval), patience_(patience) {}
+  // It is looked at least once in `look_interval`. Too long: one and a half times `check_timeout`.
+  Silence(VirtualDuration look_interval, VirtualDuration check_timeout)
+      : interval_(look_interval), check_timeout_(check_timeout) {}
 
   void look(VirtualTime now) {
     const auto passed = last_ == VirtualTime{} ? VirtualDuration::zero() : now - last_;
@@ -20,7 +21,7 @@ class Silence {
     const auto ran = std::min(passed, interval_ * 2);
     length_ += ran;
     since_away_ += ran;
-    if (since_away_ > patience_ * 2) away_ = VirtualDuration::zero();
+    if (since_away_ > check_timeout_ * 2) away_ = VirtualDuration::zero();
     if (passed - ran <= away_) return;
     away_ = passed - ran;
     since_away_ = VirtualDuration::zero();
@@ -29,13 +30,13 @@ class Silence {
   void heard() { length_ = VirtualDuration::zero(); }
 
   VirtualDuration length() const { return length_; }
-  bool is_too_long() const { return length_ >= patience_ * 3 / 2; }
+  bool is_too_long() const { return length_ >= check_timeout_ * 3 / 2; }
 
   // The longest time, of the last, in which this process itself did not run.
   VirtualDuration away() const { return away_; }
 
  private:
-  const VirtualDuration interval_, patience_;
+  const VirtualDuration interval_, check_timeout_;
   VirtualTime last_{};
   VirtualDuration length_{}, since_away_{}, away_{};
 };

@@ -14,7 +14,7 @@ namespace {
 std::string_view g_note;          // set while no handler is installed
 bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
 SecondInterrupt g_second = nullptr;
-LastWords* g_worker_words = nullptr;  // of a worker
+CrashRecord* g_worker_crash = nullptr;  // of a worker
 
 void write_note(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
 
@@ -48,7 +48,7 @@ void on_signal(int) {
 
 void on_time_limit(int signal) {
   const int error = errno;
-  if (exec::interrupt_requested()) note_last_words(*g_worker_words, signal);
+  if (exec::interrupt_requested()) note_crash(*g_worker_crash, signal);
   exec::request_interrupt();
   errno = error;
 }
@@ -94,9 +94,9 @@ void leave_signals_to_others() {
   for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGHUP}) ::signal(signal, SIG_IGN);
 }
 
-void obey_the_sweep(LastWords& words) {
+void obey_the_sweep(CrashRecord& crash) {
   leave_signals_to_others();
-  g_worker_words = &words;
+  g_worker_crash = &crash;
   handle(SIGXCPU, on_time_limit, SA_RESTART);
 }
 

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <string_view>
 
-#include "cli/death/last_words.h"
+#include "cli/death/crash_record.h"
 
 namespace rehearse::cli {
 
@@ -57,7 +57,7 @@ void leave_signals_to_others();
 // The same in a worker of a sweep, which ends its workers itself: it asks by SIGXCPU that the run under way ends
 // (it then ends as Ending::interrupted), and when that does not help once more, which notes where the rank
 // computes.
-void obey_the_sweep(LastWords& words);
+void obey_the_sweep(CrashRecord& crash);
 
 // For the whole process: a reader that goes away (`| head`) costs what is still printed, not the run and its
 // files; and a standard stream that was closed stays so, whatever files are opened later.

@@ -21,18 +21,18 @@ namespace {
 // What the other process is told.
 enum class Word : char { died, lives_on };
 
-LastWords* g_watched_words = nullptr;
+CrashRecord* g_watched_crash = nullptr;
 int g_deaths = -1;
 int g_codes = -1;
 
 // In the watcher: waits for a word.
-[[noreturn]] void watch(int deaths, int codes, const LastWords& words, const Watcher::Tell& tell) {
+[[noreturn]] void watch(int deaths, int codes, const CrashRecord& crash, const Watcher::Tell& tell) {
   Word word{};
   try {
     const bool said = read_whole(deaths, &word, sizeof word);
     if (said && word == Word::lives_on) _exit(0);
     // Without one the process was ended in a way that it could not answer: nobody is left to read a code.
-    const int code = tell(words);
+    const int code = tell(crash);
     if (said) write_whole(codes, &code, sizeof code);
   } catch (const std::exception& error) {
     Console::error(std::string(error.what()) + "\n");
@@ -57,7 +57,7 @@ Watcher::Watcher(const Tell& tell) {
     {
       const Fd theirs = std::move(codes_.read_end);
     }
-    watch(deaths_.read_end.get(), codes_.write_end.get(), *words_, tell);
+    watch(deaths_.read_end.get(), codes_.write_end.get(), *crash_, tell);
   }
   {
     const Fd theirs = std::move(deaths_.read_end);
@@ -65,10 +65,10 @@ Watcher::Watcher(const Tell& tell) {
   {
     const Fd theirs = std::move(codes_.write_end);
   }
-  g_watched_words = words_.get();
+  g_watched_crash = crash_.get();
   g_deaths = deaths_.write_end.get();
   g_codes = codes_.read_end.get();
-  scope_.emplace(*words_, told);
+  scope_.emplace(*crash_, told);
   end_at_second_interrupt(on_second_interrupt);
   tell_early_end(end_early);
 }
@@ -98,34 +98,34 @@ std::optional<int> Watcher::told() {
 }
 
 void Watcher::note(const exec::Found& found) {
-  LastWords& words = *g_watched_words;
-  words.rank = found.rank;
-  words.at_ns = found.at.time_since_epoch().count();
-  words.frames = std::min(found.stack.size(), words.addresses.size());
-  std::copy_n(found.stack.begin(), words.frames, words.addresses.begin());
-  note_call(words, found.call);
+  CrashRecord& crash = *g_watched_crash;
+  crash.rank = found.rank;
+  crash.at_ns = found.at.time_since_epoch().count();
+  crash.frames = std::min(found.stack.size(), crash.addresses.size());
+  std::copy_n(found.stack.begin(), crash.frames, crash.addresses.begin());
+  note_call(crash, found.call);
 }
 
 void Watcher::end_overdue(const exec::Found& found) {
   note(found);
-  g_watched_words->signal = SIGXCPU;
+  g_watched_crash->signal = SIGXCPU;
   end_process(told().value_or(exit_code(Verdict::interrupted)));
 }
 
 void Watcher::end_early(const EarlyEnd& end) {
-  LastWords& words = *g_watched_words;
+  CrashRecord& crash = *g_watched_crash;
   note(exec::find_thread(end.thread != 0 ? end.thread : getpid()));
-  words.verdict = end.verdict;
-  words.rank = end.rank;
-  words.state = end.state;
-  end.doing.copy(words.doing.data(), words.doing.size() - 1);
-  end.headline.copy(words.headline.data(), words.headline.size() - 1);
+  crash.verdict = end.verdict;
+  crash.rank = end.rank;
+  crash.state = end.state;
+  end.doing.copy(crash.doing.data(), crash.doing.size() - 1);
+  end.headline.copy(crash.headline.data(), crash.headline.size() - 1);
   end_process(told().value_or(exit_code(end.verdict)));
 }
 
 void Watcher::on_second_interrupt(int signal, siginfo_t*, void* context) {
-  note_last_words(*g_watched_words, signal);
-  note_call(*g_watched_words, exec::interrupted_call(context));
+  note_crash(*g_watched_crash, signal);
+  note_call(*g_watched_crash, exec::interrupted_call(context));
   if (const auto code = told()) end_process(*code);
   ::signal(signal, SIG_DFL);
   ::raise(signal);

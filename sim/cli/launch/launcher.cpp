@@ -28,8 +28,8 @@ constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kGrace{30};  // for the others to find out, and to write their reports
 constexpr std::chrono::seconds kToEnd{10};  // between being asked and being asked again, to end at once
 constexpr std::chrono::seconds kToTell{3};  // between that and being killed: where the rank is takes a moment
-// At least between the two requests. Two signals that come together are one; and the judge needs a moment to tell each
-// rank for whom it waits.
+// At least between the two requests. Two signals that come together are one; and the coordinator needs a moment to tell
+// each rank for whom it waits.
 constexpr std::chrono::milliseconds kBetween{300};
 constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and reports better than we do
 constexpr std::string_view kPrefix = "rank-";

@@ -12,8 +12,8 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/sim/input_file.h>
 
+#include "cli/death/crash_record.h"
 #include "cli/death/death.h"
-#include "cli/death/last_words.h"
 #include "cli/launch/launcher.h"
 #include "cli/merge/merged_files.h"
 #include "cli/merge/merged_report.h"

@@ -13,8 +13,8 @@
 
 #include "cli/merge/merged_events.h"
 #include "cli/merge/merged_remarks.h"
+#include "report/diagnosis/standstill.h"
 #include "report/ranks/culprits.h"
-#include "report/story/standstill.h"
 
 namespace rehearse::cli {
 namespace {

@@ -78,7 +78,7 @@ class RealRun {
     const InterruptibleScope interruptible(is_launched_by_us() ? "" : kRunInterrupted);  // once for all ranks
     const auto note = make_shared_with_forks<RankNote>();
     const LentRankNote lent(*note);
-    const Watcher watcher([&](const LastWords& words) { return died(words, note->known()); });
+    const Watcher watcher([&](const CrashRecord& crash) { return died(crash, note->known()); });
     auto attempt = run_in_time();
     Report& report = attempt.report;
     const auto left_out = sim::leave_out_large_files(scenario_.output, attempt.events().size());
@@ -97,15 +97,15 @@ class RealRun {
   }
 
   // In the watcher, when this process dies.
-  int died(LastWords words, const RankNote::Known& known) {
-    if (words.rank < 0 && words.signal != 0 && process_) words.rank = process_->rank;
+  int died(CrashRecord crash, const RankNote::Known& known) {
+    if (crash.rank < 0 && crash.signal != 0 && process_) crash.rank = process_->rank;
     // The name of a call says more than that of the system call in which it waits.
-    if (!known.waits_in.empty()) note_call(words, known.waits_in);
+    if (!known.waits_in.empty()) note_call(crash, known.waits_in);
     scenario_.output.leave_events_out();
-    const bool overdue = arguments_.time_limit && words.signal == SIGXCPU;
+    const bool overdue = arguments_.time_limit && crash.signal == SIGXCPU;
     Report report = overdue
-                        ? report_on_death(scenario_, Verdict::interrupted, killed_headline(arguments_, words), words)
-                        : report_on_death(scenario_, words);
+                        ? report_on_death(scenario_, Verdict::interrupted, killed_headline(arguments_, crash), crash)
+                        : report_on_death(scenario_, crash);
     if (process_) add_what_was_known(process_->rank, known, report);
     console_.end_progress();
     return leave(report, {report});

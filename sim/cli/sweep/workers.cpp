@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "cli/death/signals.h"
-#include "cli/sweep/crash.h"
+#include "cli/sweep/worker_crash.h"
 #include "cli/terminal/progress.h"
 
 namespace rehearse::cli {
@@ -32,10 +32,10 @@ Fd make_printed() {
 }
 
 // In the worker, before anything else.
-void become_worker(pid_t sweep, int printed, LastWords& words) {
+void become_worker(pid_t sweep, int printed, CrashRecord& crash) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != sweep) _exit(0);  // it died before that was said
-  obey_the_sweep(words);
+  obey_the_sweep(crash);
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
 }
@@ -56,13 +56,13 @@ Workers::Process Workers::spawn() {
   auto seeds = make_pipe();
   auto answers = make_pipe();
   auto printed = make_printed();
-  auto words = make_shared_with_forks<LastWords>();
+  auto crash = make_shared_with_forks<CrashRecord>();
   const pid_t sweep = getpid();
   pid_t pid = -1;
   {
     const SignalsHeld held;
     pid = fork();
-    if (pid == 0) become_worker(sweep, printed.get(), *words);
+    if (pid == 0) become_worker(sweep, printed.get(), *crash);
   }
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "a worker process");
   if (pid == 0) {
@@ -75,7 +75,7 @@ Workers::Process Workers::spawn() {
       const Fd theirs = std::move(answers.read_end);
     }
     for (const auto* const own : {&seeds.read_end, &answers.write_end, &printed}) own->keep();
-    const LastWordsScope scope(*words);
+    const CrashRecordScope scope(*crash);
     work(setup_, {seeds.read_end.get(), answers.write_end.get(), printed.get()});
   }
   Process process;
@@ -83,7 +83,7 @@ Workers::Process Workers::spawn() {
   process.seeds = std::move(seeds.write_end);
   process.answers = std::move(answers.read_end);
   process.printed = std::move(printed);
-  process.words = std::move(words);
+  process.crash = std::move(crash);
   return process;
 }
 
@@ -100,7 +100,7 @@ void Workers::start(std::uint64_t seed) {
   idle->seed = seed;
   idle->since = real_time();
   idle->asked = 0;
-  *idle->words = {};
+  *idle->crash = {};
   try {
     write_whole(idle->seeds.get(), &seed, sizeof seed);
   } catch (const std::system_error&) {
@@ -132,7 +132,7 @@ bool Workers::is_overdue(Process& process) const {
   if (!limit || !process.seed) return false;
   const auto late = real_time() - process.since - *limit;
   if (late >= process.asked * kGrace && process.asked < 2) {
-    if (process.asked == 1) note_call(*process.words, exec::blocked_call(process.pid));
+    if (process.asked == 1) note_call(*process.crash, exec::blocked_call(process.pid));
     kill(process.pid, SIGXCPU);
     ++process.asked;
   }
@@ -164,7 +164,7 @@ Workers::Done Workers::buried(Process& process) {
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
   Done done{*process.seed, {0, seconds, nullptr, {}}, ""};
   const std::optional<int> died = overdue ? std::nullopt : std::optional(status);
-  auto [report, error] = crash_report(setup_, *process.seed, died, *process.words, process.printed.get());
+  auto [report, error] = crash_report(setup_, *process.seed, died, *process.crash, process.printed.get());
   done.result.failure = std::make_unique<Report>(std::move(report));
   done.error = std::move(error);
   process = spawn();

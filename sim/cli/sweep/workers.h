@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "cli/death/last_words.h"
+#include "cli/death/crash_record.h"
 #include "cli/death/pipe.h"
 #include "cli/sweep/seed_result.h"
 #include "cli/sweep/worker.h"
@@ -49,7 +49,7 @@ class Workers {
   struct Process {
     pid_t pid = -1;
     Fd seeds, answers, printed;
-    SharedLastWords words;              // of the seed under way
+    SharedCrashRecord crash;            // of the seed under way
     std::optional<std::uint64_t> seed;  // under way
     std::chrono::nanoseconds since{};
     int asked = 0;  // how often it was asked to end, being past its time

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <rehearse_internal/exec/file_gate.h>
+#include <rehearse_internal/exec/file_interceptor.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/scratch_folders.h>
 
@@ -17,7 +17,7 @@
 namespace rehearse::sim {
 
 // What goes wrong with the disk of a rank: its files are those in its scratch folder. What it is given outlives it.
-class DiskFaults final : public exec::FileGate {
+class DiskFaults final : public exec::FileInterceptor {
  public:
   // A fault of a rank takes place at a write: "write #3 to "model.pt"".
   using AtWrite = std::function<void(FaultPlan& plan, int rank, const std::string& write)>;
@@ -35,8 +35,9 @@ class DiskFaults final : public exec::FileGate {
   ScratchFolders& folders_;
   FaultLedger& ledger_;
   const AtWrite at_write_;
-  exec::FileGate* const other_ = exec::WorldLocal<exec::FileGate>::find();  // that was there before; null: none
-  std::map<int, std::uint64_t> writes_;                                     // by rank
+  exec::FileInterceptor* const other_ =
+      exec::WorldLocal<exec::FileInterceptor>::find();  // that was there before; null: none
+  std::map<int, std::uint64_t> writes_;                 // by rank
 };
 
 }  // namespace rehearse::sim

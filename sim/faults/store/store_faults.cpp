@@ -60,7 +60,7 @@ void StoreFaults::before(std::string_view call, const std::vector<std::string>& 
   }
   meet(row->name, keys, rank);
   wait_for_host(rank, call, timeout);
-  if (row->access == StoreAccess::reads) strike(call, keys);
+  if (row->access == StoreAccess::reads) inject(call, keys);
 }
 
 // What may happen at any call (a crash), and names one of the store.
@@ -77,11 +77,11 @@ void StoreFaults::meet(std::string_view call, const std::vector<std::string>& ke
 
 void StoreFaults::after(std::string_view call, const std::vector<std::string>& keys) {
   if (ledger_ == nullptr || !exec::this_rank::is_fiber()) return;
-  if (find_store_call(call)->access == StoreAccess::writes) strike(call, keys);
+  if (find_store_call(call)->access == StoreAccess::writes) inject(call, keys);
 }
 
 // The keys must exist.
-void StoreFaults::strike(std::string_view call, const std::vector<std::string>& keys) {
+void StoreFaults::inject(std::string_view call, const std::vector<std::string>& keys) {
   auto& plans = ledger_->plans();
   for (std::size_t place = 0; place < plans.size(); ++place) {
     const Fault& fault = *plans[place].fault;

@@ -48,7 +48,7 @@ class StoreFaults {
  private:
   bool fits(std::size_t place, std::string_view call, const std::vector<std::string>& keys) const;
   void meet(std::string_view call, const std::vector<std::string>& keys, int rank);
-  void strike(std::string_view call, const std::vector<std::string>& keys);
+  void inject(std::string_view call, const std::vector<std::string>& keys);
   void wait_for_host(int rank, std::string_view call, std::chrono::milliseconds timeout);
 
   std::shared_ptr<fakes::StoreState> keys_;

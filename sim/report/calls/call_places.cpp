@@ -12,7 +12,7 @@
 
 #include <rehearse_internal/comm/operation.h>
 
-#include "report/ranks/failure_text.h"
+#include "report/ranks/rank_failure_text.h"
 
 namespace rehearse::sim {
 namespace {

@@ -11,7 +11,7 @@
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/formatting/rank_list.h>
 
-#include "report/ranks/failure_text.h"
+#include "report/ranks/rank_failure_text.h"
 
 namespace rehearse::sim {
 namespace {

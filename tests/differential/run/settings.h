@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/compile/parts/layout_backend.h"
+#include "core/compile/partitions/layout_backend.h"
 #include "differential/run/observe.h"
 
 namespace rehearse_test::differential {

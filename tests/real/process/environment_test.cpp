@@ -7,8 +7,8 @@
 
 #include <rehearse/job/runner.h>
 
-#include "process/check_options.h"
-#include "process/rendezvous.h"
+#include "process/process_check_options.h"
+#include "process/process_rendezvous.h"
 
 // Contract: where processes meet, and how they are checked, is said by the environment; what makes no sense there is
 // refused by the variable's name.
@@ -73,11 +73,11 @@ TEST_F(ProcessEnvironment, MissingOrWrongPlace_IsNamed) {
 
 TEST_F(ProcessEnvironment, Checks_AreThoseOfTheVariables) {
   EXPECT_TRUE(check_options().calls);
-  EXPECT_EQ(check_options().patience, std::chrono::seconds(10));
+  EXPECT_EQ(check_options().check_timeout, std::chrono::seconds(10));
   set("REHEARSE_CHECKS", "0");
   set("REHEARSE_CHECK_TIMEOUT", "2.5");
   EXPECT_FALSE(check_options().calls);
-  EXPECT_EQ(check_options().patience, std::chrono::milliseconds(2500));
+  EXPECT_EQ(check_options().check_timeout, std::chrono::milliseconds(2500));
   set("REHEARSE_CHECKS", "yes");
   EXPECT_NE(refused([] { check_options(); }).find("REHEARSE_CHECKS is \"yes\""), std::string::npos);
   set("REHEARSE_CHECKS", "1");

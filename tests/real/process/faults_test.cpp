@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 
 // Too long for a busy machine to be taken for a failure, and short enough to wait for.
-const std::vector<std::string> kPatience{"REHEARSE_CHECK_TIMEOUT=4"};
+const std::vector<std::string> kCheckTimeout{"REHEARSE_CHECK_TIMEOUT=4"};
 
 void expect_verdict(const RankRun& run, Verdict verdict) {
   ASSERT_TRUE(run.report.has_value()) << run.output;
@@ -72,7 +72,7 @@ TEST(Faults, ShorterMessage_FillsTheFirstElements) {
 TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
   const auto simulated = simulate({"missing"}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
-  for (const auto& run : run_processes({"missing"}, 3, kPatience)) {
+  for (const auto& run : run_processes({"missing"}, 3, kCheckTimeout)) {
     expect_verdict(run, Verdict::deadlock);
     if (run.report) {
       EXPECT_EQ(run.report->headline, simulated[0].report->headline);
@@ -83,7 +83,7 @@ TEST(Faults, RankThatLeavesACallOut_IsTheDeadlockOfTheSimulation) {
 TEST(Faults, RanksThatWaitForEachOther_AreTheDeadlockOfTheSimulation) {
   const auto simulated = simulate({"ring"}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::deadlock);
-  for (const auto& run : run_processes({"ring"}, 3, kPatience)) {
+  for (const auto& run : run_processes({"ring"}, 3, kCheckTimeout)) {
     expect_verdict(run, Verdict::deadlock);
     if (!run.report) continue;
     EXPECT_EQ(run.report->wait_cycle.size(), simulated[0].report->wait_cycle.size());
@@ -147,7 +147,7 @@ TEST(Faults, KilledProcess_IsNamedByAllThatAreLeft) {
 }
 
 TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
-  const auto runs = run_processes({"first_killed"}, 3, kPatience);
+  const auto runs = run_processes({"first_killed"}, 3, kCheckTimeout);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -186,7 +186,7 @@ TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
 }
 
 TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
-  const auto runs = run_processes({"first_killed"}, 3, kPatience, Store::of_launcher);
+  const auto runs = run_processes({"first_killed"}, 3, kCheckTimeout, Store::of_launcher);
   EXPECT_EQ(runs[0].exit_code, -SIGKILL);
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
@@ -198,7 +198,7 @@ TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
 }
 
 TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
-  for (const auto& run : run_processes({"monitored"}, 3, kPatience)) {
+  for (const auto& run : run_processes({"monitored"}, 3, kCheckTimeout)) {
     ASSERT_TRUE(run.report.has_value()) << run.output;
     EXPECT_EQ(run.report->headline, "monitored_barrier #1 on group \"world\": rank 2 has ended and will never come");
     EXPECT_EQ(run.exit_code, exit_code(Verdict::deadlock));
@@ -251,7 +251,7 @@ TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
 }
 
 TEST(Faults, WhatTheSimulationHonoursOrRefuses_ProcessesDo) {
-  for (const auto& run : run_processes({"extended", "shrink_that_aborts", "backend_in_a_capture"}, 2, kPatience)) {
+  for (const auto& run : run_processes({"extended", "shrink_that_aborts", "backend_in_a_capture"}, 2, kCheckTimeout)) {
     expect_verdict(run, Verdict::ok);
     EXPECT_TRUE(run.report.has_value()) << run.output;
   }

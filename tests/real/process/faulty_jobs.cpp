@@ -211,7 +211,7 @@ void too_late(RankContext& context, Tensors&) {
   context.group()->allreduce(tensors, options)->wait(std::chrono::minutes(1));
 }
 
-// Computes for longer than the check's patience, within the time of the call.
+// Computes for longer than the check timeout, within the time of the call.
 void long_computation(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(3));
   sum(context);

@@ -8,7 +8,7 @@
 #include <c10/core/TensorImpl.h>
 
 #include <rehearse_internal/capture/fake_tensor.h>
-#include "capture/fake/call/layout.h"
+#include "capture/fake/call/result_layout.h"
 
 namespace rehearse::capture {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <c10/core/WrapDimMinimal.h>
 
-#include "capture/fake/call/call.h"
-#include "capture/fake/call/layout.h"
+#include "capture/fake/call/operator_call.h"
+#include "capture/fake/call/result_layout.h"
 
 // What rules are written with.
 namespace rehearse::capture {

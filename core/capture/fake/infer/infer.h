@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "capture/fake/call/call.h"
+#include "capture/fake/call/operator_call.h"
 
 namespace rehearse::capture {
 

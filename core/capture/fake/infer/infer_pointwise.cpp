@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/fake/call/layout.h"
+#include "capture/fake/call/result_layout.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/infer/result_dtypes.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <rehearse/shapes/expr.h>
-#include "capture/fake/call/call.h"
+#include "capture/fake/call/operator_call.h"
 
 namespace rehearse::capture {
 

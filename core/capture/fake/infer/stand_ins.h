@@ -7,7 +7,7 @@
 
 #include <ATen/core/stack.h>
 
-#include "capture/fake/call/call.h"
+#include "capture/fake/call/operator_call.h"
 
 namespace rehearse::capture {
 

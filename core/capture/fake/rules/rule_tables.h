@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "capture/fake/call/call.h"
+#include "capture/fake/call/operator_call.h"
 
 // One table for each family of operators; a rule is added by a line in its table.
 namespace rehearse::capture {

@@ -23,7 +23,7 @@
 #include "capture/trace/recording/mode_nodes.h"
 #include "capture/trace/recording/segment_cutter.h"
 #include "capture/trace/recording/storage_sizes.h"
-#include "capture/trace/recording/values.h"
+#include "capture/trace/recording/traced_values.h"
 #include "capture/trace/recording/view_families.h"
 
 namespace rehearse::capture {

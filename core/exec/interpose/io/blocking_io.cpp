@@ -11,9 +11,9 @@
 
 #include <rehearse_internal/exec/blocking_call.h>
 
-#include "blocking_call.h"
 #include "exec/fiber/fiber.h"
 #include "exec/interpose/real.h"
+#include "report_blocking_call.h"
 
 namespace rehearse::exec::interpose {
 

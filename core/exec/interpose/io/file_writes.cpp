@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-#include <rehearse_internal/exec/file_gate.h>
+#include <rehearse_internal/exec/file_interceptor.h>
 #include <rehearse_internal/exec/world_local.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -34,9 +34,9 @@ constinit Real<ssize_t (*)(int, const void*, size_t, off64_t)> real_pwrite64("pw
 template <class Write>
 ssize_t through_gate(int file, size_t bytes, const Write& write) {
   Fiber* const fiber = current_fiber();
-  FileGate* const gate = fiber != nullptr ? WorldLocal<FileGate>::find() : nullptr;
-  if (gate == nullptr || bytes == 0 || ::getpid() != fiber->world->process) return write(bytes);
-  const auto answer = gate->before_write(fiber->rank, file, bytes);
+  FileInterceptor* const interceptor = fiber != nullptr ? WorldLocal<FileInterceptor>::find() : nullptr;
+  if (interceptor == nullptr || bytes == 0 || ::getpid() != fiber->world->process) return write(bytes);
+  const auto answer = interceptor->before_write(fiber->rank, file, bytes);
   if (answer.error != 0) {
     errno = answer.error;
     return -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "static_threads.h"
+#include "note_static_thread.h"
 
 #include <algorithm>
 #include <utility>

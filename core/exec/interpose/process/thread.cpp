@@ -23,8 +23,8 @@
 #include "exec/interpose/world_state.h"
 #include "exec/wait/polling.h"
 #include "exec/wait/suspension.h"
+#include "note_static_thread.h"
 #include "openmp.h"
-#include "static_threads.h"
 
 namespace rehearse::exec::interpose {
 

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "exec/interpose/io/blocking_call.h"
 #include "exec/interpose/io/close.h"
+#include "exec/interpose/io/report_blocking_call.h"
 #include "exec/interpose/real.h"
 #include "exec/interpose/time/time_map.h"
 #include "exec/interpose/world_state.h"

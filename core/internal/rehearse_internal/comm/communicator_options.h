@@ -5,7 +5,7 @@
 
 namespace rehearse::comm {
 
-class CallGate;
+class CallInterceptor;
 
 struct CommunicatorOptions {
   // The limit of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0:
@@ -27,7 +27,7 @@ struct CommunicatorOptions {
   bool register_groups = true;
 
   // Asked before each call is matched; not owned, null: nobody.
-  CallGate* gate = nullptr;
+  CallInterceptor* interceptor = nullptr;
 };
 
 }  // namespace rehearse::comm

@@ -29,7 +29,7 @@ class GroupWorld;
 // Ownership: everything given to the constructor outlives this object. Process groups and works may outlive it: they
 // then refuse with CommError. Destroy it when run() has returned: what is in flight is cancelled and let go.
 // Fibers: the calls without a `rank` belong in a rank's fiber, the others anywhere on the executor's thread. A
-// call that differs from that of an earlier rank blocks until the others have taken a side, a second of virtual time at
+// call that differs from that of an earlier rank blocks until the others have voted, a second of virtual time at
 // most; nothing else here blocks. Errors: see each call; MismatchError also ends the world (RankExecutor::stop).
 class Communicators final : public exec::WaitExplainer {
  public:

@@ -25,11 +25,11 @@ struct PayloadName {
   std::uint64_t hash = 0;  // of the text
 };
 
-// What a layer in front of a fabric keeps with a call, from CallGate::admit() to Fabric::launch().
+// What a layer in front of a fabric keeps with a call, from CallInterceptor::on_call() to Fabric::launch().
 class CallMark : public c10::intrusive_ptr_target {};
 
-// What a CallGate keeps of a call from CallGate::admit() on. The gate owns it, and takes it out of the call when it
-// forgets the call.
+// What a CallInterceptor keeps of a call from CallInterceptor::on_call() on. The interceptor owns it, and takes it out
+// of the call when it forgets the call.
 class CallTrace {
  protected:
   ~CallTrace() = default;
@@ -80,7 +80,7 @@ struct Operation : AgreedNumbers {
   int tag = 0;
   c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
   c10::intrusive_ptr<CallMark> mark;  // null: none
-  CallTrace* trace = nullptr;         // null: no gate keeps anything of it. A copy of a call must not have it
+  CallTrace* trace = nullptr;         // null: no interceptor keeps anything of it. A copy of a call must not have it
   TensorList inputs;
   TensorList outputs;
   c10::SmallVector<std::int64_t, 0> input_splits;

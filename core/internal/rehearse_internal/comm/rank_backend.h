@@ -28,7 +28,7 @@ class TimeoutExtension;
 // Communicators.
 //
 // Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(); any collective that differs from the
-// other ranks' call, until they have taken a side (a second of virtual time at most). Fibers: use it in the rank that
+// other ranks' call, until they have voted (a second of virtual time at most). Fibers: use it in the rank that
 // it belongs to (checked). Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
 // MismatchError when the call is not the one that other ranks made at this place; CommError once the world has ended.
 class RankBackend final : public DescribedBackend {

@@ -57,7 +57,7 @@ class RankNote {
   };
 
   // The world ends. The wait that the rank is in stays noted although the rank now unwinds from it. `waits_on` and
-  // `waits_for` are what the judge knows of that wait; empty: nothing.
+  // `waits_for` are what the coordinator knows of that wait; empty: nothing.
   void world_ends(std::string_view waits_on, std::span<const int> waits_for) noexcept;
 
   // The rank's body is over: it returned, or `what` failed.

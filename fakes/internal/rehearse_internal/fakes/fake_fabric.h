@@ -16,9 +16,9 @@ namespace rehearse::fakes {
 struct Workspace;
 
 // Asked about each transfer right before its bytes move. In any context: it must not run user code.
-class MoveGate {
+class MoveInterceptor {
  public:
-  virtual ~MoveGate() = default;
+  virtual ~MoveInterceptor() = default;
 
   // False: they do not move, and nobody is told of the transfer's end. For whoever has just ended the world.
   virtual bool may_move(const comm::Transfer& transfer) = 0;
@@ -81,7 +81,7 @@ class FakeFabric final : public comm::Fabric {
   void cancel(comm::Completion& done) noexcept override;
 
   // Not owned; null, as at first: everything moves.
-  void ask_before_moving(MoveGate* gate) noexcept { gate_ = gate; }
+  void ask_before_moving(MoveInterceptor* interceptor) noexcept { interceptor_ = interceptor; }
 
   // Transfers launched but not complete.
   std::size_t pending() const noexcept;
@@ -95,7 +95,7 @@ class FakeFabric final : public comm::Fabric {
   exec::TimerQueue& timers_;
   exec::Clock& clock_;
   const CostModel& costs_;
-  MoveGate* gate_ = nullptr;
+  MoveInterceptor* interceptor_ = nullptr;
   std::unique_ptr<Workspace> workspace_;
   std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
   std::size_t in_flight_ = 0;

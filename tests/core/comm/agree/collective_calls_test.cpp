@@ -81,7 +81,7 @@ TEST_F(CallsOfThree, UnnamedAmongTwoNames_AreToldAlikeInAnyOrder) {
     calls_.open(1);
     for (const int rank : order) add(rank, made[rank]);
     ASSERT_FALSE(calls_.fit());
-    EXPECT_TRUE(calls_.all_have_taken_sides());
+    EXPECT_TRUE(calls_.all_have_voted());
     const auto mismatch = calls_.mismatch();
     EXPECT_THAT(mismatch.first.alike, ElementsAre(2, 5));
     EXPECT_THAT(mismatch.second.alike, ElementsAre(7));
@@ -111,7 +111,7 @@ TEST_F(CallsOfThree, SplitsThatDoNotFit_SetTwoRanksApart) {
   EXPECT_TRUE(add(0, made[0]));
   EXPECT_TRUE(add(2, made[2]));
   EXPECT_FALSE(add(1, made[1]));
-  EXPECT_FALSE(calls_.take_sides());
+  EXPECT_FALSE(calls_.begin_vote());
   EXPECT_THAT(calls_.waits_for(0), ElementsAre(5));
   EXPECT_EQ(calls_.mismatch().fields,
             (std::vector<Mismatch::Field>{{"splits of rank 5 to rank 2", "expects 2", "sends 1"}}));

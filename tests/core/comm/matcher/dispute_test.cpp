@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: before a world ends with a mismatch, the ranks on their way take a side, so that a majority shows and the
+// Contract: before a world ends with a mismatch, the ranks on their way vote, so that a majority shows and the
 // report names the odd one out, whoever came first. Nothing is launched meanwhile.
 #include "core/comm/test_world.h"
 

@@ -13,7 +13,7 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
-#include "core/compile/parts/layout_backend.h"
+#include "core/compile/partitions/layout_backend.h"
 #include "core/compile/seeds/seed_test.h"
 
 namespace rehearse::compiler {

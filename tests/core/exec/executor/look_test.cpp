@@ -113,7 +113,7 @@ TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   EXPECT_EQ(policy.looks, 3);
 }
 
-// The look that its own suspension makes: the rank has not left the stage yet.
+// The look that its own suspension makes: the rank has not given up the thread yet.
 TEST_F(Looks, RankThatIsWokenWhileItLeaves_GoesOn) {
   w.options.switches_between_looks = 1;
   policy.opens_at_once = true;

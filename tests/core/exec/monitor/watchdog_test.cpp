@@ -13,7 +13,7 @@
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "core/exec/world_fixture.h"
-#include "exec/monitor/watchdog.h"
+#include "exec/monitor/quiet.h"
 
 // As a user's: what is in our namespace is not shown.
 [[gnu::noinline]] void pass_gate(int file) {

@@ -16,7 +16,7 @@
 #include <rehearse/graph/text.h>
 
 #include "core/graph/recorded_graph.h"
-#include "graph/pt2/values.h"
+#include "graph/pt2/schema_values.h"
 
 namespace rehearse::graph {
 namespace {

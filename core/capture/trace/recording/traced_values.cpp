@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "capture/trace/recording/traced_values.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/capture/fake_tensor.h>
+
+#include "capture/trace/caller/call_stack.h"
+#include "capture/trace/operators/treatment.h"
+
+namespace rehearse::capture {
+
+using graph::Node;
+
+namespace {
+
+// Also of what is gone again.
+bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
+  const std::weak_ptr<torch::autograd::Node> never;
+  return pointer.owner_before(never) || never.owner_before(pointer);
+}
+
+}  // namespace
+
+void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> path) {
+  Value& value = values_[fake_id(fake)];
+  if (value.node == nullptr && value.producer == nullptr) {
+    made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
+  }
+  const bool is_leaf = value.is_leaf && fake.requires_grad();  // changed in place under no_grad
+  value = {};
+  value.is_leaf = is_leaf;
+  if (path.empty()) {
+    value.node = &node;
+  } else {
+    value.producer = &node;
+    value.path = std::move(path);
+  }
+  value.requires_grad = fake.requires_grad();
+  value.tensor.emplace(fake.getIntrusivePtr());
+}
+
+void Values::note_history(const at::Tensor& fake, std::size_t by) {
+  const auto found = values_.find(fake_id(fake));
+  if (found == values_.end()) {
+    history_of_inputs_.emplace(fake_id(fake), by);
+    return;
+  }
+  Value& value = found->second;
+  value.requires_grad = true;
+  value.history_from = by;
+  if (value.node != nullptr) value.node->meta().history_from = by;
+}
+
+Values::Value& Values::value_of(const at::Tensor& fake) {
+  const std::uint64_t id = fake_id(fake);
+  if (const auto found = values_.find(id); found != values_.end()) return found->second;
+  Inputs::Source* source = inputs_.find(id);
+  if (source == nullptr) {
+    throw NotCapturable("a tensor was made by another capture, or where this one could not see it",
+                        "Make it with operators on tensors inside of the captured function.", graph_.site());
+  }
+  Value value;
+  value.node = &inputs_.node_of(*source);
+  value.requires_grad = source->requires_grad;
+  value.tensor.emplace(source->fake.getIntrusivePtr());
+  if (const auto history = history_of_inputs_.find(id); history != history_of_inputs_.end()) {
+    value.requires_grad = true;
+    value.node->meta().history_from = history->second;
+  }
+  return values_.emplace(id, std::move(value)).first->second;
+}
+
+Node& Values::item(Value& value) {
+  if (value.node == nullptr) {
+    value.node = value.producer;
+    for (const std::int64_t index : value.path) value.node = &graph_.item(*value.node, index);
+    value.node->meta().history_from = value.history_from;
+  }
+  return *value.node;
+}
+
+Node& Values::node_of(const at::Tensor& fake) {
+  check_history(fake);
+  Value& value = value_of(fake);
+  const bool is_switched = fake.requires_grad() && !is_own(value, fake);  // what data() gives requires none
+  if (fake.requires_grad() == value.requires_grad && !is_switched) return item(value);
+  return with_requires_grad(fake, value);
+}
+
+// Whether it is the tensor that got the value, or the only one that has it: none that data() gave.
+bool Values::is_own(const Value& value, const at::Tensor& fake) {
+  return value.tensor->_unsafe_get_target() == fake.unsafeGetTensorImpl() || value.tensor->expired();
+}
+
+// What C++ does without an operator: tensor.data() gives the same without its history, set_requires_grad() begins one.
+Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
+  if (fake.requires_grad()) {
+    if (is_own(value, fake)) return begin_leaf(fake, value);
+    throw NotCapturable("set_requires_grad(true) is called on what data() gave, inside of a captured function",
+                        "Use detach() in place of data().", graph_.site());
+  }
+  // If a tensor has a history, eager mode goes on with it.
+  if (is_own(value, fake) && !value.is_leaf) {
+    throw NotCapturable("set_requires_grad(false) changes a tensor inside of a captured function", "Use detach().",
+                        graph_.site());
+  }
+  Node& node = item(value);
+  if (value.detached == nullptr) {
+    value.detached = &graph_.call("torch.ops.aten.detach.default", {node});
+    value.detached->meta().set_value(meta_of(fake));
+  }
+  return *value.detached;
+}
+
+Node& Values::begin_leaf(const at::Tensor& fake, Value& value) {
+  if (families_.family_of(fake).size() > 1) {
+    throw NotCapturable("a tensor that has views, or is one, is told to require grad inside of a captured function",
+                        "In eager mode its views require grad from then on. Use detach() first, and make views of "
+                        "what it gives.",
+                        graph_.site());
+  }
+  Node& begun = graph_.call("torch.ops.aten.requires_grad_.default", {item(value)});
+  begun.meta().set_value(meta_of(fake));
+  value.node = &begun;
+  value.requires_grad = true;
+  value.is_leaf = true;
+  value.detached = nullptr;
+  return begun;
+}
+
+void Values::record_switched_inputs() {
+  std::vector<at::Tensor> switched;
+  inputs_.for_each([&](const at::Tensor& fake, const at::Tensor&) {
+    const std::uint64_t id = fake_id(fake);
+    const auto found = values_.find(id);
+    const bool recorded = found != values_.end() ? found->second.requires_grad
+                                                 : inputs_.find(id)->requires_grad || history_of_inputs_.contains(id);
+    if (fake.requires_grad() != recorded) switched.push_back(fake);
+  });
+  for (const at::Tensor& fake : switched) node_of(fake);
+}
+
+bool Values::is_made_leaf(const at::Tensor& fake) const {
+  const auto found = values_.find(fake_id(fake));
+  return found != values_.end() && found->second.is_leaf;
+}
+
+// Of the operator that is being recorded; at the capture's end of the one that has made the tensor.
+const exec::CallSite& Values::site_of(const at::Tensor& fake) const {
+  const auto found = values_.find(fake_id(fake));
+  if (!graph_.site().empty() || found == values_.end()) return graph_.site();
+  const Node* const node = found->second.node ? found->second.node : found->second.producer;
+  return node->meta().origin ? node->meta().origin->site : graph_.site();
+}
+
+void Values::check_history(const at::Tensor& fake) const {
+  const auto* autograd = torch::autograd::impl::get_autograd_meta(fake);
+  if (autograd == nullptr) return;
+  const exec::CallSite& where = site_of(fake);
+  if (autograd->grad_fn_) {
+    throw NotCapturable("the custom autograd function " + autograd->grad_fn_->name() + " gave a tensor",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
+  }
+  if (!autograd->hooks_.empty() || autograd->cpp_hooks_list_ || autograd->post_acc_grad_hooks_) {
+    throw NotCapturable("a hook was registered on a tensor that is being captured",
+                        "It would never run: register it on a result, outside of the captured function.", where);
+  }
+  if (!autograd->grad_.defined() && !was_ever_set(autograd->grad_accumulator_)) return;
+  if (is_called_by(where, "torch::autograd::Function<")) {
+    throw NotCapturable("a custom autograd function is called on a tensor that is being captured",
+                        "Its backward would be lost: wrap it in rehearse::opaque().", where);
+  }
+  throw NotCapturable(kGradientsInside, kCallOutside, where);
+}
+
+std::vector<at::Tensor> Values::alive() {
+  std::map<std::uint64_t, at::Tensor> alive;
+  for (const Made& made : made_) {
+    if (auto tensor = made.tensor.lock()) {
+      at::Tensor fake(std::move(tensor));
+      const std::uint64_t id = fake_id(fake);
+      alive.emplace(id, std::move(fake));
+    }
+  }
+  for (const auto& [id, value] : values_) {
+    const Inputs::Source* source = inputs_.find(id);
+    if (source && value.node != source->node) alive.emplace(id, source->fake);
+  }
+  std::vector<at::Tensor> fakes;
+  for (auto& [id, fake] : alive) fakes.push_back(std::move(fake));
+  return fakes;
+}
+
+void Values::disown(const at::Tensor& fake) {
+  std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
+}
+
+const exec::CallSite* Values::find_outlived(const std::vector<at::Tensor>& results) const {
+  for (const Made& made : made_) {
+    const auto alive = made.tensor.lock();
+    if (!alive) continue;
+    const bool is_result = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+      return result.defined() && result.unsafeGetTensorImpl() == alive.get();
+    });
+    if (!is_result) return &made.node->meta().origin->site;
+  }
+  return nullptr;
+}
+
+}  // namespace rehearse::capture

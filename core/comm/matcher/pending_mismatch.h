@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <utility>
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <rehearse/exec/observer.h>
+#include <rehearse/exec/wait_queue.h>
+#include <rehearse_internal/comm/mismatch.h>
+
+#include "comm/agree/collective_calls.h"
+#include "comm/agree/creation_calls.h"
+#include "comm/matcher/services.h"
+#include "comm/work/rank_work.h"
+
+namespace rehearse::comm {
+
+// Calls that should be the same and are not. The world is about to end with a mismatch; before it does, ranks that are
+// on their way may still arrive and vote: where more than half of them agrees, the report can name the odd one
+// out.
+class PendingMismatch {
+ public:
+  explicit PendingMismatch(const Services& services) : services_(services) {}
+  virtual ~PendingMismatch() = default;
+
+  // For the call that began it; later ones wait for the end of the world. Blocks its rank until all have come, a second
+  // of virtual time at most: more than lies between the ranks of one step, less than what anybody takes for a hang.
+  // Then ends the world and throws MismatchError; throws RankAborted when it ends meanwhile, and has reported what was
+  // known by then.
+  [[noreturn]] void settle(const exec::Observer& observer);
+
+  // A call has voted.
+  void note_arrival() {
+    if (all_have_come()) queue_.notify_all();
+  }
+
+ private:
+  class VotePeriod;
+
+  virtual bool all_have_come() const noexcept = 0;
+  virtual Mismatch mismatch() const = 0;
+  void wait_for_the_others(const exec::Observer& observer);
+
+  const Services& services_;
+  exec::WaitQueue queue_;
+};
+
+// For the calls of one collective.
+class PendingCallMismatch final : public PendingMismatch {
+ public:
+  PendingCallMismatch(const Services& services, const CollectiveCalls& calls)
+      : PendingMismatch(services), calls_(calls) {}
+
+  // Keeps what the rank's side of the mismatch points to.
+  void keep(c10::intrusive_ptr<RankWork> work) { works_.push_back(std::move(work)); }
+
+ private:
+  bool all_have_come() const noexcept override { return calls_.all_have_voted(); }
+  Mismatch mismatch() const override { return calls_.mismatch(); }
+
+  const CollectiveCalls& calls_;
+  Works works_;
+};
+
+// For the calls of one new_group().
+class PendingCreationMismatch final : public PendingMismatch {
+ public:
+  PendingCreationMismatch(const Services& services, const CreationCalls& calls)
+      : PendingMismatch(services), calls_(calls) {}
+
+ private:
+  bool all_have_come() const noexcept override { return calls_.vote().all_have_come(); }
+  Mismatch mismatch() const override { return calls_.mismatch(); }
+
+  const CreationCalls& calls_;
+};
+
+}  // namespace rehearse::comm

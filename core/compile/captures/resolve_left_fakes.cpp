@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/captures/resolve_left_fakes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <rehearse_internal/graph/dead_code.h>
+#include <rehearse_internal/graph/operators.h>
+
+#include "compile/partitions/eager_backend.h"
+#include "compile/partitions/memory_classes.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// What has run of the code runs again where the function is called the next time, so that nothing may show it: no
+// draws, no communication, no changes of what exists outside. The graph is null where the code cannot be told.
+bool only_computes(const graph::GraphModule* module) {
+  return module != nullptr && graph::has_marked_effects_only(*module) &&
+         !MemoryClasses(*module).writes_to_inputs(*module);
+}
+
+// Takes away what the results do not need, draws and communication too. Nothing if operators write, because a result
+// may be in the memory that they write to.
+void keep_what_results_need(graph::GraphModule& module) {
+  std::vector<graph::Node*> operators;
+  for (graph::Node& node : module.graph()) {
+    const auto op = graph::find_operator(node.target());
+    if (op && op->schema().is_mutable()) return;
+    if (op || node.target() == "_operator.getitem") operators.push_back(&node);
+  }
+  for (auto node = operators.rbegin(); node != operators.rend(); ++node) {
+    if ((*node)->users().empty()) module.graph().erase_node(**node);
+  }
+}
+
+}  // namespace
+
+bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs) {
+  return left.make_real([&](const capture::Segment& segment) {
+    if (segment.module) keep_what_results_need(*segment.module);
+    const auto is_missing = [](const c10::IValue& input) { return input.isNone(); };
+    if (std::any_of(inputs.begin(), inputs.end(), is_missing)) return std::vector<c10::IValue>();
+    if (!only_computes(segment.module.get())) return std::vector<c10::IValue>();
+    return by_operators(segment.module)(inputs);
+  });
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/compiler_collectives/agreement.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse_internal/exec/check.h>
+
+namespace rehearse::compiler {
+namespace {
+
+InputFact fact_of(const Leaf& leaf, const std::string& source) {
+  InputFact fact;
+  fact.source = source;
+  switch (leaf.kind) {
+    case LeafKind::Tensor:
+      fact.kind = InputFact::Kind::Tensor;
+      fact.dtype = leaf.tensor->scalar_type();
+      if (!leaf.tensor->is_nested()) fact.sizes = leaf.tensor->sizes().vec();
+      break;
+    case LeafKind::Undefined:
+      fact.kind = InputFact::Kind::None;
+      break;
+    case LeafKind::SymInt:
+      fact.kind = InputFact::Kind::SymInt;
+      fact.int_value = leaf.sym_int->as_int_unchecked();
+      break;
+    case LeafKind::Int:
+      fact.kind = InputFact::Kind::Int;
+      fact.int_value = leaf.number;
+      break;
+    case LeafKind::Bool:
+      fact.kind = InputFact::Kind::Bool;
+      fact.int_value = leaf.number;
+      break;
+    case LeafKind::Double:
+      fact.kind = InputFact::Kind::Float;
+      fact.float_value = std::bit_cast<double>(leaf.number);
+      break;
+    case LeafKind::Text:
+      fact.kind = InputFact::Kind::String;
+      fact.text = *leaf.text;
+      break;
+    case LeafKind::Group:
+      fact.kind = InputFact::Kind::Group;
+      if (leaf.group != nullptr) fact.text = leaf.group->getGroupName();
+      break;
+    case LeafKind::Length:
+    case LeafKind::Choice:
+      fact.kind = InputFact::Kind::Other;
+      fact.text = text_of(leaf.kind);
+      fact.int_value = leaf.number;
+      break;
+  }
+  return fact;
+}
+
+InputFacts facts_of(const LeafList& leaves, const std::vector<std::string>& sources) {
+  InputFacts facts;
+  for (std::size_t i = 0; i < leaves.size(); ++i) facts.push_back(fact_of(leaves[i], sources[i]));
+  return facts;
+}
+
+bool look_alike(const InputFact& a, const InputFact& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.sizes.size() == b.sizes.size();
+}
+
+// "y is 4, guard y == 3 of entry 0".
+std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
+  if (entries == 0) return "";
+  if (failures.size() < entries) return "its own guards hold, another rank's do not";
+  const GuardFailure& last = failures.front();
+  if (last.source == kFunctionItself) return fmt::format("it gives another graph than entry {} now", entries - 1);
+  return fmt::format("{} is {}, guard {} == {} of entry {}", last.source, last.found, last.source, last.expected,
+                     entries - 1);
+}
+
+}  // namespace
+
+InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own) {
+  InputFacts taken;
+  for (const auto& facts : all) {
+    for (const auto& fact : facts) {
+      const auto mine =
+          std::find_if(own.begin(), own.end(), [&](const InputFact& each) { return each.source == fact.source; });
+      if (mine == own.end() || look_alike(*mine, fact)) taken.push_back(fact);
+    }
+  }
+  return taken;
+}
+
+Agreement::Agreement(const CompileOptions& options)
+    : compiler_collectives_(options.group && options.compiler_collectives),
+      guard_collectives_(options.guard_collectives),
+      record_(record_function(options.name, compiler_collectives_ || guard_collectives_)) {
+  if (guard_collectives_ && !options.group) {
+    throw CompileError(fmt::format(
+        "'{}' is compiled with guard_collectives and without a group: say with .group which ranks compare their guards",
+        options.name));
+  }
+  if (compiler_collectives_ || guard_collectives_) collectives_.emplace(options.group.get());
+}
+
+CollectiveLabel Agreement::label() const {
+  return {record_->name(), record_->compiles().empty() ? "" : record_->compiles().back().where.describe()};
+}
+
+bool Agreement::is_served(bool hit) {
+  if (!guard_collectives_) return hit;
+  record_->agrees();
+  return collectives_->all_hit(hit, {record_->name(), {}});
+}
+
+bool Agreement::all_compile_next(bool has_next) {
+  if (!guard_collectives_) return false;
+  record_->agrees();
+  return !collectives_->all_hit(has_next, {record_->name(), {}});
+}
+
+void Agreement::begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries) {
+  is_open_ = true;
+  record_->compiles(reason(failures, entries), exec::CallSite::capture());
+}
+
+std::vector<InputFacts> Agreement::exchange(const InputFacts& own) {
+  try {
+    return collectives_->exchange(own, label());
+  } catch (const CompileError&) {
+    is_open_ = false;
+    record_->done();
+    throw;
+  }
+}
+
+void Agreement::absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism) {
+  const InputFacts own = facts_of(leaves, sources);
+  const auto all = compiler_collectives_ ? exchange(own) : std::vector<InputFacts>{own};
+  for (const InputFact& fact : facts_to_absorb(all, own)) {
+    if (fact.kind == InputFact::Kind::Tensor) dynamism.absorb_tensor(fact.source, fact.sizes);
+    if (fact.kind == InputFact::Kind::SymInt) dynamism.absorb_int(fact.source, fact.int_value);
+  }
+}
+
+void Agreement::begin_segment(const std::string& why, exec::CallSite where) {
+  is_open_ = true;
+  record_->compiles(why, std::move(where));
+  // What the segment starts from is known by its branch, in each rank its own: nothing of the others is taken.
+  if (compiler_collectives_) exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}});
+}
+
+void Agreement::fail(const std::string& error) {
+  if (is_open_) commit(ErrorText{error});
+}
+
+bool Agreement::commit(const CompileOutcome& outcome) {
+  REHEARSE_CHECK(is_open_, record_->name());
+  is_open_ = false;
+  bool any = std::holds_alternative<GraphHash>(outcome);
+  try {
+    if (collectives_) any = !collectives_->commit(outcome, label()).empty();
+  } catch (const CompileError&) {
+    record_->done();
+    throw;
+  }
+  record_->done();
+  return any;
+}
+
+}  // namespace rehearse::compiler

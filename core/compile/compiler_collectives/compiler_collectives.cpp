@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compiler_collectives.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
+
+#include <rehearse/compile/errors.h>
+#include <rehearse_internal/comm/byte_tensors.h>
+#include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/exec/check.h>
+
+#include "byte_stream.h"
+
+namespace rehearse::compiler {
+namespace {
+
+// What is sent is not the user's: no capture sees it, and no model of computing counts it.
+constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
+                                           c10::DispatchKey::TESTING_ONLY_GenericWrapper};
+
+comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
+
+// Names a payload while it lives, where the world keeps such names.
+class NamedPayload {
+ public:
+  NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
+      : backend_(described(backend)), tensor_(tensor) {
+    if (backend_ != nullptr) backend_->name_payload(tensor_, name);
+  }
+  NamedPayload(const NamedPayload&) = delete;
+  NamedPayload& operator=(const NamedPayload&) = delete;
+  ~NamedPayload() {
+    if (backend_ != nullptr) backend_->forget_payload(tensor_.unsafeGetTensorImpl());
+  }
+
+ private:
+  comm::DescribedBackend* const backend_;
+  const at::Tensor tensor_;
+};
+
+// Longer than what any rank says of its arguments. A number above it is damage, and no memory is taken for it.
+constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+
+// The outputs begin as zeros: a call that is left out gives the same in every run.
+std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, const std::string& name) {
+  const NamedPayload named(backend, input, name);
+  std::vector<std::vector<at::Tensor>> outputs(1);
+  for (int rank = 0; rank < backend.getSize(); ++rank) outputs[0].push_back(at::zeros_like(input));
+  std::vector<at::Tensor> inputs{std::move(input)};
+  backend.allgather(outputs, inputs)->wait();
+  return std::move(outputs[0]);
+}
+
+// A rank gets its own bytes back from a gather that took place.
+void require_own(const at::Tensor& found, const at::Tensor& sent, int rank, const std::string& name) {
+  if (comm::bytes_in(found) == comm::bytes_in(sent)) return;
+  throw CompileError(
+      fmt::format("rank {} did not get its own bytes back from the gather of the {}: its call was left out, or what it "
+                  "sent was damaged on the way",
+                  rank, name));
+}
+
+std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& name) {
+  const std::int64_t length = *tensor.const_data_ptr<std::int64_t>();
+  if (0 < length && length <= kMostBytes) return length;
+  throw CompileError(
+      fmt::format("rank {} announced {} bytes for the {}; a message has 1 to {}", rank, length, name, kMostBytes));
+}
+
+// Null: the group has none for tensors of the CPU.
+c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
+  const auto devices = group.getDeviceTypes();
+  const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };
+  return std::any_of(devices.begin(), devices.end(), is_cpu) ? group.getBackend(c10::kCPU) : nullptr;
+}
+
+std::vector<int> ranks_of(c10d::ProcessGroup& group) {
+  const auto backend = cpu_backend(group);
+  if (backend != nullptr) {
+    if (auto* const own = described(*backend)) return own->identity().ranks;
+  }
+  std::vector<int> ranks(static_cast<std::size_t>(group.getSize()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
+  if (group_ == nullptr)
+    throw CompileError("a compilation was given an empty group to agree with: is the rank a member?");
+}
+
+void CompilerCollectives::connect() {
+  if (communicator_ != nullptr || store_) return;
+  const auto parent = cpu_backend(*group_);
+  auto* const own = parent != nullptr ? described(*parent) : nullptr;
+  if (own != nullptr) {
+    communicator_ = own->companion(std::string(kPrefix) + own->identity().name);
+    return;
+  }
+  const auto name = std::string(kPrefix) + group_->getGroupName();
+  if (parent != nullptr && parent->supportsSplitting()) {
+    auto options = parent->getBackendOptions();
+    options->group_name = name;
+    communicator_ = parent->split(group_->getStore(), ranks_of(*group_), options);
+  } else {
+    store_.emplace(group_->getStore(), name, group_->getRank(), group_->getSize());
+  }
+}
+
+std::vector<std::string> CompilerCollectives::gather(std::string payload, const CollectiveLabel& label,
+                                                     const char* step) {
+  if (group_->getSize() == 1) return {std::move(payload)};
+  const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
+  connect();
+  const auto name = fmt::format("{} of {}", step, label.function);
+  if (store_) return store_->gather(payload, name);
+  REHEARSE_CHECK(communicator_ != nullptr, name);
+  auto& backend = *communicator_;
+  const std::vector<int> ranks = ranks_of(*group_);
+  const auto own = static_cast<std::size_t>(group_->getRank());
+  const auto length = at::full({1}, static_cast<std::int64_t>(payload.size()), at::kLong);
+  const auto announced = all_gather(backend, length, name);
+  REHEARSE_CHECK(announced.size() == ranks.size() && own < ranks.size(), name, announced.size(), ranks.size(), own);
+  require_own(announced[own], length, ranks[own], name);
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 0; i < ranks.size(); ++i) lengths.push_back(length_in(announced[i], ranks[i], name));
+  const auto sent = comm::bytes_of(payload, *std::max_element(lengths.begin(), lengths.end()));
+  const auto all = all_gather(backend, sent, name);
+  require_own(all[own], sent, ranks[own], name);
+  return comm::texts_in(all, lengths);
+}
+
+std::string CompilerCollectives::sender(std::size_t rank, const CollectiveLabel& label, const char* step) const {
+  return fmt::format("rank {} in the {} of {}", ranks_of(*group_).at(rank), step, label.function);
+}
+
+std::vector<InputFacts> CompilerCollectives::exchange(const InputFacts& mine, const CollectiveLabel& label) {
+  std::vector<InputFacts> facts;
+  for (const auto& payload : gather(encode(mine), label, "inputs")) {
+    facts.push_back(decode_facts(payload, sender(facts.size(), label, "inputs")));
+  }
+  return facts;
+}
+
+bool CompilerCollectives::all_hit(bool mine, const CollectiveLabel& label) {
+  if (group_->getSize() == 1) return mine;
+  const c10::impl::ExcludeDispatchKeyGuard not_the_users(kNotTheUsers);
+  connect();
+  const auto name = fmt::format("guards of {}", label.function);
+  if (store_) {
+    const auto hits = store_->gather(mine ? "hit" : "miss", name);
+    for (std::size_t i = 0; i < hits.size(); ++i) {
+      if (hits[i] != "hit" && hits[i] != "miss") damaged("it is neither hit nor miss", sender(i, label, "guards"));
+    }
+    return std::all_of(hits.begin(), hits.end(), [](const std::string& each) { return each == "hit"; });
+  }
+  REHEARSE_CHECK(communicator_ != nullptr, name);
+  auto& backend = *communicator_;
+  std::vector<at::Tensor> tensors{at::full({1}, mine ? 1 : 0, at::kLong)};
+  const NamedPayload named(backend, tensors[0], name);
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MIN;
+  backend.allreduce(tensors, options)->wait();
+  const std::int64_t least = *tensors[0].const_data_ptr<std::int64_t>();
+  if (least == 0 || least == 1) return least == 1;
+  throw CompileError(fmt::format(
+      "rank {} got {} from the reduction of the {}, to which ranks give 0 or 1: what a rank sent was damaged",
+      ranks_of(*group_).at(static_cast<std::size_t>(group_->getRank())), least, name));
+}
+
+std::vector<GraphHash> CompilerCollectives::commit(const CompileOutcome& mine, const CollectiveLabel& label) {
+  std::vector<CompileOutcome> outcomes;
+  for (const auto& payload : gather(encode(mine), label, "outcome")) {
+    outcomes.push_back(decode_outcome(payload, sender(outcomes.size(), label, "outcome")));
+  }
+  return agree(outcomes, ranks_of(*group_), label);
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/partitions/memory_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <rehearse_internal/graph/operators.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using graph::Node;
+using graph::Op;
+
+bool has_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
+
+}  // namespace
+
+MemoryClasses::MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs) {
+  std::map<const void*, std::size_t> place_of_memory;
+  const auto placeholders = split.graph().placeholders();
+  for (std::size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i) {
+    if (inputs[i] == nullptr) continue;
+    const auto [known, is_new] = place_of_memory.emplace(inputs[i], parents_.size());
+    if (is_new) new_place();
+    places_.emplace(placeholders[i], known->second);
+  }
+  visit(split);
+}
+
+bool MemoryClasses::writes_to_inputs(const graph::GraphModule& module) const {
+  std::set<std::size_t> of_inputs;
+  for (const Node* input : module.graph().placeholders()) of_inputs.insert(of(*input));
+  const auto writes = [&](const Node& node) {
+    const auto op = node.op() == Op::CallFunction ? graph::find_operator(node.target()) : std::nullopt;
+    if (!op || !op->schema().is_mutable()) return false;
+    const auto& written = node.input_nodes();
+    return std::any_of(written.begin(), written.end(), [&](const Node* each) { return of_inputs.contains(of(*each)); });
+  };
+  return std::any_of(module.graph().begin(), module.graph().end(), writes);
+}
+
+std::size_t MemoryClasses::new_place() {
+  parents_.push_back(parents_.size());
+  return parents_.back();
+}
+
+std::size_t MemoryClasses::root(std::size_t place) const {
+  while (parents_[place] != place) place = parents_[place];
+  return place;
+}
+
+// One class of all nodes in it, from now on.
+std::size_t MemoryClasses::joined(const graph::Argument& argument) {
+  std::size_t joint = new_place();
+  for_each_node(argument, [&](const Node& node) { parents_[root(places_.at(&node))] = joint; });
+  return joint;
+}
+
+void MemoryClasses::visit(const graph::GraphModule& module) {
+  for (const Node& node : module.graph()) {
+    if (!places_.contains(&node)) places_.emplace(&node, place_of(node, module));
+  }
+}
+
+std::size_t MemoryClasses::place_of(const Node& node, const graph::GraphModule& module) {
+  if (node.op() == Op::CallFunction) return place_of_call(node);
+  const auto piece = node.op() == Op::CallModule ? module.find_submodule(node.target()) : nullptr;
+  return piece != nullptr && !piece->is_leaf() ? place_of_piece(node, *piece) : new_place();
+}
+
+std::size_t MemoryClasses::place_of_call(const Node& node) {
+  if (node.target() == "_operator.getitem") return place_of_item(node);
+  const auto op = graph::find_operator(node.target());
+  if (!op) return new_place();
+  const auto& returns = op->schema().returns();
+  if (std::none_of(returns.begin(), returns.end(), has_alias)) return new_place();
+  graph::List aliased;
+  const auto& formals = op->schema().arguments();
+  for (std::size_t i = 0; i < std::min(formals.size(), node.args().size()); ++i) {
+    if (has_alias(formals[i])) aliased.push_back(node.args()[i]);
+  }
+  return joined(aliased);
+}
+
+std::size_t MemoryClasses::place_of_item(const Node& node) {
+  const auto items = items_.find(node.args().at(0).node());
+  const auto* index = node.args().at(1).get_if<std::int64_t>();
+  if (items == items_.end() || index == nullptr) return joined(node.args()[0]);
+  return items->second.at(static_cast<std::size_t>(*index));
+}
+
+std::size_t MemoryClasses::place_of_piece(const Node& call, const graph::GraphModule& piece) {
+  const auto inputs = piece.graph().placeholders();
+  for (std::size_t i = 0; i < std::min(inputs.size(), call.args().size()); ++i) {
+    places_.emplace(inputs[i], joined(call.args()[i]));
+  }
+  visit(piece);
+  const graph::Argument& result = piece.graph().output_node()->args().at(0);
+  if (const auto* items = result.get_if<graph::List>()) {
+    for (const graph::Argument& item : *items) items_[&call].push_back(joined(item));
+    return new_place();
+  }
+  return joined(result);
+}
+
+}  // namespace rehearse::compiler

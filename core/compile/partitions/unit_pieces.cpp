@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/partitions/unit_pieces.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include <c10/core/ScalarType.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using graph::Node;
+using graph::Op;
+using Units = std::vector<std::size_t>;
+
+void add_once(Units& units, std::size_t unit) {
+  if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
+}
+
+bool has_all(const Units& units, const Units& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](std::size_t each) { return std::find(units.begin(), units.end(), each) != units.end(); });
+}
+
+// Parameters have sizes that are numbers.
+std::int64_t bytes_of(const Node& placeholder) {
+  const graph::TensorMeta* const meta = placeholder.meta().tensor();
+  if (meta == nullptr) return 0;
+  auto bytes = static_cast<std::int64_t>(c10::elementSize(meta->dtype));
+  for (const auto& size : meta->sizes) bytes *= size.is_symbolic() ? 0 : size.number();
+  return bytes;
+}
+
+// Which units' parameters the nodes of a graph use.
+class UnitUses {
+ public:
+  UnitUses(const graph::GraphModule& module, const ShardedInputs& inputs, const MemoryClasses& memory)
+      : memory_(memory) {
+    const auto placeholders = module.graph().placeholders();
+    for (std::size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i) {
+      if (inputs[i] == nullptr) continue;
+      parameters_.emplace(placeholders[i], inputs[i]);
+      add_once(units_of_class_[memory.of(*placeholders[i])], inputs[i]->unit);
+    }
+  }
+
+  Units of(const Node& node) const {
+    Units units;
+    for (const Node* input : node.input_nodes()) {
+      const auto found = units_of_class_.find(memory_.of(*input));
+      if (found == units_of_class_.end()) continue;
+      for (const std::size_t unit : found->second) add_once(units, unit);
+    }
+    return units;
+  }
+
+  // Adds the parameters that the node is given to those of the bucket.
+  void count(const Node& node, parallel::ForwardBucket& bucket) const {
+    for (const Node* input : node.input_nodes()) {
+      const auto found = parameters_.find(input);
+      if (found == parameters_.end()) continue;
+      const std::string& name = found->second->name;
+      if (std::find(bucket.parameters.begin(), bucket.parameters.end(), name) != bucket.parameters.end()) continue;
+      bucket.parameters.push_back(name);
+      bucket.bytes += bytes_of(*input);
+    }
+  }
+
+ private:
+  const MemoryClasses& memory_;
+  std::unordered_map<const Node*, const parallel::ShardedUnits::Parameter*> parameters_;  // by placeholder
+  std::unordered_map<std::size_t, Units> units_of_class_;
+};
+
+// The items of a list are where the node is that gives it; an item by itself uses nothing.
+bool is_apart(const Node& node) {
+  return node.op() == Op::Placeholder || node.op() == Op::GetAttr || node.op() == Op::Output ||
+         (node.op() == Op::CallFunction && node.target() == "_operator.getitem");
+}
+
+}  // namespace
+
+ShardedInputs sharded_inputs(const parallel::ShardedUnits* units, const std::vector<c10::IValue>& inputs) {
+  ShardedInputs found;
+  if (units == nullptr) return found;
+  for (const c10::IValue& value : inputs) {
+    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
+    found.push_back(has_memory ? units->find(value.toTensor().storage().unsafeGetStorageImpl()) : nullptr);
+  }
+  return found;
+}
+
+std::vector<UnitPiece> pieces_by_unit(const graph::GraphModule& module, const ShardedInputs& inputs,
+                                      const MemoryClasses& memory) {
+  std::vector<UnitPiece> pieces;
+  const UnitUses uses(module, inputs, memory);
+  for (Node& node : module.graph()) {
+    if (is_apart(node)) continue;
+    Units units = uses.of(node);
+    const bool begins = pieces.empty() || (!pieces.back().units.empty() && !has_all(pieces.back().units, units));
+    if (begins) pieces.emplace_back();
+    if (pieces.back().units.empty()) pieces.back().units = std::move(units);
+    pieces.back().bucket.nodes.push_back(&node);
+    uses.count(node, pieces.back().bucket);
+  }
+  return pieces;
+}
+
+std::string reason_of_cut(const UnitPiece& next, const parallel::ShardedUnits& units) {
+  std::vector<std::string> texts;
+  for (const std::size_t unit : next.units) texts.push_back(units.text_of(unit));
+  return fmt::format("FSDP: {} {}", fmt::join(texts, " and "), texts.size() == 1 ? "begins" : "begin");
+}
+
+}  // namespace rehearse::compiler

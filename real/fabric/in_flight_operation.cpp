@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "in_flight_operation.h"
+
+#include <algorithm>
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include "nccl/nccl_calls.h"
+
+namespace rehearse::real {
+namespace {
+
+cudaStream_t native_handle(c10::Stream stream) {
+  const c10::impl::VirtualGuardImpl guard(stream.device_type());
+  return static_cast<cudaStream_t>(guard.getStreamNativeHandle(stream));
+}
+
+}  // namespace
+
+InFlightOperation::InFlightOperation(const comm::Transfer& transfer, comm::Completion& told, GroupComms& comms)
+    : transfer_(transfer), told_(&told), comms_(&comms) {
+  for (const auto* call : transfer.calls) {
+    auto* const end = static_cast<DeviceCall*>(call->end.get());
+    ends_.push_back(c10::intrusive_ptr<DeviceCall>::reclaim_copy(end));
+  }
+}
+
+void InFlightOperation::begin() {
+  if (is_barrier()) return;
+  for (const auto& end : ends_) end->begin();
+}
+
+void InFlightOperation::issue(NcclApi& nccl) const {
+  if (is_barrier()) return;
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    const auto& end = *ends_[i];
+    const c10::DeviceGuard on(end.stream().device());
+    // A pair's calls are those of its sender and receiver.
+    const RankOnDevice where{.rank = end.rank(),
+                             .ranks = comms_->group().size(),
+                             .comm = comms_->of(end.rank()),
+                             .stream = native_handle(end.stream()),
+                             .sender = ends_.front()->rank()};
+    real::issue(nccl, where, *transfer_.calls[i]);
+  }
+}
+
+void InFlightOperation::end(VirtualTime now) {
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    if (!is_barrier()) ends_[i]->end();
+    const auto timeout = transfer_.calls[i]->timeout;
+    if (timeout.count() > 0) deadline_ = std::min(deadline_, now + VirtualDuration(timeout));
+  }
+}
+
+bool InFlightOperation::over() noexcept {
+  return std::all_of(ends_.begin(), ends_.end(),
+                     [this](const auto& end) { return is_barrier() ? end->reached() : end->done(); });
+}
+
+std::exception_ptr InFlightOperation::failure() const noexcept {
+  for (const auto& end : ends_) {
+    if (end->failure() != nullptr) return end->failure();
+  }
+  return nullptr;
+}
+
+// What is small gains by going out with others, unless somebody waits.
+bool InFlightOperation::wanted_at_once() const noexcept {
+  constexpr std::size_t kLarge = std::size_t{64} << 10;
+  const auto& call = *transfer_.calls.front();
+  if (!call.async_op) return true;
+  std::size_t bytes = 0;
+  for (const auto& tensor : call.inputs) bytes += tensor.nbytes();
+  return bytes >= kLarge;
+}
+
+void InFlightOperation::collect(std::vector<at::Tensor>& tensors) const {
+  for (const auto* call : transfer_.calls) {
+    tensors.insert(tensors.end(), call->inputs.begin(), call->inputs.end());
+    tensors.insert(tensors.end(), call->outputs.begin(), call->outputs.end());
+  }
+}
+
+std::string InFlightOperation::title() const {
+  return fmt::format("{} #{} on group \"{}\"", comm::name_of(transfer_.type), transfer_.sequence, comms_->group().name);
+}
+
+}  // namespace rehearse::real

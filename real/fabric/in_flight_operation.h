@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+#include <rehearse/exec/time.h>
+#include <rehearse_internal/comm/fabric.h>
+
+#include "device_call.h"
+#include "group_comms.h"
+#include "nccl/nccl_api.h"
+
+namespace rehearse::real {
+
+// A transfer from its launch() to its end.
+class InFlightOperation {
+ public:
+  InFlightOperation(const comm::Transfer& transfer, comm::Completion& told, GroupComms& comms);
+
+  // begin(), then issue() in a group of NCCL's that is open, then end(). Throw what LibTorch and issue() of a call do.
+  void begin();
+  void issue(NcclApi& nccl) const;
+  void end(VirtualTime now);
+
+  // Have the devices come past it? A barrier: to where it was called.
+  bool over() noexcept;
+  std::exception_ptr failure() const noexcept;
+
+  bool is_barrier() const noexcept { return transfer_.type == c10d::OpType::BARRIER; }
+  bool wanted_at_once() const noexcept;
+  comm::Completion& told() const noexcept { return *told_; }
+  GroupComms& comms() const noexcept { return *comms_; }
+  const comm::Transfer& transfer() const noexcept { return transfer_; }
+  VirtualTime deadline() const noexcept { return deadline_; }
+  void collect(std::vector<at::Tensor>& tensors) const;  // those of its calls
+  std::string title() const;                             // `allreduce #3 on group "world"`
+
+ private:
+  comm::Transfer transfer_;
+  comm::Completion* told_;
+  GroupComms* comms_;
+  std::vector<c10::intrusive_ptr<DeviceCall>> ends_;  // of its calls
+  VirtualTime deadline_ = VirtualTime::max();
+};
+
+}  // namespace rehearse::real

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/agree/creation_calls.h"
+#include "process/check/group_calls.h"
+#include "process/check/messages.h"
+
+namespace rehearse::real {
+
+// What becomes of a job of processes: hears of the calls and ends of all ranks, says which calls have met, and rules
+// how the job has ended, the same to all. Knows neither processes nor clocks: it is told messages and the time.
+//
+// A job ends when all bodies have; or when ranks disagree, a rank's exception leaves its body, nothing has been heard
+// of a rank for the check timeout (its process is gone), or a rank has been in a call for that long to which others
+// will not come: they have ended, or wait themselves. While one of them may be computing, the call's own timeout counts
+// where it is longer. An exception out of a communication call is held back for the check timeout: the end of
+// another rank may be what it comes from.
+class Coordinator {
+ public:
+  using Send = std::function<void(int rank, const ToRank& message)>;
+
+  Coordinator(int ranks, VirtualDuration check_timeout, Send send);
+
+  void receive(const FromRank& message, VirtualTime now);
+
+  // Time passes.
+  void check_deadlines(VirtualTime now);
+
+  // The coordinator itself did not run for that long: ranks have no share in the silence.
+  void note_pause(VirtualDuration time);
+
+  // What a rank has told cannot be judged: the job ends, with that as the rank's failure.
+  void give_up(int rank, const std::string& why, VirtualTime now);
+
+  // All ranks have been told the outcome.
+  bool over() const noexcept { return over_; }
+
+ private:
+  struct RankState {
+    VirtualTime last_message{};  // when it came
+    VirtualTime last_action{};   // when the rank last did something
+    std::optional<RankEnded> end;
+  };
+  // A group that not all that belong to it have made.
+  struct Creation {
+    comm::CreationCalls calls;
+    GroupMade made;             // by the first of them
+    std::vector<int> expected;  // those who must make it
+    VirtualTime since{};
+    std::optional<VirtualTime> settles_at{};  // when the mismatch ends the job
+  };
+
+  void handle(int, const StillAlive&, VirtualTime) {}
+  void handle(int rank, const GroupMade& made, VirtualTime now);
+  void handle(int rank, const CallMade& made, VirtualTime now);
+  void handle(int rank, const RankEnded& ended, VirtualTime now);
+  void handle(int rank, const Interrupted&, VirtualTime now);
+  void handle(int rank, const BarrierGivenUp& given_up, VirtualTime now);
+  void open(const GroupMade& group);
+  // Ranks have made a group with different arguments.
+  void begin_mismatch(Creation& creation, bool did_fit, VirtualTime now);
+  bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
+
+  bool all_have_ended() const;
+
+  void check_for_end(VirtualTime now);
+  void check_for_lost_ranks(VirtualTime now);
+  void check_for_failures(VirtualTime now);
+  void check_for_overdue_calls(VirtualTime now);
+
+  bool is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const;
+  std::vector<bool> may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const;
+  bool is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const;
+
+  void end_with_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
+  JobOutcome::Failure failure_of(int rank, const RankEnded& end) const;
+  void end_with_failure(int rank, const RankEnded& end, VirtualTime now);
+  void end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now);
+  void end_with_overdue_call(const GroupCalls::Open& overdue, VirtualTime now);
+  void note_pending_mismatches();
+  void begin_end(exec::Ending ending, std::string why, VirtualTime now);
+  void finish(VirtualTime now);
+  std::vector<GroupCalls::Open> open_calls() const;  // in order of the calls
+  JobOutcome::Blocked where_is(int rank, const std::vector<GroupCalls::Open>& open) const;
+
+  const VirtualDuration check_timeout_;
+  const Send send_;
+  std::vector<RankState> states_;
+  FirstMismatch first_mismatch_;
+  std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
+  std::map<std::string, Creation> creations_;                  // by call and number, or name
+  std::optional<JobOutcome> job_outcome_;                      // once the end has begun
+  VirtualTime began_to_end_{};
+  bool over_ = false;
+};
+
+// How long ranks may take to come back from their bodies once the job ends. Somebody who has interrupted it waits for
+// the report.
+VirtualDuration time_to_end(exec::Ending ending, VirtualDuration check_timeout);
+
+}  // namespace rehearse::real

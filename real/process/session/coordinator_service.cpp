@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "coordinator_service.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+#include <c10/util/Exception.h>
+#include <rehearse_internal/exec/machine_time.h>
+
+namespace rehearse::real {
+namespace {
+
+constexpr int kTick = -1;  // instead of a rank
+
+}  // namespace
+
+VirtualDuration heartbeat_interval(VirtualDuration check_timeout) {
+  return std::clamp<VirtualDuration>(check_timeout / 10, std::chrono::milliseconds(50), std::chrono::seconds(1));
+}
+
+CoordinatorService::CoordinatorService(c10d::Store& store, int ranks, VirtualDuration check_timeout,
+                                       VirtualDuration began)
+    : queue_(store),
+      check_timeout_(check_timeout),
+      began_(began),
+      ranks_(ranks),
+      coordinator_(
+          ranks, check_timeout,
+          [this](int rank, const ToRank& message) { queue_.send(MessageQueue::to_rank(rank), packed(message)); }),
+      ticks_(store),
+      thread_([this](const std::stop_token& stop) { serve(stop); }),
+      ticker_([this](const std::stop_token& stop) { tick(stop); }) {}
+
+CoordinatorService::~CoordinatorService() { close(std::chrono::hours(1)); }
+
+bool CoordinatorService::close(std::chrono::nanoseconds within) {
+  if (!thread_.joinable()) return true;
+  thread_.request_stop();  // before the ticker's last tick, which wakes it
+  return ends_.join(within, thread_, ticker_);
+}
+
+// Sends a marker to its own queue at each interval. When it reads one, it has handled all messages before it.
+void CoordinatorService::tick(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  try {
+    bool stopped = false;
+    while (!stopped) {
+      never.wait_for(lock, stop, heartbeat_interval(check_timeout_) / 2, [] { return false; });
+      stopped = stop.stop_requested();
+      ticks_.send(MessageQueue::to_coordinator(), packed(FromRank{kTick, StillAlive{}}));
+    }
+  } catch (const c10::Error&) {
+    // As in serve().
+  }
+  ends_.note();
+}
+
+void CoordinatorService::receive(const Bytes& message, VirtualTime now) {
+  int rank = 0;
+  try {
+    const auto told = unpacked<FromRank>(message);
+    rank = told.rank;
+    return rank == kTick ? coordinator_.check_deadlines(now) : coordinator_.receive(told, now);
+  } catch (const c10::DistError&) {
+    throw;  // out of sending: the store is gone
+  } catch (const c10::Error& error) {
+    coordinator_.give_up(rank, error.what_without_backtrace(), now);
+  } catch (const std::exception& error) {
+    coordinator_.give_up(rank, error.what(), now);
+  }
+}
+
+void CoordinatorService::serve(const std::stop_token& stop) {
+  const auto beat = heartbeat_interval(check_timeout_);
+  const auto clock = [this] { return VirtualTime{exec::machine_time() - began_}; };
+  auto next_beat = clock(), last = next_beat;
+  try {
+    while (!coordinator_.over() && !stop.stop_requested()) {
+      const auto message = queue_.receive(MessageQueue::to_coordinator());
+      const auto now = clock();
+      // It ticks more often: this process was stopped, or had no time on a processor.
+      if (now - last >= check_timeout_ / 4) coordinator_.note_pause(now - last);
+      last = now;
+      receive(message, now);
+      if (now < next_beat || coordinator_.over()) continue;
+      for (int rank = 0; rank < ranks_; ++rank) queue_.send(MessageQueue::to_rank(rank), packed(ToRank(StillAlive{})));
+      next_beat = now + beat;
+    }
+  } catch (const c10::DistError&) {
+    // The store is gone: each rank sees that for itself.
+  }
+  ends_.note();
+}
+
+}  // namespace rehearse::real

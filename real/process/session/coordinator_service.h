@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <stop_token>
+#include <thread>
+
+#include <rehearse/exec/time.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "process/check/coordinator.h"
+#include "process/session/message_queue.h"
+#include "process/session/thread_ends.h"
+
+namespace rehearse::real {
+
+// The Coordinator of a job, in the process of rank 0, on a thread of its own: it goes on while the rank computes or
+// waits.
+class CoordinatorService {
+ public:
+  // `began`: time zero of its clock, of the machine's.
+  CoordinatorService(c10d::Store& store, int ranks, VirtualDuration check_timeout, VirtualDuration began);
+  CoordinatorService(const CoordinatorService&) = delete;
+  CoordinatorService& operator=(const CoordinatorService&) = delete;
+  ~CoordinatorService();
+
+  // Tells its threads to end. False: one did not within that time; it may still use this, which then must stay.
+  bool close(std::chrono::nanoseconds within);
+
+ private:
+  void serve(const std::stop_token& stop);
+  void tick(const std::stop_token& stop);
+  void receive(const Bytes& message, VirtualTime now);
+
+  MessageQueue queue_;
+  const VirtualDuration check_timeout_;
+  const VirtualDuration began_;
+  const int ranks_;
+  Coordinator coordinator_;
+  MessageQueue ticks_;  // of the thread that sends them
+  ThreadEnds ends_;
+  std::jthread thread_, ticker_;  // last: they end first
+};
+
+// How often processes say that they are there.
+VirtualDuration heartbeat_interval(VirtualDuration check_timeout);
+
+}  // namespace rehearse::real

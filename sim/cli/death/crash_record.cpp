@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cli/death/crash_record.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse_internal/exec/rank_of_thread.h>
+#include <rehearse_internal/exec/stack_fault.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace rehearse::cli {
+namespace {
+
+constexpr std::array kFatal = {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+
+CrashRecord* g_crash = nullptr;  // null: no scope
+std::optional<int> (*g_tell)() = nullptr;
+std::array<struct sigaction, kFatal.size()> g_before;
+
+std::optional<int> noted(int signal, const void* fault) {
+  auto* const crash = std::exchange(g_crash, nullptr);
+  if (crash == nullptr) return std::nullopt;
+  if (fault != nullptr) crash->overflowed_stack_bytes = exec::overflowed_stack_bytes(fault);
+  note_crash(*crash, signal);
+  return g_tell != nullptr ? g_tell() : std::nullopt;
+}
+
+void on_fatal(int signal, siginfo_t* info, void*) {
+  const bool is_fault = info->si_code > 0 && (signal == SIGSEGV || signal == SIGBUS);
+  const auto code = noted(signal, is_fault ? info->si_addr : nullptr);
+  const auto place = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
+  const auto& before = g_before[static_cast<std::size_t>(place)];
+  if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) end_process(*code);
+  // Who was there before sees the fault when it repeats; what somebody sent does not.
+  sigaction(signal, &before, nullptr);
+  if (info->si_code <= 0) ::raise(signal);
+}
+
+}  // namespace
+
+void note_crash(CrashRecord& crash, int signal) noexcept {
+  const auto owner = exec::rank_of_thread();
+  crash.rank = owner.rank;
+  crash.at_ns = owner.at.time_since_epoch().count();
+  crash.signal = signal;
+  // Last: of a stack that is in pieces there may be no end.
+  crash.frames = exec::CallSite::capture_to(crash.addresses);
+}
+
+void note_call(CrashRecord& crash, std::string_view call) noexcept {
+  crash.call = {};
+  call.copy(crash.call.data(), crash.call.size() - 1);
+}
+
+void end_process(int code) noexcept {
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+std::string signal_text(int signal) { return fmt::format("SIG{} ({})", sigabbrev_np(signal), strsignal(signal)); }
+
+exec::CallSite site_of(const CrashRecord& crash) {
+  return exec::CallSite::from_addresses(std::span(crash.addresses).first(crash.frames));
+}
+
+RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing) {
+  RankLine line;
+  line.rank = crash.rank;
+  line.state = state;
+  line.doing = std::move(doing);
+  line.at = kTimeZero + VirtualDuration(crash.at_ns);
+  line.where = site_of(crash).describe();
+  return line;
+}
+
+CrashRecordScope::CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell)()) {
+  g_crash = &crash;
+  g_tell = tell;
+  struct sigaction action{};
+  action.sa_sigaction = on_fatal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &action, &g_before[i]);
+}
+
+CrashRecordScope::~CrashRecordScope() {
+  g_crash = nullptr;
+  for (std::size_t i = 0; i < kFatal.size(); ++i) sigaction(kFatal[i], &g_before[i], nullptr);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <csignal>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse_internal/exec/watchdog.h>
+
+#include "cli/commands.h"
+#include "cli/death/death.h"
+#include "cli/death/signals.h"
+#include "cli/death/watcher.h"
+#include "cli/expectation.h"
+#include "cli/job.h"
+
+namespace rehearse::cli {
+namespace {
+
+// Runs the same once more and compares; the verdict of `first` changes if the ways part.
+void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
+  console.note("once more, to compare\n");
+  const auto second = run_scenario(scenario, console);
+  if (sim::took_same_way(first, second)) ++first.report.checks["a second run took the same way"];
+}
+
+// Both runs, where there are two, within the time that there is.
+sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console) {
+  std::optional<exec::TimeLimit> limit;
+  if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
+  auto attempt = run_scenario(scenario, console);
+  Report& report = attempt.report;
+  if (arguments.check_determinism && report.verdict != Verdict::interrupted)
+    check_determinism(scenario, console, attempt);
+  if (limit && limit->is_over() && report.verdict == Verdict::interrupted)
+    report.headline = past_its_time(arguments) + ": " + report.headline;
+  return attempt;
+}
+
+std::string replay_line(const Arguments& arguments, const OutputFolder& folder, const Report& report) {
+  const auto self = shell_word(arguments.self);
+  if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
+    return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
+  }
+  // There is no log, or it holds one of the two ways, which alone does not show that there are two.
+  std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
+  for (const auto& option : options_given(arguments)) line += " " + option;
+  return line;
+}
+
+// Why `write` could not, or nothing.
+template <class Write>
+std::string problem_of(const Write& write) {
+  try {
+    write();
+    return "";
+  } catch (const OutputError& error) {
+    return error.what();
+  } catch (const sim::RunLogError& error) {
+    return error.what();
+  }
+}
+
+// In the watcher, when the run's process dies. `problem`: why there is no log.
+int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
+         const CrashRecord& crash, Console& console) {
+  scenario.output.leave_events_out();
+  // Nobody else sends that: what ends this process for want of time.
+  const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
+  Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
+                          : report_on_death(scenario, crash);
+  if (problem.empty()) report.files = sim::files_of(folder.path(), scenario.output);
+  report.replay = replay_line(arguments, folder, report);
+  const auto failed = problem_of([&] { sim::write_report_files(folder.path(), scenario.output, {report}); });
+  if (!failed.empty()) report.files = {folder.log().string()};
+  console.end_progress();
+  return conclude(scenario, report, console);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments, Console& console) {
+  auto scenario = scenario_of(arguments);
+  if (scenario.world.mode == Mode::real) return run_for_real(arguments, std::move(scenario), console);
+  scenario.world.keep_all_events = arguments.check_determinism;
+  const OutputFolder folder(scenario.output.directory);
+  const InterruptibleScope interruptible;
+  console.note(banner(scenario));
+  // A full disk costs the files, not the run and its report.
+  const auto log = begun_log(scenario, arguments);
+  auto problem = problem_of([&] { sim::write_run_log(folder.log(), log); });
+
+  const Watcher watcher(
+      [&](const CrashRecord& crash) { return died(scenario, arguments, folder, problem, crash, console); });
+  auto attempt = run_in_time(scenario, arguments, console);
+
+  Report& report = attempt.report;
+  const auto left_out = sim::leave_out_large_files(scenario.output, attempt.events().size());
+  if (!left_out.empty()) report.remarks.push_back(left_out);
+  if (problem.empty()) {
+    report.files = sim::files_of(folder.path(), scenario.output);
+    report.replay = replay_line(arguments, folder, report);
+    problem = problem_of([&] { write_run_files(folder, scenario, attempt, log); });
+  }
+  if (!problem.empty()) {
+    report.files.clear();
+    report.replay = replay_line(arguments, folder, report);
+  }
+  return conclude(scenario, report, console, problem);
+}
+
+}  // namespace rehearse::cli

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dumps/job_diagnosis.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "report/diagnosis/standstill.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kLastCallsShown = 2;  // that differ
+
+std::int64_t time_of(const GroupDiagnosis& diagnosis) {
+  auto first = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [rank, side] : diagnosis.sides) first = std::min(first, side.call->time_created_ns);
+  return first;
+}
+
+}  // namespace
+
+JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(job), stacks_(stacks) {
+  for (const auto& group : job.groups()) {
+    histories_.emplace_back(job, group);
+    diagnoses_.push_back(histories_.back().tell());
+  }
+  for (const auto& diagnosis : diagnoses_) {
+    if (diagnosis.mismatch) mismatches_.push_back(&diagnosis);
+    for (const auto& open : diagnosis.open) {
+      auto& first = stands_in_.try_emplace(open.rank, &open).first->second;
+      if (open.call->record_id < first->call->record_id) first = &open;
+    }
+  }
+  std::stable_sort(mismatches_.begin(), mismatches_.end(),
+                   [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
+  find_unknown();
+  tell();
+}
+
+void JobDiagnosis::find_unknown() {
+  std::set<int> known;
+  for (const auto& diagnosis : diagnoses_) {
+    for (const auto& open : diagnosis.open) {
+      for (const int rank : open.waits_for) {
+        if (!open.unknown) known.insert(rank);
+        const bool has_dump = job_.dump_of(rank) != nullptr;
+        if (open.unknown) unknown_[rank] = has_dump ? "had dropped its calls of that group" : "left no dump";
+      }
+    }
+  }
+  for (const int rank : known) unknown_.erase(rank);
+}
+
+void JobDiagnosis::tell() {
+  if (!mismatches_.empty()) {
+    verdict_ = Verdict::mismatch;
+    headline_ = comm::to_string(*mismatches_.front()->mismatch);
+  } else if (const auto uneven =
+                 std::find_if(diagnoses_.begin(), diagnoses_.end(),
+                              [](const GroupDiagnosis& diagnosis) { return !diagnosis.imbalance.empty(); });
+             uneven != diagnoses_.end()) {
+    verdict_ = Verdict::mismatch;
+    headline_ = uneven->imbalance;
+  } else if (stands_in_.empty()) {
+    const auto without = job_.without_dump();
+    headline_ = fmt::format("{}all {} calls in the dumps are complete", without.empty() ? "" : "as far as is known, ",
+                            job_.calls());
+    if (!without.empty()) headline_ += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
+  } else {
+    const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
+    std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? tell_waits() : tell_stalled();
+  }
+}
+
+void JobDiagnosis::tell_waits() {
+  Standstill all(job_.ranks(), {}, Rest::not_come, unknown_);
+  for (const auto& diagnosis : diagnoses_) {
+    for (const auto& open : diagnosis.open)
+      all.add({open.rank, open.title, open.waits_for, stacks_.place(open.call->stack)});
+  }
+  auto told = all.tell();
+  verdict_ = Verdict::deadlock;
+  headline_ = std::move(told.headline) + last_calls(awaited());
+  wait_cycle_ = std::move(told.wait_cycle);
+}
+
+// Ranks with a dump for which others wait, and which stand in no call.
+std::vector<int> JobDiagnosis::awaited() const {
+  std::set<int> ranks;
+  for (const auto& diagnosis : diagnoses_) {
+    for (const auto& open : diagnosis.open) {
+      for (const int rank : open.waits_for) {
+        if (!stands_in_.contains(rank) && !unknown_.contains(rank)) ranks.insert(rank);
+      }
+    }
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+// "; rank 3 called last: allreduce #6 on group "0:default_pg" at train.py:41 in step".
+std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
+  std::vector<std::pair<std::string, std::vector<int>>> told;
+  for (const int rank : ranks) {
+    const auto last = this->last(rank);
+    const auto place = last ? stacks_.place(last->call->stack) : "";
+    const auto what =
+        last ? fmt::format("called last: {}{}{}", last->title, place.empty() ? "" : " at ", place) : "called nothing";
+    const auto same = std::find_if(told.begin(), told.end(), [&](const auto& each) { return each.first == what; });
+    if (same != told.end()) {
+      same->second.push_back(rank);
+    } else {
+      told.push_back({what, {rank}});
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(told.size(), kLastCallsShown); ++i)
+    text += fmt::format("; {} {}", describe_ranks(told[i].second), told[i].first);
+  return text + (told.size() > kLastCallsShown ? fmt::format("; and {} more", told.size() - kLastCallsShown) : "");
+}
+
+// Two groups whose calls ranks made in different orders, so that each waits for the other on some device; all made
+// both. Empty: there are none.
+std::string JobDiagnosis::crossed_groups() const {
+  std::map<std::pair<std::string, std::string>, int> orders;  // of two calls, and a rank that made them so
+  for (const auto& [rank, first] : stands_in_) {
+    std::vector<const OpenCall*> calls;
+    for (const auto& diagnosis : diagnoses_) {
+      const auto own = std::find_if(diagnosis.open.begin(), diagnosis.open.end(),
+                                    [rank = rank](const OpenCall& open) { return open.rank == rank; });
+      if (own != diagnosis.open.end()) calls.push_back(&*own);
+    }
+    std::sort(calls.begin(), calls.end(),
+              [](const OpenCall* a, const OpenCall* b) { return a->call->record_id < b->call->record_id; });
+    for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+      const auto &one = calls[i]->title, &next = calls[i + 1]->title;
+      if (const auto other = orders.find({next, one}); other != orders.end()) {
+        return fmt::format(
+            "rank {} called {} before {}, and rank {} after it: all their ranks called both alike, and "
+            "neither has ended; calls on several groups need one order on all ranks",
+            other->second, next, one, rank);
+      }
+      orders.try_emplace({one, next}, rank);
+    }
+  }
+  return "";
+}
+
+// Of the ranks that stand in the same call as the first of them.
+void JobDiagnosis::tell_stalled() {
+  if (headline_ = crossed_groups(); !headline_.empty()) {
+    verdict_ = Verdict::deadlock;
+    return;
+  }
+  const auto& first = *stands_in_.begin()->second;
+  std::vector<int> ranks;
+  for (const auto& [rank, open] : stands_in_) {
+    if (open->title == first.title) ranks.push_back(rank);
+  }
+  const auto place = stacks_.place(first.call->stack);
+  verdict_ = Verdict::timeout;
+  headline_ = fmt::format(
+      "{}{}{}: all its ranks called it{}, and on {} it has not ended; the fault lies below the "
+      "calls (network, device, driver)",
+      first.title, place.empty() ? "" : " at ", place, first.seen ? " alike" : "", describe_ranks(ranks));
+}
+
+const OpenCall* JobDiagnosis::stands_in(int rank) const {
+  const auto found = stands_in_.find(rank);
+  return found == stands_in_.end() ? nullptr : found->second;
+}
+
+template <class Ask>
+std::optional<TitledCall> JobDiagnosis::latest(const Ask& ask) const {
+  std::optional<TitledCall> latest;
+  for (const auto& history : histories_) {
+    auto call = ask(history);
+    if (call && (!latest || call->call->record_id > latest->call->record_id)) latest = std::move(call);
+  }
+  return latest;
+}
+
+std::optional<TitledCall> JobDiagnosis::last(int rank) const {
+  return latest([rank](const GroupHistory& history) { return history.last(rank); });
+}
+
+std::optional<TitledCall> JobDiagnosis::last_completed(int rank) const {
+  return latest([rank](const GroupHistory& history) { return history.last_completed(rank); });
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <rehearse/job/verdict.h>
+
+#include "dumps/dumped_job.h"
+#include "dumps/group_history.h"
+#include "dumps/stacks.h"
+
+namespace rehearse::sim {
+
+// What the dumps of a job tell, all groups together: the verdict and whose calls it is about. Job and stacks outlive
+// it.
+class JobDiagnosis {
+ public:
+  JobDiagnosis(const DumpedJob& job, const Stacks& stacks);
+
+  Verdict verdict() const noexcept { return verdict_; }
+  const std::string& headline() const noexcept { return headline_; }
+  const std::vector<std::string>& wait_cycle() const noexcept { return wait_cycle_; }
+
+  // Those of groups whose calls do not fit, the earliest first.
+  const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
+  const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
+
+  // The call in which the rank stands: of several the one that it made first. Null: it stands in none.
+  const OpenCall* stands_in(int rank) const;
+  // Ranks for which others wait, and of which no dump says whether they came; and why.
+  const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
+
+  // Of all groups together.
+  std::optional<TitledCall> last(int rank) const;
+  std::optional<TitledCall> last_completed(int rank) const;
+
+ private:
+  void find_unknown();
+  void tell();
+  void tell_waits();
+  void tell_stalled();
+  std::string crossed_groups() const;
+  std::string last_calls(const std::vector<int>& ranks) const;
+  std::vector<int> awaited() const;
+  template <class Ask>
+  std::optional<TitledCall> latest(const Ask& ask) const;
+
+  const DumpedJob& job_;
+  const Stacks& stacks_;
+  std::list<GroupHistory> histories_;
+  std::list<GroupDiagnosis> diagnoses_;
+  std::map<int, const OpenCall*> stands_in_;
+  std::map<int, std::string> unknown_;
+  std::vector<const GroupDiagnosis*> mismatches_;
+  Verdict verdict_ = Verdict::ok;
+  std::string headline_;
+  std::vector<std::string> wait_cycle_;
+};
+
+}  // namespace rehearse::sim

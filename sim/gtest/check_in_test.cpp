@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <rehearse/rehearse.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse_internal/exec/signal_io.h>
+#include <rehearse_internal/exec/watchdog.h>
+#include <rehearse_internal/sim/chrome_trace.h>
+#include <rehearse_internal/sim/run_log.h>
+
+#include "death_note.h"
+#include "rank_assertions.h"
+#include "replay_note.h"
+#include "run/attempt.h"
+#include "run/log_replay.h"
+#include "run/run_files.h"
+#include "test_environment.h"
+#include "test_identity.h"
+
+namespace rehearse {
+namespace {
+
+// One check() of one test.
+class Check {
+ public:
+  Check(WorldOptions options, World::Body body, std::source_location where)
+      : options_(std::move(options)), body_(std::move(body)), where_(where), identity_(next_check()) {
+    const bool can = options_.mode == Mode::simulation;
+    if (!options_.check_buffers) options_.check_buffers = can;
+    if (!options_.check_sharing) options_.check_sharing = can;
+  }
+
+  void run(const Environment& environment) {
+    trace_directory_ = environment.trace_directory;
+    twice_ = environment.check_determinism;
+    time_limit_ = environment.time_limit;
+    options_.keep_all_events = options_.keep_all_events || !trace_directory_.empty() || twice_;
+    if (!environment.replay.empty()) {
+      const auto log = sim::read_run_log(environment.replay);
+      const bool ours = log.program == identity_.name;
+      note_replay(environment.replay, log.program, ours);
+      if (ours) return replay(log, environment.replay);
+    }
+    if (environment.seed) options_.seed = *environment.seed;
+    const std::uint64_t runs = environment.seed ? 1 : environment.runs;
+    decide_preempt(environment, runs > 1);
+    for (std::uint64_t i = 0; i < runs; ++i, ++options_.seed) {
+      if (!run_seed()) return;
+    }
+  }
+
+  // A failure at the line that called check().
+  void fail(const std::string& text) const {
+    GTEST_MESSAGE_AT_(where_.file_name(), static_cast<int>(where_.line()), text.c_str(),
+                      ::testing::TestPartResult::kNonFatalFailure);
+  }
+
+ private:
+  struct Outcome {
+    sim::Attempt attempt;
+    RankAssertions assertions;
+  };
+
+  // `again`: the command that does the same. `answers` decides; null: the schedule and the seed do.
+  Outcome simulate(const std::string& again, Oracle* answers = nullptr) {
+    const DeathNote note(identity_.name, options_.seed, again);
+    Outcome outcome{{}, RankAssertions(options_)};
+    const RankAssertions::Capture capture(outcome.assertions);
+    outcome.attempt = run_in_time(outcome.assertions.wrap(body_), again, answers);
+    if (!trace_directory_.empty()) write_trace(outcome.attempt);
+    return outcome;
+  }
+
+  sim::Attempt run_in_time(const World::Body& body, const std::string& again, Oracle* answers) const {
+    const sim::AttemptOptions options{.program = identity_.name, .world = options_, .keep_calls = twice_};
+    if (!time_limit_) return sim::run_once(options, body, answers);
+    const auto late = fmt::format("did not end within {} s (REHEARSE_TIME_LIMIT)", time_limit_->count());
+    const exec::TimeLimit limit(*time_limit_, [&](const exec::Found& found) { end_overdue(late, again, found); });
+    auto attempt = sim::run_once(options, body, answers);
+    Report& report = attempt.report;
+    if (limit.is_over() && report.verdict == Verdict::interrupted) report.headline = late + ": " + report.headline;
+    return attempt;
+  }
+
+  // On another thread, which alone can do anything: a rank that never switches cannot be ended.
+  [[noreturn]] void end_overdue(const std::string& late, const std::string& again, const exec::Found& found) const {
+    const auto text = fmt::format("INTERRUPTED: {} and had to be killed: {}\nended {}, seed {}; again: {}\n", late,
+                                  exec::describe(found), identity_.name, options_.seed, again);
+    exec::write_at_once(STDERR_FILENO, text.data(), text.size());
+    for (;;) ::_exit(exit_code(Verdict::interrupted));
+  }
+
+  // The environment comes before what the test says, and that before what many seeds bring with them.
+  void decide_preempt(const Environment& environment, bool many) {
+    const auto of_test = options_.preempt.value_or(false);
+    if (environment.preempt) options_.preempt = environment.preempt;
+    if (!options_.preempt && many) options_.preempt = true;
+    const auto decided = options_.preempt.value_or(false);
+    if (decided != of_test) preempt_ = fmt::format("REHEARSE_PREEMPT={:d} ", decided);
+  }
+
+  // Returns whether all is well.
+  bool run_seed() {
+    const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
+    auto outcome = simulate(again);
+    Report& report = outcome.attempt.report;
+    const bool differs = twice_ && report.verdict != Verdict::interrupted &&
+                         !sim::took_same_way(outcome.attempt, simulate(again).attempt);
+    report.replay = (differs ? "REHEARSE_CHECK_DETERMINISM=1 " : "") + again;
+    return conclude(outcome, true);
+  }
+
+  void replay(const sim::RunLog& log, const std::string& file) {
+    if (!log.finished) return fail(fmt::format("{}: its run did not end; use REHEARSE_SEED={:#x}", file, log.seed));
+    options_.seed = log.seed;
+    options_.preempt = sim::says_preempt(log.finished->report.schedule);
+    const auto again = fmt::format("REHEARSE_REPLAY={} {}", file, identity_.command);
+    std::optional<Outcome> outcome;
+    const auto run = [&](Oracle& answers) -> const Report& {
+      return outcome.emplace(simulate(again, &answers)).attempt.report;
+    };
+    const auto other_way = sim::replay_log(log, run);
+    if (outcome) {
+      outcome->attempt.report.replay = again;
+      conclude(*outcome, false);
+    }
+    if (!other_way.empty()) fail(fmt::format("{}: {}", file, other_way));
+  }
+
+  bool conclude(Outcome& outcome, bool keep_files) {
+    const Report& report = outcome.attempt.report;
+    if (report.verdict == Verdict::ok) {
+      for (const auto& remark : report.remarks) fmt::print(stderr, "rehearse: {}: {}\n", identity_.name, remark);
+      outcome.assertions.forward("replay: " + report.replay);
+      return !outcome.assertions.failed();
+    }
+    outcome.assertions.forward();
+    const std::string trouble = keep_files ? write_files(outcome.attempt) : "";
+    fail(trouble + sim::to_text(report));
+    return false;
+  }
+
+  void write_trace(const sim::Attempt& attempt) const {
+    std::error_code ignored;  // then the file cannot be written either
+    std::filesystem::create_directories(trace_directory_, ignored);
+    const auto file = std::filesystem::path(trace_directory_) / (identity_.folder + ".json");
+    std::ofstream out(file, std::ios::binary);
+    sim::write_chrome_trace(out, attempt.events(), attempt.report);
+    out.close();
+    if (!out) throw EnvironmentError(fmt::format("REHEARSE_TRACE: {} cannot be written", file.string()));
+  }
+
+  // Returns what went wrong with it, for the failure.
+  std::string write_files(sim::Attempt& attempt) const {
+    Report& report = attempt.report;
+    const std::filesystem::path folder = std::filesystem::path("rehearse-out") / identity_.folder;
+    const auto output = sim::OutputOptions::only("report");
+    try {
+      std::filesystem::create_directories(folder);
+      report.files = sim::files_of(folder, output);
+      sim::RunLog log;
+      log.program = identity_.name;
+      log.seed = options_.seed;
+      log.build = sim::executable_build_id();
+      log.finished = {report, attempt.path.decisions};
+      sim::write_run_log(sim::log_in(folder), log);
+      sim::write_report_files(folder, output, {report});
+      return "";
+    } catch (const std::exception& error) {
+      report.files.clear();
+      return fmt::format("(its files could not be written: {})\n", error.what());
+    }
+  }
+
+  WorldOptions options_;
+  World::Body body_;
+  std::source_location where_;
+  CheckIdentity identity_;
+  std::string trace_directory_;
+  std::string preempt_;  // what the environment must say to do the same again; empty: nothing
+  bool twice_ = false;
+  std::optional<std::chrono::seconds> time_limit_;
+};
+
+}  // namespace
+
+void check(WorldOptions options, World::Body body, std::source_location where) {
+  Check check(std::move(options), std::move(body), where);
+  try {
+    check.run(read_environment([](const char* name) -> const char* { return std::getenv(name); }));
+  } catch (const EnvironmentError& error) {
+    check.fail(error.what());
+  } catch (const sim::RunLogError& error) {
+    check.fail(error.what());
+  }
+}
+
+}  // namespace rehearse

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/diagnosis/compile_diagnosis.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "report/diagnosis/lone_compile.h"
+
+namespace rehearse::sim {
+namespace {
+
+using compiler::FunctionRecord;
+
+constexpr std::string_view kMeetings = "compile of ";
+
+// Ranks of one meeting: those that came and wait, and those that they wait for.
+struct Meeting {
+  std::set<int> here, missing;
+};
+
+bool may_come_of_compiling(Verdict verdict) {
+  constexpr Verdict kKinds[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock, Verdict::mismatch};
+  return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
+}
+
+// In the store of a group, where nobody knows for whom a rank waits: for those that have the function, too.
+Meeting find_store_meeting(const RunRecord& record) {
+  Meeting meeting;
+  const auto& outcome = record.outcome;
+  for (const auto& fiber : outcome.hang.empty() ? outcome.blocked : outcome.hang) {
+    if (fiber.any_rank && fiber.waits_on.find(kMeetings) != std::string::npos) meeting.here.insert(fiber.rank);
+  }
+  if (meeting.here.empty()) return meeting;
+  for (const auto& function : record.journal.functions()) {
+    if (function->meets() && !meeting.here.contains(function->rank())) meeting.missing.insert(function->rank());
+  }
+  return meeting;
+}
+
+Meeting find_meeting(const RunRecord& record) {
+  Meeting meeting;
+  std::string group;
+  for (const auto& call : record.pending) {
+    if (!call.group.starts_with(kMeetings) || call.waits_for.empty()) continue;
+    if (group.empty()) group = call.group;
+    if (call.group != group) continue;
+    meeting.here.insert(call.rank);
+    meeting.missing.insert(call.waits_for.begin(), call.waits_for.end());
+  }
+  if (!group.empty()) return meeting;
+  for (const auto& mismatch : record.mismatches) {
+    if (!mismatch.group.starts_with(kMeetings)) continue;
+    meeting.here.insert(mismatch.first.alike.begin(), mismatch.first.alike.end());
+    meeting.here.insert(mismatch.second.alike.begin(), mismatch.second.alike.end());
+    return meeting;
+  }
+  return find_store_meeting(record);
+}
+
+// What the rank compiles or agrees on; null: nothing.
+const FunctionRecord* at_work(const RunRecord& record, int rank) {
+  for (const auto& function : record.journal.functions()) {
+    if (function->rank() == rank && function->doing() != FunctionRecord::Doing::Nothing) return function.get();
+  }
+  return nullptr;
+}
+
+const FunctionRecord* of_name(const RunRecord& record, int rank, const std::string& name) {
+  for (const auto& function : record.journal.functions()) {
+    if (function->rank() == rank && function->name() == name) return function.get();
+  }
+  return nullptr;
+}
+
+// " and is in allreduce #7 on group "world" at train.cpp:8 in step", " and has returned".
+std::string where_it_is(const RankLine& line, bool several) {
+  const auto at = line.where.empty() ? "" : " at " + line.where;
+  if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) {
+    return fmt::format(" and {} {}", several ? "have" : "has", to_string(line.state));
+  }
+  return line.doing.empty() ? "" : fmt::format(" and {} in {}{}", several ? "are" : "is", line.doing, at);
+}
+
+std::string place_of_compile(const FunctionRecord& function, const Places& places) {
+  if (function.doing() != FunctionRecord::Doing::Compiling) return "";
+  const auto where = places.text(function.compiles().back().where);
+  return where.empty() ? "" : " at " + where;
+}
+
+// "ranks 1-3 compile f ...": ranks of which the same can be said, folded; each clause by its lowest rank.
+class Clauses {
+ public:
+  // `text`: of one rank, or of several.
+  template <class Text>
+  void add(int rank, Text text) {
+    const std::string of_one = text(false);
+    for (auto& clause : clauses_) {
+      if (clause.of_one == of_one) return clause.ranks.push_back(rank);
+    }
+    clauses_.push_back({{rank}, of_one, text(true)});
+  }
+
+  std::string text() const {
+    std::vector<std::string> texts;
+    for (const auto& [ranks, of_one, of_several] : clauses_) {
+      texts.push_back(fmt::format("{} {}", describe_ranks(ranks), ranks.size() == 1 ? of_one : of_several));
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+
+ private:
+  struct Clause {
+    std::vector<int> ranks;
+    std::string of_one, of_several;
+  };
+  std::vector<Clause> clauses_;
+};
+
+std::string text_of(const Meeting& meeting, const RunRecord& record, const RankOutcomes& ends) {
+  Clauses clauses;
+  const FunctionRecord* function = nullptr;
+  for (const int rank : meeting.here) {
+    const auto* const own = at_work(record, rank);
+    if (own == nullptr) continue;
+    if (function == nullptr) function = own;
+    const auto place = place_of_compile(*own, ends.places());
+    clauses.add(rank, [&](bool several) { return own->text(several) + place; });
+  }
+  if (function == nullptr) return "";
+  bool any_hit = false;
+  for (const int rank : meeting.missing) {
+    const auto* const own = of_name(record, rank, function->name());
+    any_hit |= own != nullptr && own->last_hit() >= 0;
+    clauses.add(rank, [&](bool several) {
+      const auto text = own != nullptr ? own->text(several) : "never called " + function->name();
+      return text + where_it_is(ends.line_of(rank), several);
+    });
+  }
+  const bool would_help = any_hit && function->doing() == FunctionRecord::Doing::Compiling;
+  const bool two = meeting.here.size() + meeting.missing.size() == 2;
+  const auto advice =
+      would_help ? fmt::format("; guard collectives would have made {} compile", two ? "both" : "all") : "";
+  return clauses.text() + advice + "; ";
+}
+
+std::string text_of(const compiler::Divergence& divergence, const Places& places) {
+  const auto where = places.text(divergence.where);
+  return to_string(divergence) + (where.empty() ? "" : " at " + where);
+}
+
+}  // namespace
+
+std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict) {
+  if (record.journal.functions().empty() || !may_come_of_compiling(verdict)) return "";
+  if (const auto meeting = find_meeting(record); !meeting.here.empty()) return text_of(meeting, record, ends);
+  const auto alone = lone_compile_behind(record, verdict);
+  return alone ? text_of(*alone, ends.places()) + "; " : "";
+}
+
+std::vector<std::string> compile_remarks(const RunRecord& record, const Places& places) {
+  std::vector<std::string> remarks;
+  for (const auto& divergence : compiler::divergences(record.journal)) {
+    remarks.push_back(text_of(divergence, places));
+  }
+  return remarks;
+}
+
+}  // namespace rehearse::sim

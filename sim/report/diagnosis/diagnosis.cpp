@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/diagnosis/diagnosis.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/job/rank_context.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/job/lost_rank.h>
+#include <rehearse_internal/sim/format_time.h>
+
+#include "faults/transfers/standing_cuts.h"
+#include "report/diagnosis/absence.h"
+#include "report/diagnosis/compile_diagnosis.h"
+#include "report/diagnosis/standstill.h"
+#include "report/ranks/rank_failure_text.h"
+#include "report/ranks/timeouts.h"
+#include "report/ranks/unwinding_text.h"
+
+namespace rehearse::sim {
+namespace {
+
+class VerdictFinder {
+ public:
+  VerdictFinder(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends)
+      : options_(options), record_(record), ends_(ends) {}
+
+  Diagnosis find() {
+    verdict();
+    if (is_of_waits()) diagnosis_.headline += left_by_the_ended();
+    // What lies further back comes first: waits follow from a group that a rank did not make, both from a function that
+    // a rank compiled alone, and everything from the exception from which a rank was unwinding.
+    diagnosis_.headline.insert(0, group_left_out());
+    diagnosis_.headline.insert(0, compile_cause(record_, ends_, diagnosis_.verdict));
+    diagnosis_.headline.insert(0, crash_before());
+    if (is_of_waits()) diagnosis_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
+    // The exception that all began with; where one ended the world, those of others are not its cause.
+    const bool others = diagnosis_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
+    if (!others) diagnosis_.headline.insert(0, unwinding_first(record_, ends_.places()));
+    return std::move(diagnosis_);
+  }
+
+ private:
+  const exec::RunOutcome& outcome() const { return record_.outcome; }
+
+  void verdict() {
+    switch (outcome().ending) {
+      case exec::Ending::all_returned:
+        return returned();
+      case exec::Ending::rank_failed:
+        return rank_failed(outcome().failures.front());
+      case exec::Ending::stopped:
+        if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
+        return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+      case exec::Ending::deadlock:
+        return standstill();
+      case exec::Ending::livelock:
+        return livelock();
+      case exec::Ending::step_budget:
+        return set(Verdict::step_budget, outcome().stop_reason);
+      case exec::Ending::interrupted:
+        return interrupted();
+    }
+  }
+
+  void set(Verdict verdict, std::string headline) {
+    diagnosis_.verdict = verdict;
+    diagnosis_.headline = std::move(headline);
+  }
+
+  void interrupted() {
+    const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
+    set(Verdict::interrupted,
+        is_real() ? fmt::format("at {} of real time; {} of {} ranks had returned", format_time(outcome().end_time),
+                                returned, options_.ranks)
+                  : fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
+                                outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
+  }
+
+  bool is_real() const { return options_.mode == Mode::real; }
+
+  bool is_of_waits() const {
+    constexpr Verdict kOfWaits[] = {Verdict::deadlock, Verdict::timeout, Verdict::livelock};
+    return std::find(std::begin(kOfWaits), std::end(kOfWaits), diagnosis_.verdict) != std::end(kOfWaits);
+  }
+
+  // What all else waits for, and nothing above has said: a call that a crash has left under way.
+  std::string crash_before() const {
+    if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return "";
+    std::vector<int> ranks;
+    for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
+    return describe_ranks(ranks) + " crashed; ";
+  }
+
+  // Why ranks that others wait for ended without a call, if they left a note of it: " (no gradient came for ...)".
+  std::string left_by_the_ended() const {
+    for (const auto& [text, of] : record_.notes) {
+      const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
+      const bool named =
+          diagnosis_.headline.find(ranks + (of.size() == 1 ? " has ended" : " have ended")) != std::string::npos;
+      if (named) return fmt::format(" ({})", text);
+    }
+    return "";
+  }
+
+  // When the wait ended that is the verdict.
+  VirtualTime cut_until() const {
+    return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
+  }
+
+  // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
+  void returned() {
+    if (static_cast<int>(crashed().size()) == options_.ranks)
+      return set(Verdict::crashed, "no rank is left: all crashed");
+    for (const auto& call : record_.pending) {
+      if (call.waits_for.empty() || call.gave_up || call.left_behind || is_of_crashed(call.waits_for)) continue;
+      diagnosis_.absence = absence_from(call, record_, ends_);
+      return set(Verdict::mismatch, never_met(call));
+    }
+    if (!record_.pending_groups.empty()) return set(Verdict::mismatch, left_out(record_.pending_groups.front()));
+    if (!record_.findings.empty()) return set(Verdict::check_failed, record_.findings.front().headline);
+    if (options_.compile_divergence == CompileDivergence::fail) {
+      const auto alone = compile_remarks(record_, ends_.places());
+      if (!alone.empty()) return set(Verdict::check_failed, alone.front());
+    }
+    for (const auto& fault : record_.faults) {
+      if (fault.why_not.empty() || fault.optional) continue;
+      return set(Verdict::fault_not_fired,
+                 fmt::format("{}: {}{}", fault.fault, fault.times > 0 ? "did not fire " : "", fault.why_not));
+    }
+    set(Verdict::ok,
+        fmt::format("{} rank{} returned{} after {} of {} time{}", options_.ranks - static_cast<int>(crashed().size()),
+                    options_.ranks == 1 ? "" : "s", crashed_too(), format_time(outcome().end_time),
+                    is_real() ? "real" : "virtual", given_up()));
+  }
+
+  const std::map<int, std::string>& crashed() const { return record_.crashed; }
+
+  bool is_of_crashed(const std::vector<int>& ranks) const {
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return crashed().contains(rank); });
+  }
+
+  std::string crashed_too() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
+    return ranks.empty() ? "" : fmt::format(", {} crashed,", describe_ranks(ranks));
+  }
+
+  // A call that other ranks, or the receiver of a send, never made.
+  std::string never_met(const comm::PendingOperation& call) const {
+    const auto place = ends_.place_of(call);
+    const auto where = place.empty() ? "" : " at " + place;
+    const auto* const end = call.timed_out ? "it timed out, and nobody asked how it had ended" : "nobody waited for it";
+    if (call.is_send) return fmt::format("{} of rank {}{} was never received; {}", call.call, call.rank, where, end);
+    return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
+                       describe_ranks(call.waits_for), end);
+  }
+
+  std::string left_out(const comm::PendingGroup& group) {
+    diagnosis_.absence = absence_from(group, record_, ends_);
+    const auto where = ends_.places().text(group.where);
+    return fmt::format("{} (\"{}\"){}{} was called by {} and never by {}", group.call, group.name,
+                       where.empty() ? "" : " at ", where, describe_ranks(group.called_by),
+                       describe_ranks(group.missing));
+  }
+
+  // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
+  // for good, or for which others waited for them.
+  std::string group_left_out() {
+    if (!is_of_waits()) return "";
+    for (const auto& group : record_.pending_groups) {
+      const auto has_returned = [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; };
+      const bool for_good = std::any_of(group.missing.begin(), group.missing.end(), has_returned);
+      if (for_good || is_awaited(group)) return left_out(group) + "; ";
+    }
+    return "";
+  }
+
+  // Does a call on the group wait for a rank that has not made it?
+  bool is_awaited(const comm::PendingGroup& group) const {
+    const auto is_missing = [&](int rank) {
+      return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
+    };
+    return std::any_of(record_.pending.begin(), record_.pending.end(), [&](const auto& call) {
+      return call.group == group.name && std::any_of(call.waits_for.begin(), call.waits_for.end(), is_missing);
+    });
+  }
+
+  // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
+  std::string given_up() const {
+    std::string text;
+    int others = -1;
+    for (const auto& call : record_.pending) {
+      if (!call.gave_up || call.waits_for.empty() || ++others > 0) continue;
+      text = fmt::format("; rank {} gave up {}, to which {} never came", call.rank, call.call,
+                         describe_ranks(call.waits_for));
+    }
+    if (others > 0) text += fmt::format(", and {} more", others);
+    return text;
+  }
+
+  // A rank's exception is the verdict only when it is not what another cause looks like from there: a mismatch is
+  // thrown at the ranks that disagree, and a timeout is how a wait ends that nobody could have ended.
+  void rank_failed(const exec::RankFailure& failure) {
+    if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
+    if (is_timeout(failure)) {
+      return outcome().hang.empty() ? timed_out(root_of_timeout(failure, outcome().failures)) : standstill();
+    }
+    const bool is_counted = !record_.memory.empty() && is_a<c10::OutOfMemoryError>(failure);
+    const auto verdict = is_a<CheckError>(failure)      ? Verdict::check_failed
+                         : is_a<LostRankError>(failure) ? Verdict::crashed
+                         : is_counted                   ? Verdict::out_of_memory
+                                                        : Verdict::rank_failed;
+    const auto before = after_a_timeout(failure, record_.events);
+    set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
+  }
+
+  // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
+  // A hang is what stood before a timeout ended it: by the end of the world that rank has moved on, and its wait is
+  // gone.
+  void standstill() {
+    Standstill all(options_.ranks, record_.crashed);
+    for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
+      all.add(fiber, ends_.place_of(fiber));
+    auto diagnosis = all.tell();
+    diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
+    const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
+    if (diagnosis.headline.empty()) diagnosis.headline = outcome().stop_reason;
+    diagnosis.headline += unmatched_send(record_.pending, ends_) + shared_lock(diagnosis.headline);
+    set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
+  }
+
+  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own: then the deadlock is
+  // one of the simulation, and the reader is told so. Told by the texts of core/exec, which knows the lock's name; and
+  // only where the headline tells of that wait.
+  std::string shared_lock(const std::string& headline) const {
+    const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
+    for (const auto& fiber : fibers) {
+      const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
+      if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
+      if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
+        return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+      }
+      constexpr std::string_view kEnd = "the end of ";
+      const auto begun = fiber.call.find(" that rank ");
+      if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
+      return fmt::format("; {} happens once for all ranks here, and in each process elsewhere",
+                         fiber.call.substr(kEnd.size(), begun - kEnd.size()));
+    }
+    return "";
+  }
+
+  // A timeout fired while somebody could still have come. Was it late, or would it never have come? Nobody saw: the
+  // world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired are unwinding by now,
+  // so what they gave up is put beside what others still wait for. If from there all leads to ranks that have returned,
+  // or round in a ring, more time would not have helped: a deadlock. Otherwise it was a timeout, told in the past: who
+  // was still doing what when it fired. The failing rank may have waited for nobody in particular (a key of a store);
+  // then its own message comes first, and after it all who were still under way.
+  void timed_out(const exec::RankFailure& failure) {
+    Standstill all(options_.ranks, record_.crashed);
+    bool missing_ranks = false;
+    for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
+    for (const auto& failed : outcome().failures) {
+      const auto* const wait = wait_behind(failed);
+      if (wait == nullptr || wait->waits_for.empty()) continue;
+      all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
+      missing_ranks |= failed.rank == failure.rank;
+    }
+    // What went on elsewhere would not have helped.
+    const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
+    // Destructors may have waited for more before the error left the rank.
+    const auto until = missing_ranks ? failure.gave_up->at : failure.at;
+    auto diagnosis = all.tell(hopeless ? std::nullopt : std::optional(until));
+    if (!missing_ranks) {
+      diagnosis.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
+      const bool of_store = is_a<c10::DistStoreError>(failure);
+      if (of_store) diagnosis.headline += all.others_on_the_way(failure.rank, until);
+    }
+    diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
+    diagnosis.headline += unmatched_send(record_.pending, ends_) + shared_lock(diagnosis.headline);
+    set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
+  }
+
+  // Who polls for what. Polling ranks are stopped, not blocked, so that their waits are in no graph. The best evidence
+  // first: a fiber that is known to wait for ranks; a call that is short of ranks, of a rank that was still polling
+  // (work->isCompleted() in a loop); and where neither is there, what can be said of any standstill.
+  void livelock() {
+    if (const auto& loop = outcome().failing_loop) {
+      const auto& where = ends_.line_of(loop->rank).where;
+      const auto last = loop->error.empty() ? "" : "; the last error: " + loop->error;
+      return set(Verdict::livelock, fmt::format("rank {} tries again for ever{}{}: {}{}", loop->rank,
+                                                where.empty() ? "" : " at ", where, outcome().stop_reason, last));
+    }
+    const auto* const fiber = looking_fiber();
+    if (fiber != nullptr && fiber->waits_for.empty()) return standstill_of_a_livelock();
+    if (fiber != nullptr) return looks_in_vain(fiber->rank, fiber->call, fiber->waits_for, ends_.place_of(*fiber));
+    for (const auto& call : record_.pending) {
+      const RankLine& line = ends_.line_of(call.rank);
+      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
+      if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
+      if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
+      return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
+    }
+    standstill_of_a_livelock();
+  }
+
+  void standstill_of_a_livelock() {
+    standstill();
+    diagnosis_.headline += ": " + outcome().stop_reason;
+  }
+
+  // First the fiber of the rank whose wait ended last, and began anew; otherwise one that waits for ranks.
+  const exec::BlockedFiber* looking_fiber() const {
+    const exec::BlockedFiber* waits_for_ranks = nullptr;
+    for (const auto& fiber : outcome().blocked) {
+      if (fiber.rank == outcome().last_time_out) return &fiber;
+      if (waits_for_ranks == nullptr && !fiber.waits_for.empty()) waits_for_ranks = &fiber;
+    }
+    return waits_for_ranks;
+  }
+
+  void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+    set(Verdict::livelock,
+        fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
+                    where.empty() ? "" : " at ", where, describe_ranks(waits_for), outcome().stop_reason));
+  }
+
+  const WorldOptions& options_;
+  const RunRecord& record_;
+  const RankOutcomes& ends_;
+  Diagnosis diagnosis_;
+};
+
+}  // namespace
+
+Diagnosis find_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends) {
+  return VerdictFinder(options, record, ends).find();
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/diagnosis/report_builder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "record/begun_report.h"
+#include "report/calls/call_counts.h"
+#include "report/calls/call_drift.h"
+#include "report/calls/call_places.h"
+#include "report/calls/differences.h"
+#include "report/calls/event_lines.h"
+#include "report/diagnosis/diagnosis.h"
+#include "report/diagnosis/memory_remarks.h"
+#include "report/diagnosis/real_remarks.h"
+#include "report/diagnosis/recovery_remarks.h"
+#include "report/diagnosis/remarks.h"
+#include "report/ranks/places.h"
+#include "report/ranks/rank_failure_text.h"
+#include "report/ranks/rank_outcomes.h"
+
+namespace rehearse::sim {
+namespace {
+
+void add_figures(const WorldOptions& options, const RunRecord& record, Report& report) {
+  // Two real runs are never the same.
+  report.identity = options.mode == Mode::real ? 0 : record.identity();
+  report.transport = record.transport;
+  report.decisions = record.decisions.decisions().size();
+  report.switches = record.outcome.switches;
+  report.operations = record.events.size();
+  report.end_time = record.outcome.end_time;
+  report.checks = record.checks;
+}
+
+void add_last_operations(const comm::EventLog& events, const Places& places, Report& report) {
+  for (RankLine& line : report.rank_lines) {
+    if (const auto* const last = events.last_completed(line.rank)) line.last = events.title(*last);
+  }
+  report.last_events = last_event_lines(events, places);
+}
+
+// Nobody runs a real run again to see for whom a rank had waited before its timeout: its line says it.
+void add_waits_given_up(const RunRecord& record, Report& report) {
+  for (const auto& failure : record.outcome.failures) {
+    auto& line = report.rank_lines[static_cast<std::size_t>(failure.rank)];
+    if (failure.gave_up && is_timeout(failure) && line.waits_for.empty()) line.waits_for = failure.gave_up->waits_for;
+  }
+}
+
+// What would let the report say where things happened.
+std::string hint_of(const RunRecord& record) {
+  constexpr std::size_t kLookedAt = 16;  // of each kind: a program is compiled in one way
+  const auto& outcome = record.outcome;
+  std::string hint;
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.failures.size(), kLookedAt); ++i)
+    hint = outcome.failures[i].thrown_at.how_to_see_lines();
+  for (std::size_t i = 0; hint.empty() && i < std::min(outcome.blocked.size(), kLookedAt); ++i)
+    hint = outcome.blocked[i].where.how_to_see_lines();
+  return hint;
+}
+
+// If calls are equal, nobody can tell which of them a rank has left out.
+std::string hint_at_labels(const Report& report, const RunRecord& record) {
+  const auto is_of_counts = [&](const comm::PendingOperation& call) {
+    const auto* const event = record.events.find(call.record_id);
+    const bool unlabelled = event != nullptr && record.events.signature(*event).label.empty();
+    return unlabelled && !call.waits_for.empty() &&
+           std::all_of(call.waits_for.begin(), call.waits_for.end(), [&](int rank) {
+             return report.rank_lines[static_cast<std::size_t>(rank)].state == RankOutcome::returned;
+           });
+  };
+  const bool counted = report.verdict == Verdict::deadlock && !report.call_counts.empty() && report.call_places.empty();
+  if (!counted || std::none_of(record.pending.begin(), record.pending.end(), is_of_counts)) return "";
+  return "calls from one line are alike: where each has a label, as by ctx.label(\"step 17\"), the first that a rank "
+         "leaves out is told";
+}
+
+}  // namespace
+
+Report build_report(const WorldOptions& options, const RunRecord& record) {
+  Report report = begun_report(options);
+  add_figures(options, record, report);
+  const Places places(record);
+  const RankOutcomes ends(options.ranks, record, places);
+  auto diagnosis = find_verdict(options, record, ends);
+  report.verdict = diagnosis.verdict;
+  report.headline = std::move(diagnosis.headline);
+  report.wait_cycle = std::move(diagnosis.wait_cycle);
+  report.rank_lines = ends.lines();
+  if (diagnosis.absence) report.differences.push_back(std::move(*diagnosis.absence));
+  if (options.mode == Mode::real) add_waits_given_up(record, report);
+  for (const auto& mismatch : record.mismatches) {
+    report.differences.push_back(
+        difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.text(side.where); }));
+  }
+  if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
+  report.call_places = calls_from_different_places(record, report.verdict, places);
+  report.call_counts = lines_called_unequally(record, report.verdict, places);
+  report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
+  const auto drifts = drifts_of(record, report.verdict, places);
+  report.remarks.insert(report.remarks.end(), drifts.begin(), drifts.end());
+  report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
+  for (auto& text : recovery_remarks(record, places)) report.remarks.push_back(std::move(text));
+  for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))
+    report.remarks.push_back(std::move(text));
+  for (auto& text : real_remarks(options)) report.remarks.push_back(std::move(text));
+  report.hint = hint_of(record);
+  if (report.hint.empty() && drifts.empty()) report.hint = hint_at_labels(report, record);
+  report.findings = record.findings;
+  report.faults = record.faults;
+  return report;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/diagnosis/standstill.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <rehearse_internal/formatting/rank_list.h>
+
+#include "report/diagnosis/dead_ends.h"
+#include "report/ranks/rank_outcomes.h"
+
+namespace rehearse::sim {
+namespace {
+
+constexpr std::size_t kRingShown = 8;  // ranks; all edges stand below
+constexpr std::size_t kEdgesShown = 4;
+
+using comm::WaitEdge;
+
+std::string ring(const std::vector<WaitEdge>& cycle) {
+  std::vector<std::string> ranks, calls;
+  for (const WaitEdge& edge : cycle) {
+    if (ranks.size() < kRingShown) ranks.push_back(std::to_string(edge.from));
+    if (calls.size() < kEdgesShown) calls.push_back(fmt::format("rank {} in {}", edge.from, edge.call));
+  }
+  if (ranks.size() < cycle.size()) ranks.emplace_back("...");
+  if (calls.size() < cycle.size()) calls.emplace_back("...");
+  return fmt::format("ranks {} -> {} wait for each other: {}", fmt::join(ranks, " -> "), cycle.front().from,
+                     fmt::join(calls, ", "));
+}
+
+}  // namespace
+
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed, Rest rest, std::map<int, std::string> unknown)
+    : crashed_(std::move(crashed)), rest_(rest), unknown_(std::move(unknown)) {
+  for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
+}
+
+// Why all of them will not come, where it is more than that they have not: "rank 3 crashed and will never come".
+std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
+  const auto all_in = [&](const auto& known) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
+  };
+  if (all_in(crashed_)) return describe_ranks(ranks) + " crashed and will never come";
+  if (all_in(unknown_)) {
+    return fmt::format("{} {}, so it is not known whether {} came", describe_ranks(ranks), unknown_.at(ranks.front()),
+                       ranks.size() == 1 ? "it" : "they");
+  }
+  return "";
+}
+
+// A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
+// trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
+// Only the first such call is told: the others are usually its consequence.
+std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const {
+  const std::string& call = on_ended.front().call;
+  std::set<int> missing;
+  std::map<int, std::string> waiting;  // and where
+  for (const WaitEdge& edge : on_ended) {
+    if (edge.call != call) continue;
+    missing.insert(edge.to);
+    waiting.try_emplace(edge.from, edge.where);
+  }
+  const std::vector<int> ranks(missing.begin(), missing.end());
+  if (const auto why = absent_for_good(ranks); !why.empty()) return fmt::format("{}: {}", call, why);
+  const auto* const what = rest_ == Rest::ended ? "ended and will never come" : "not come";
+  if (waiting.size() < missing.size()) {
+    std::vector<int> callers;
+    for (const auto& [rank, place] : waiting) callers.push_back(rank);
+    const std::string& where = waiting.begin()->second;
+    return fmt::format("{} wait{} in {}{} for {}, which have {}", describe_ranks(callers),
+                       callers.size() == 1 ? "s" : "", call, where.empty() ? "" : " at " + where, describe_ranks(ranks),
+                       what);
+  }
+  return fmt::format("{}: {} {} {}", call, describe_ranks(ranks), ranks.size() == 1 ? "has" : "have", what);
+}
+
+void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
+  // A poll of which no more is known has nothing else to say of itself.
+  if (fiber.polls && fiber.waits_for.empty())
+    polling_.insert_or_assign(fiber.rank, fiber.call == fiber.waits_on ? "" : fiber.call);
+  add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
+}
+
+// In order of rank, whether a rank still waits or has given up.
+void Standstill::add(comm::BlockedCall call) {
+  ended_.erase(call.rank);
+  const auto by_rank = [](int rank, const comm::BlockedCall& other) { return rank < other.rank; };
+  calls_.insert(std::upper_bound(calls_.begin(), calls_.end(), call.rank, by_rank), std::move(call));
+}
+
+Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
+  const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
+  Diagnosis diagnosis;
+  std::vector<std::string> causes;
+  // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
+  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
+  for (const auto& cycle : analysis.cycles) {
+    for (const auto& edge : cycle) diagnosis.wait_cycle.push_back(comm::to_string(edge));
+  }
+  for (const auto& edge : analysis.ring_of_any) diagnosis.wait_cycle.push_back(comm::to_string(edge));
+  // A rank that stands alone (a server thread in its loop, a rank that sleeps) is often as it should be. It counts as
+  // the cause only when nobody is held up by anything else.
+  std::vector<comm::DeadEnd> ends = analysis.dead_ends;
+  const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
+  if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
+  // Polling as such is no cause: only when it is what all others come down to is this a livelock.
+  diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
+  for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
+  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; "));
+  return diagnosis;
+}
+
+// Follows every wait from `rank` on. One rank that might still have done something is enough for hope: one that was
+// stopped or failed (what it would have done next is not known), or that stands in something of its own.
+bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
+  std::map<int, std::vector<const comm::BlockedCall*>> calls;
+  for (const auto& call : calls_) calls[call.rank].push_back(&call);
+  std::set<int> seen{rank};
+  std::vector<int> to_see{rank};
+  while (!to_see.empty()) {
+    const int next = to_see.back();
+    to_see.pop_back();
+    const auto state = lines[static_cast<std::size_t>(next)].state;
+    if (ended_.contains(next) && state != RankOutcome::returned && state != RankOutcome::crashed) return false;
+    for (const auto* const call : calls[next]) {
+      // Something of its own, from which it may come back; a thread of the rank itself does not matter.
+      if (call->waits_for.empty() && next != rank) return false;
+      for (const int to : call->waits_for) {
+        if (seen.insert(to).second) to_see.push_back(to);
+      }
+    }
+  }
+  return true;
+}
+
+// Whoever could set a store's key is not known, so every rank that was still under way is named, but not for whom it
+// held up others: that is another matter.
+std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
+  auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
+  std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
+  for (auto& end : ends) end.held_up.clear();
+  std::string all;
+  for (const auto& text : texts_of_dead_ends(ends, polling_, until)) all += "; " + text;
+  return all;
+}
+
+// Ranks that stand in a collective may do so because a send or receive before it went astray, of which the graph of
+// waits shows nothing: an unmatched send is therefore told beside any standstill.
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
+  std::string text;
+  int more = -1;
+  for (const auto& call : pending) {
+    // Nobody stands in a send of which only the buffer is left.
+    const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
+    if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
+    const auto where = ends.place_of(call);
+    text = fmt::format("; unmatched: {} of rank {}{}{}, {}", call.call, call.rank, where.empty() ? "" : " at ", where,
+                       call.receiver.empty() ? "which nobody receives" : "while " + call.receiver);
+  }
+  if (more > 0) text += fmt::format(", and {} more", more);
+  return text;
+}
+
+}  // namespace rehearse::sim

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <rehearse/job/report.h>
+#include <rehearse_internal/comm/communicators.h>
+#include <rehearse_internal/comm/wait_for_graph.h>
+#include <rehearse_internal/exec/executor.h>
+
+namespace rehearse::sim {
+
+class RankOutcomes;
+
+// What is known of ranks that are in no wait: they have ended, or they have not come to what others wait for.
+enum class Rest { ended, not_come };
+
+// Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that are blocked by
+// themselves. Call add() for each blocked rank; all other ranks count as ended.
+class Standstill {
+ public:
+  // `crashed`: see RunRecord. `unknown`: ranks of which nobody knows whether they have come, and why: "left no dump".
+  explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, Rest rest = Rest::ended,
+                      std::map<int, std::string> unknown = {});
+
+  // `where`: its place, for the reader.
+  void add(const exec::BlockedFiber& fiber, std::string where);
+  void add(comm::BlockedCall call);
+
+  struct Diagnosis {
+    std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
+    std::vector<std::string> wait_cycle;  // one line for each edge
+    bool polled = false;                  // the culprit looks again and again at something
+  };
+
+  // `until`: when a timeout ended the wait for ranks that were merely late; empty: nobody could go on any more.
+  Diagnosis tell(std::optional<VirtualTime> until = {}) const;
+
+  // Does all that `rank` waits for come down to ranks that have returned, or that wait for each other?
+  bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
+
+  // "; rank 1 was still in a sleep at ...", of those that might have done what `rank` waited for until then, where
+  // nobody knows of whom that was; empty: of nobody.
+  std::string others_on_the_way(int rank, VirtualTime until) const;
+
+ private:
+  std::string gone(const std::vector<comm::WaitEdge>& on_ended) const;
+  std::string absent_for_good(const std::vector<int>& ranks) const;
+
+  const std::map<int, std::string> crashed_;
+  const Rest rest_;
+  const std::map<int, std::string> unknown_;
+  std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
+  std::map<int, std::string> polling_;    // the call that each rank that polls makes again and again; empty: not known
+  std::set<int> ended_;
+};
+
+// "; unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2":
+// the first send whose peer receives something else, or that went into a buffer, and how many more; empty: there is
+// none.
+std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
+
+}  // namespace rehearse::sim

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/ranks/rank_failure_text.h"
+
+#include <algorithm>
+#include <exception>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
+
+namespace rehearse::sim {
+
+namespace {
+
+// The exceptions in whose catch blocks `error` was thrown, by std::throw_with_nested(), outermost first.
+std::vector<std::string> causes_of(std::exception_ptr error) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> causes;
+  while (error != nullptr && causes.size() < kMost) {
+    try {
+      std::rethrow_exception(std::exchange(error, nullptr));
+    } catch (const std::nested_exception& exception) {
+      error = exception.nested_ptr();
+    } catch (...) {
+    }
+    if (error == nullptr) break;
+    try {
+      std::rethrow_exception(error);
+    } catch (const c10::Error& inner) {
+      causes.push_back(inner.what_without_backtrace());
+    } catch (const std::exception& inner) {
+      causes.emplace_back(inner.what());
+    } catch (...) {
+      causes.emplace_back("an exception without a text");
+    }
+  }
+  return causes;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  const auto begin = std::min(text.find_first_not_of(kSpaces), text.size());
+  const auto end = text.find_last_not_of(kSpaces);
+  return end == text.npos ? std::string_view() : text.substr(begin, end + 1 - begin);
+}
+
+// From its first line that is not empty on.
+std::string own_text_of(const exec::RankFailure& failure) {
+  std::string text = failure.what;
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const c10::Error& error) {
+    text = error.what_without_backtrace();
+  } catch (...) {
+  }
+  return std::string(trimmed(text));
+}
+
+// What those that it passed through have added to it.
+std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
+  try {
+    std::rethrow_exception(failure.error);
+  } catch (const c10::Error& error) {
+    return error.context();
+  } catch (...) {
+  }
+  return {};
+}
+
+// TorchScript puts its own trace before the text of what went wrong, which is the last line.
+std::string_view telling_line(std::string_view text) {
+  text = trimmed(text);
+  const auto first = text.substr(0, text.find('\n'));
+  if (first.find("TorchScript") == first.npos) return trimmed(first);
+  auto last = trimmed(text.substr(text.rfind('\n') + 1));
+  constexpr std::string_view kType = "RuntimeError: ";
+  if (last.starts_with(kType)) last.remove_prefix(kType.size());
+  return last;
+}
+
+// Where the last sentence of a text ends that has more behind it; an ellipsis ends none.
+std::size_t last_stop(std::string_view text) {
+  auto stop = text.rfind(". ");
+  while (stop != text.npos && stop > 0 && text[stop - 1] == '.') stop = text.rfind(". ", stop - 1);
+  return stop;
+}
+
+// As many sentences as a headline has room for; of a longer one the beginning.
+std::string gist_of_one(std::string_view text) {
+  constexpr std::size_t kLong = 160;
+  const auto line = telling_line(text);
+  if (line.size() <= kLong) return std::string(line);
+  // A full stop that comes early ends an abbreviation, or says next to nothing.
+  constexpr std::size_t kShort = 60;
+  const auto stop = last_stop(line.substr(0, kLong));
+  if (stop != line.npos && stop >= kShort) return std::string(line.substr(0, stop));
+  const auto space = line.substr(0, kLong).rfind(' ');
+  return std::string(line.substr(0, space == line.npos ? kLong : space)) + " ...";
+}
+
+}  // namespace
+
+bool is_timeout(const exec::RankFailure& failure) {
+  return is_a<TimeoutError>(failure) || is_a<c10::DistStoreError>(failure);
+}
+
+std::string text_of(const exec::RankFailure& failure) {
+  std::string text = own_text_of(failure);
+  for (const auto& cause : causes_of(failure.error)) text += "\ncaused by: " + cause;
+  return text;
+}
+
+std::string gist_of(const exec::RankFailure& failure) {
+  std::string gist = gist_of_one(own_text_of(failure));
+  for (const auto& context : contexts_of(failure)) {
+    if (gist.find(context) == std::string::npos) gist += fmt::format(" ({})", gist_of_one(context));
+  }
+  for (const auto& cause : causes_of(failure.error)) gist += ", caused by: " + gist_of_one(cause);
+  return gist;
+}
+
+// Only of a timeout that the failure seems to come from, and does not tell itself: nothing has happened in between.
+std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
+  if (!failure.gave_up) return "";
+  const auto& wait = *failure.gave_up;
+  if (wait.at != failure.at || text_of(failure).find(wait.call) != std::string::npos) return "";
+  const auto* const last = events.last_completed(failure.rank);
+  if (last != nullptr && last->time_ended > wait.at) return "";
+  return fmt::format("; before that its {} timed out at {}{}", wait.call, format_time(wait.at),
+                     wait.waits_for.empty() ? "" : ", missing " + describe_ranks(wait.waits_for));
+}
+
+}  // namespace rehearse::sim

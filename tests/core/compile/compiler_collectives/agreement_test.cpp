@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: what a rank takes of the others' arguments is one function of all facts in order of rank.
+#include "compile/compiler_collectives/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/errors.h>
+
+namespace rehearse::compiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+InputFact tensor(std::vector<std::int64_t> sizes, c10::ScalarType dtype = c10::kFloat) {
+  InputFact fact;
+  fact.source = "x";
+  fact.kind = InputFact::Kind::Tensor;
+  fact.dtype = dtype;
+  fact.sizes = std::move(sizes);
+  return fact;
+}
+
+InputFact sym_int(std::int64_t value) {
+  InputFact fact;
+  fact.source = "x";
+  fact.kind = InputFact::Kind::SymInt;
+  fact.int_value = value;
+  return fact;
+}
+
+TEST(FactsToAbsorb, AreThoseOfAllRanksInTheirOrder) {
+  EXPECT_THAT(facts_to_absorb({{tensor({5})}, {tensor({6})}, {tensor({0})}}, {tensor({6})}),
+              ElementsAre(tensor({5}), tensor({6}), tensor({0})));
+  EXPECT_THAT(facts_to_absorb({{sym_int(3)}, {sym_int(4)}}, {sym_int(4)}), ElementsAre(sym_int(3), sym_int(4)));
+  EXPECT_THAT(facts_to_absorb({}, {}), IsEmpty());
+}
+
+TEST(FactsToAbsorb, OfAnotherKindDtypeOrNumberOfDimensions_StayTheOthers) {
+  const std::vector<InputFacts> all{{tensor({4, 2})}, {tensor({3})}, {tensor({3}, c10::kLong)}, {sym_int(12)}};
+  EXPECT_THAT(facts_to_absorb(all, {tensor({4, 2})}), ElementsAre(tensor({4, 2})));
+  EXPECT_THAT(facts_to_absorb(all, {tensor({3})}), ElementsAre(tensor({3})));
+  EXPECT_THAT(facts_to_absorb(all, {sym_int(12)}), ElementsAre(sym_int(12)));
+}
+
+TEST(FactsToAbsorb, WhatOnlyOthersHave_IsTheirView) {
+  EXPECT_THAT(facts_to_absorb({{}, {tensor({3})}, {tensor({4})}}, {}), ElementsAre(tensor({3}), tensor({4})));
+}
+
+TEST(Agreements, GuardCollectivesWithoutAGroup_AreRefused) {
+  CompileOptions options;
+  options.name = "f";
+  options.guard_collectives = true;
+  EXPECT_THAT([&] { Agreement{options}; }, testing::ThrowsMessage<CompileError>(
+                                               "'f' is compiled with guard_collectives and without a group: say with "
+                                               ".group which ranks compare their guards"));
+}
+
+TEST(Agreements, WithoutAGroup_EachRankIsByItself) {
+  CompileOptions options;
+  options.name = "f";
+  Agreement agreement(options);
+  EXPECT_TRUE(agreement.is_served(true));
+  EXPECT_FALSE(agreement.is_served(false));
+  agreement.begin_compile({}, 0);
+  EXPECT_TRUE(agreement.commit(GraphHash{1}));
+  agreement.begin_compile({}, 0);
+  EXPECT_FALSE(agreement.commit(ErrorText{"no graph"}));
+}
+
+}  // namespace
+}  // namespace rehearse::compiler

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: a group without a back end for tensors of the CPU meets in its store, with the same results.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/compile/compile.h>
+#include <rehearse/compile/errors.h>
+#include <rehearse/sim/report_writers.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/fakes/lone_backend.h>
+
+#include "compile/compiler_collectives/compiler_collectives.h"
+
+// Outside of rehearse, whose own frames reports leave out.
+namespace store_meetings {
+namespace {
+
+using namespace rehearse;
+using namespace rehearse::compiler;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// As one of NCCL alone.
+Group of_gpus(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store) {
+  using BackendType = c10d::ProcessGroup::BackendType;
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ctx.rank(), ctx.size());
+  group->setBackend(c10::kCUDA, BackendType::NCCL, c10::make_intrusive<fakes::LoneBackend>(ctx.rank(), ctx.size()));
+  group->setDefaultBackend(BackendType::NCCL);
+  group->setGroupName("gpus");
+  return Group(group);
+}
+
+InputFacts fact_of(int number) {
+  if (number % 3 == 0) return {};
+  return {{.source = "n", .kind = InputFact::Kind::Int, .int_value = number}};
+}
+
+void on_sizes(const World::Body& body) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const std::uint64_t seed : {1, 2}) {
+      const auto report = World({.ranks = ranks, .seed = seed}).run(body);
+      EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
+    }
+  }
+}
+
+TEST(StoreMeetings, AllSteps_GiveAllRanksWhatAllGave) {
+  on_sizes([](RankContext& ctx) {
+    const auto group = of_gpus(ctx, ctx.store());
+    CompilerCollectives first(group), second(group);  // they share the count
+    for (int round = 0; round < 4; ++round) {
+      auto& collectives = (ctx.rank() + round) % 2 == 0 ? first : second;
+      const auto all = collectives.exchange(fact_of(ctx.rank() + round), {"f", ""});
+      ASSERT_EQ(all.size(), static_cast<std::size_t>(ctx.size()));
+      for (int rank = 0; rank < ctx.size(); ++rank) {
+        EXPECT_EQ(all[static_cast<std::size_t>(rank)], fact_of(rank + round));
+      }
+      EXPECT_TRUE(collectives.all_hit(true, {"f", ""}));
+      EXPECT_FALSE(collectives.all_hit(ctx.rank() != ctx.size() - 1, {"f", ""}));
+      const auto hashes = collectives.commit(GraphHash{static_cast<std::uint64_t>(ctx.rank())}, {"f", ""});
+      EXPECT_EQ(hashes.back(), GraphHash{static_cast<std::uint64_t>(ctx.size() - 1)});
+    }
+    if (ctx.size() == 1) return;
+    const auto mine = ctx.rank() == 1 ? CompileOutcome(ErrorText{"no graph"}) : CompileOutcome(GraphHash{1});
+    EXPECT_THAT([&] { first.commit(mine, {"f", ""}); },
+                ThrowsMessage<CompileError>("rank 1 could not compile f: no graph"));
+  });
+}
+
+// One key of each rank is left, and its count.
+TEST(StoreMeetings, KeysOfThePast_AreDeleted) {
+  on_sizes([](RankContext& ctx) {
+    CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
+    const auto before = ctx.store()->getNumKeys();
+    ctx.group().barrier()->wait();
+    for (int round = 0; round < 5; ++round) collectives.all_hit(true, {"f", ""});
+    ctx.group().barrier()->wait();
+    EXPECT_EQ(ctx.store()->getNumKeys() - before, ctx.size() == 1 ? 0 : 2 * ctx.size());
+  });
+}
+
+TEST(StoreMeetings, DifferentFunctions_AreAnErrorThatNamesThem) {
+  on_sizes([](RankContext& ctx) {
+    if (ctx.size() == 1) return;
+    CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
+    const bool is_odd = ctx.rank() == 1;
+    EXPECT_THAT([&] { collectives.exchange({}, {is_odd ? "g" : "f", ""}); },
+                ThrowsMessage<CompileError>(testing::AllOf(HasSubstr("meet for different things"),
+                                                           HasSubstr("inputs of f"), HasSubstr("inputs of g"))));
+  });
+}
+
+TEST(StoreMeetings, WithoutAStore_IsRefused) {
+  World({.ranks = 2}).run([](RankContext& ctx) {
+    CompilerCollectives collectives(of_gpus(ctx, nullptr));
+    EXPECT_THAT([&] { collectives.all_hit(true, {"f", ""}); }, ThrowsMessage<CompileError>(HasSubstr("nor a store")));
+  });
+}
+
+TEST(StoreMeetings, CompiledFunctions_Agree) {
+  on_sizes([](RankContext& ctx) {
+    for (const bool guards : {false, true}) {
+      auto sum = compile([](const at::Tensor& x) { return x.sum(); },
+                         {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .guard_collectives = guards});
+      for (const int batch : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3}) sum(at::ones({batch}));
+      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // the second batch is another one
+    }
+  });
+}
+
+TEST(StoreMeetings, RankThatHitItsCache_IsNamed) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    auto f = compile([](const at::Tensor& x, std::int64_t k) { return x * k; },
+                     {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .name = "f"});
+    f(at::ones({2}), 3);
+    f(at::ones({2}), ctx.rank() == 1 ? 4 : 3);
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock) << sim::to_text(report);
+  EXPECT_THAT(report.headline,
+              testing::StartsWith("rank 1 compiles f (call 2: arg1 is 4, guard arg1 == 3 of entry 0) at "));
+  EXPECT_THAT(report.headline, HasSubstr(", rank 0 hit entry 0 in call 2 and is in barrier #1"));
+}
+
+}  // namespace
+}  // namespace store_meetings

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse/exec/observer.h>
+#include <rehearse/exec/wait_queue.h>
+#include <rehearse/sim/world.h>
+#include <rehearse_internal/comm/described_backend.h>
+#include <rehearse_internal/exec/failure.h>
+#include <rehearse_internal/exec/this_rank.h>
+
+#include "process/check/coordinator.h"
+#include "process/run_records.h"
+#include "random_calls.h"
+#include "report/diagnosis/report_builder.h"
+
+// Contract: the matcher of a simulation and the coordinator of a job of processes, given the same calls in the same
+// order, come to the same verdict in the same words. A sentence that the simulation writes is the reference for the
+// other.
+namespace rehearse::real {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+// What a rank that is a process would tell its coordinator of its calls on one group.
+class Recorder final : public comm::DescribedBackend {
+ public:
+  Recorder(comm::GroupIdentity group, int rank)
+      : DescribedBackend(rank, group.size(), std::chrono::minutes(30)), group_(std::move(group)) {}
+
+  CallMade told(const RandomCall& call) {
+    make(call, *this);
+    return std::exchange(last_, {});
+  }
+
+  const comm::GroupIdentity& identity() const noexcept override { return group_; }
+  void name_payload(const at::Tensor& tensor, const std::string& name) override {
+    names_[tensor.unsafeGetTensorImpl()] = texts_.payload(name);
+  }
+  void forget_payload(const c10::TensorImpl*) noexcept override {}
+  BackendPtr companion(const std::string&) override { return nullptr; }
+  void extend_timeout_once(std::chrono::milliseconds) override {}
+
+ private:
+  WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()>) override {
+    comm::Operation call;
+    call.type = called.type;
+    call.timeout = timeout_of(called);
+    describe(call);
+    if (call.inputs.size() == 1) {
+      const auto name = names_.find(call.inputs[0].unsafeGetTensorImpl());
+      if (name != names_.end()) call.payload = name->second;
+    }
+    names_.clear();
+    last_ = {group_.name, comm::is_point_to_point(call.type) ? ++messages_ : ++collectives_, facts_of(call)};
+    return nullptr;
+  }
+  bool is_coalescing() const noexcept override { return false; }
+
+  const comm::GroupIdentity group_;
+  CallTexts texts_;
+  std::unordered_map<const c10::TensorImpl*, const comm::PayloadName*> names_;
+  std::uint64_t collectives_ = 0, messages_ = 0;
+  CallMade last_;
+};
+
+// What ranks tell, when.
+struct Message {
+  FromRank from;
+  VirtualTime at;
+};
+
+// Processes wait in new_group() until all members are there; ranks of a simulation need not.
+class Gatherings {
+ public:
+  void wait_in(std::size_t index, const std::vector<int>& members, int rank) {
+    auto& gathering = gatherings_[index];
+    gathering.here.insert(rank);
+    gathering.queue.notify_all();
+    const Missing missing(fmt::format("new_group #{}", index), members, gathering.here);
+    while (!missing.waits_for().empty()) gathering.queue.wait(missing);
+  }
+
+ private:
+  struct Gathering {
+    std::set<int> here;
+    exec::WaitQueue queue;
+  };
+
+  class Missing final : public exec::Observer {
+   public:
+    Missing(std::string call, const std::vector<int>& members, const std::set<int>& here)
+        : call_(std::move(call)), members_(members), here_(here) {}
+    std::string describe() const override { return call_; }
+    std::vector<int> waits_for() const override {
+      std::vector<int> missing;
+      for (const int rank : members_) {
+        if (!here_.contains(rank)) missing.push_back(rank);
+      }
+      return missing;
+    }
+
+   private:
+    const std::string call_;
+    const std::vector<int>& members_;
+    const std::set<int>& here_;
+  };
+
+  std::map<std::size_t, Gathering> gatherings_;
+};
+
+// One rank's part of a program, in a simulation that writes down what a process would tell.
+class RankOfBoth {
+ public:
+  RankOfBoth(RankContext& ctx, std::vector<Message>& told, Gatherings& gatherings)
+      : ctx_(ctx), told_(told), gatherings_(gatherings) {
+    groups_.push_back(ctx.group());
+    recorders_.push_back(recorder_of(ctx.group()));
+  }
+
+  void run(const std::vector<RandomCall>& calls) {
+    try {
+      make_all(calls);
+      tell(RankEnded{exec::RankEnd::returned, FailureKind::plain, "", ctx_.now()});
+    } catch (const rehearse::MismatchError&) {
+      throw;  // of this and what follows a process hears from its coordinator
+    } catch (const rehearse::TimeoutError&) {
+      throw;
+    } catch (const rehearse::RankAborted&) {
+      throw;
+    } catch (...) {
+      tell(ended_by_exception(false, ctx_.now()));
+      throw;
+    }
+  }
+
+ private:
+  void make_all(const std::vector<RandomCall>& calls) {
+    for (const auto& call : calls) {
+      std::this_thread::sleep_for(std::chrono::microseconds(call.pause));
+      if (call.kind == RandomCall::Kind::new_group) {
+        make_group(call);
+      } else {
+        make_call(call);
+      }
+      if (call.waits) wait_for_all();
+    }
+    wait_for_all();
+  }
+
+  static comm::DescribedBackend& backend_of(const Group& group) {
+    return dynamic_cast<comm::DescribedBackend&>(*group->getDefaultBackend());
+  }
+
+  static std::unique_ptr<Recorder> recorder_of(const Group& group) {
+    return group ? std::make_unique<Recorder>(backend_of(group).identity(), group.rank()) : nullptr;
+  }
+
+  void tell(RankMessage told) { told_.push_back({{ctx_.rank(), std::move(told)}, ctx_.now()}); }
+
+  // The coordinator takes a rank's oldest call for what it waits in: nothing older must be under way here.
+  void make_group(const RandomCall& call) {
+    wait_for_all();
+    const auto index = groups_.size();
+    const auto name = call.name.empty() ? fmt::format("group{}", index) : call.name;
+    tell(GroupMade{"new_group", index, call.name, name, name, call.members});
+    groups_.push_back(ctx_.new_group(call.members, call.name));
+    recorders_.push_back(recorder_of(groups_.back()));
+    if (groups_.back()) gatherings_.wait_in(index, call.members, ctx_.rank());
+  }
+
+  void make_call(const RandomCall& call) {
+    const auto index = static_cast<std::size_t>(call.group);
+    if (index >= groups_.size() || !groups_[index]) return;
+    const auto& group = groups_[index];
+    const bool is_message = call.kind == RandomCall::Kind::send || call.kind == RandomCall::Kind::recv;
+    if (is_message && call.peer % group.size() == group.rank()) return;
+    tell(recorders_[index]->told(call));
+    works_.push_back(make(call, backend_of(group)));
+  }
+
+  void wait_for_all() {
+    for (const auto& work : std::exchange(works_, {})) work->wait();
+  }
+
+  RankContext& ctx_;
+  std::vector<Message>& told_;
+  Gatherings& gatherings_;
+  std::vector<Group> groups_;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  std::vector<Work> works_;
+};
+
+// Takes the first choice: when ranks run is a matter of their pauses, and a receive takes the oldest message.
+class FirstChoice final : public Oracle {
+  std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
+    return 0;
+  }
+};
+
+struct Simulated {
+  Report report;
+  std::vector<Message> told;
+};
+
+Simulated simulate(const RandomProgram& program) {
+  Simulated simulated;
+  Gatherings gatherings;
+  FirstChoice oracle;
+  World world({.ranks = program.ranks, .explain_failures = false, .explain_remarks = false});
+  world.use_oracle(oracle);
+  simulated.report = world.run([&](RankContext& ctx) {
+    RankOfBoth(ctx, simulated.told, gatherings).run(program.calls[static_cast<std::size_t>(ctx.rank())]);
+  });
+  return simulated;
+}
+
+// A coordinator who hears what ranks tell. Ranks go on until they have told all, then wait for its outcome.
+class Hearing {
+ public:
+  explicit Hearing(int ranks)
+      : ended_(static_cast<std::size_t>(ranks)), coordinator_(ranks, 10s, [this](int, const ToRank& message) {
+          if (const auto* const over = std::get_if<Over>(&message)) job_outcome_ = over->job_outcome;
+          stops_ = stops_ || std::holds_alternative<Stop>(message);
+        }) {
+    std::vector<int> all;
+    for (int rank = 0; rank < ranks; ++rank) all.push_back(rank);
+    coordinator_.check_deadlines(now_);
+    for (const int rank : all) receive({rank, GroupMade{"new_group", 0, "world", "world", "world", all}});
+  }
+
+  JobOutcome ruling_of(const std::vector<Message>& told) {
+    for (const auto& [from, at] : told) {
+      now_ = at + 1s;
+      coordinator_.check_deadlines(now_);
+      receive(from);
+    }
+    for (int seconds = 0; seconds < 60 && !stops_ && !job_outcome_; ++seconds) {
+      now_ += 1s;
+      tell_of_all_that_live(StillAlive{});
+      coordinator_.check_deadlines(now_);
+    }
+    if (!job_outcome_) tell_of_all_that_live(RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", now_});
+    EXPECT_TRUE(job_outcome_.has_value()) << "the judge came to no ruling";
+    return job_outcome_.value_or(JobOutcome{});
+  }
+
+ private:
+  // As it comes out of the other end of a store.
+  void receive(const FromRank& message) {
+    if (std::holds_alternative<RankEnded>(message.told)) ended_[static_cast<std::size_t>(message.rank)] = true;
+    coordinator_.receive(unpacked<FromRank>(packed(FromRank(message))), now_);
+  }
+
+  void tell_of_all_that_live(const RankMessage& told) {
+    for (int rank = 0; rank < static_cast<int>(ended_.size()); ++rank) {
+      if (!ended_[static_cast<std::size_t>(rank)]) receive({rank, told});
+    }
+  }
+
+  std::vector<bool> ended_;
+  std::optional<JobOutcome> job_outcome_;
+  bool stops_ = false;
+  VirtualTime now_ = VirtualTime{} + 1s;
+  Coordinator coordinator_;
+};
+
+// As a real run makes it, of what the coordinator has decided.
+Report report_of(const JobOutcome& job_outcome, int ranks) {
+  RunRecord record(comm::EventLogOptions{.ranks = ranks});
+  note_ruling(job_outcome, std::nullopt, VirtualTime{} + 1h, record);
+  return sim::build_report({.ranks = ranks}, record);
+}
+
+// Who waits in what for whom, where nobody comes any more.
+void expect_the_same_waits(const Report& report, const JobOutcome& job_outcome) {
+  for (const auto& blocked : job_outcome.blocked) {
+    const auto& line = report.rank_lines[static_cast<std::size_t>(blocked.rank)];
+    EXPECT_THAT(line.doing, HasSubstr(blocked.waits_on)) << "rank " << blocked.rank;
+    EXPECT_EQ(line.waits_for, blocked.waits_for) << "rank " << blocked.rank << ": " << line.doing;
+  }
+  for (const auto& failure : job_outcome.failures) {
+    const auto& line = report.rank_lines[static_cast<std::size_t>(failure.rank)];
+    EXPECT_THAT(line.doing, HasSubstr(failure.gave_up)) << "rank " << failure.rank;
+  }
+}
+
+// Lines of source are known in the simulation alone. And of a collective whose tensor goes by a name on some ranks,
+// each tells of another rank's call.
+std::string without_places(const std::string& text) {
+  static const std::regex place(R"re((,? from| at) \w+\.cpp:\d+ in [\w:~]+| of "(weights|biases)")re");
+  return std::regex_replace(text, place, "");
+}
+
+void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
+  const auto judged = report_of(job_outcome, static_cast<int>(report.rank_lines.size()));
+  // Processes cannot know that nobody will come: they are given time.
+  const bool timed_out = judged.verdict == Verdict::timeout;
+  ASSERT_EQ(timed_out ? Verdict::deadlock : judged.verdict, report.verdict)
+      << report.headline << "\nthe judge: " << judged.headline;
+  if (timed_out) return expect_the_same_waits(report, job_outcome);
+  if (report.verdict != Verdict::ok) {
+    EXPECT_EQ(without_places(judged.headline), without_places(report.headline));
+  }
+}
+
+// Of programs with these seeds; how many of each verdict there were.
+std::map<Verdict, int> judge_programs(std::uint64_t first, std::uint64_t last) {
+  std::map<Verdict, int> seen;
+  for (auto seed = first; seed <= last; ++seed) {
+    SCOPED_TRACE(fmt::format("program {}", seed));
+    const auto program = random_program(seed);
+    const auto simulated = simulate(program);
+    expect_the_same(simulated.report, Hearing(program.ranks).ruling_of(simulated.told));
+    if (::testing::Test::HasFailure()) return seen;
+    ++seen[simulated.report.verdict];
+  }
+  return seen;
+}
+
+TEST(SameDiagnosis, OfRandomCalls_InTheSameWords) {
+  const auto seen = judge_programs(1, 10'000);
+  for (const auto verdict : {Verdict::ok, Verdict::mismatch, Verdict::deadlock}) {
+    ASSERT_TRUE(seen.contains(verdict));
+    EXPECT_GT(seen.at(verdict), 100) << to_string(verdict);
+  }
+}
+
+}  // namespace
+}  // namespace rehearse::real

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Contract: reports of runs that failed say of the store's keys what may be why: which key there is in place of one
+// that a rank waits for, who deleted it, and what others were told where a rank did not find it. On any schedule.
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <rehearse/sim/world.h>
+
+// Not of rehearse: what is there is not the user's, for reports.
+namespace store_diary_test {
+namespace {
+
+using namespace rehearse;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kLine = "store_history_test.cpp:[0-9]+ in .*lambda";
+
+Report run(const World::Body& body, std::uint64_t seed = 1, int ranks = 3) {
+  return World({.ranks = ranks, .seed = seed, .preempt = seed % 2 == 0}).run(body);
+}
+
+TEST(StoreHistory, AKeyOfAnotherName_IsShownInItsPlace) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("attempt/1/id", "port 1234");
+    ctx.store()->wait({ctx.rank() == 2 ? "attempt/0/id" : "attempt/1/id"});
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks,
+              ElementsAre(MatchesRegex("rank 2: waited for store key \"attempt/0/id\", which nobody set; there is "
+                                       "\"attempt/1/id\" \\(port 1234\\), changed last by rank 0 at " +
+                                       std::string(kLine))));
+}
+
+TEST(StoreHistory, ACounterAndBytes_AreReadable) {
+  const auto report = run([](RankContext& ctx) {
+    ctx.store()->add("barrier:1", 2);
+    ctx.store()->wait({"barrier:1:done"});
+  });
+  ASSERT_EQ(report.remarks.size(), 1u);
+  EXPECT_THAT(report.remarks[0],
+              MatchesRegex("ranks 0-2: waited for .*; there is \"barrier:1\" \\(6\\), changed last by "
+                           "rank [0-2] at .*"));
+  const auto bytes = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("key_1", std::vector<std::uint8_t>{0, 1, 2});
+    if (ctx.rank() == 1) ctx.store()->get("key_2");
+  });
+  EXPECT_THAT(bytes.remarks, ElementsAre(testing::HasSubstr("there is \"key_1\" (3 bytes)")));
+}
+
+TEST(StoreHistory, KeysThatAreNotAlike_AreNotShown) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.store()->set("saved", "yes");
+    if (ctx.rank() == 1) ctx.store()->wait({"stop serving"});
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+TEST(StoreHistory, ADeletedKey_NamesWhoDeletedIt) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0) {
+      ctx.store()->set("go", "1");
+      ctx.store()->deleteKey("go");
+    }
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 1) ctx.store()->get("go");
+  });
+  EXPECT_THAT(report.remarks, ElementsAre(MatchesRegex("rank 1: waited for store key \"go\", which rank 0 deleted at " +
+                                                       std::string(kLine))));
+}
+
+// Found by some ranks and not by others: what their branches were decided by.
+TEST(StoreHistory, OtherAnswersInOneLine_AreTold) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 1) ctx.store()->set("run-1", "here");
+    const bool found = ctx.store()->check({"run-" + std::to_string(ctx.rank())});
+    if (found) ctx.group().broadcast(at::ones({1}))->wait();
+    if (!found) ctx.group().allreduce(at::ones({1}))->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::mismatch);
+  ASSERT_EQ(report.remarks.size(), 2u);
+  EXPECT_THAT(report.remarks[0], MatchesRegex("rank 0: store check at " + std::string(kLine) +
+                                              " did not find \"run-0\", where rank 1 found \"run-1\""));
+}
+
+TEST(StoreHistory, WhoLooksAndSets_IsNotTold) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 0 && !ctx.store()->check({"init"})) ctx.store()->set("init", "1");
+    if (ctx.rank() == 1) ctx.store()->wait({"init"});
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 2) throw std::runtime_error("enough");
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::rank_failed);
+  EXPECT_THAT(report.remarks, IsEmpty());
+}
+
+// Two ranks look before either sets: each is told of the other, whoever sets first.
+TEST(StoreHistory, TwoThatLookedTooEarly_AreBothTold) {
+  for (const int first : {0, 1}) {
+    const auto report = run(
+        [first](RankContext& ctx) {
+          const bool leads = !ctx.store()->check({"leader"});
+          ctx.group().barrier()->wait();
+          if (ctx.rank() != first) ctx.group().barrier()->wait();
+          if (leads) ctx.store()->set("leader", std::to_string(ctx.rank()));
+          if (ctx.rank() == first) ctx.group().barrier()->wait();
+          ctx.group().barrier()->wait();
+          if (leads && ctx.rank() == 1) throw std::runtime_error("two ranks lead");
+          ctx.group().barrier()->wait();
+        },
+        1, 2);
+    EXPECT_EQ(report.verdict, Verdict::rank_failed);
+    const auto told = [](int rank, int other) {
+      return MatchesRegex("rank " + std::to_string(rank) + ": store check at " + kLine +
+                          " did not find \"leader\"; rank " + std::to_string(other) + " set it later at " + kLine);
+    };
+    EXPECT_THAT(report.remarks, UnorderedElementsAre(told(0, 1), told(1, 0)));
+  }
+}
+
+TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
+  const auto report = run([](RankContext& ctx) {
+    if (ctx.rank() == 1) ctx.store()->compareSet("leader_1", "", "yes");
+    ctx.group().barrier()->wait();
+    ctx.store()->compareSet("leader_1", "", "yes");
+    ctx.store()->compareSet("leader_3", "", "");  // reads
+    ctx.group().barrier()->wait();
+    if (ctx.rank() == 0) ctx.store()->wait({"leader_2"}, std::chrono::milliseconds(0));
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.remarks, ElementsAre(testing::HasSubstr("there is \"leader_1\" (yes), changed last by rank 1")));
+}
+
+// Whatever the schedule, the run that explains takes the same way, and ends.
+TEST(StoreHistory, OnManySchedules_TheRaceIsTold) {
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto report = run(
+        [](RankContext& ctx) {
+          if (ctx.rank() == 0) ctx.store()->set("master", "node-0");
+          if (ctx.rank() == 1 && !ctx.store()->check({"master"})) ctx.group().allreduce(at::ones({1}))->wait();
+          ctx.group().barrier()->wait();
+        },
+        seed, 2);
+    if (report.verdict == Verdict::ok) {
+      EXPECT_THAT(report.remarks, IsEmpty());
+      continue;
+    }
+    ++failed;
+    EXPECT_THAT(report.remarks,
+                ElementsAre(MatchesRegex("rank 1: store check at " + std::string(kLine) +
+                                         " did not find \"master\"; rank 0 set it later at " + std::string(kLine))))
+        << seed;
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 40);
+}
+
+}  // namespace
+}  // namespace store_diary_test
