@@ -21,7 +21,7 @@ namespace rehearse::sim {
 struct OpenCall {
   int rank = -1;
   std::string title;           // `allreduce #7 on group "0:default_pg"`
-  std::string description;     // `... (3 of 4 ranks are here)`
+  std::string description;     // `... (3 of 4 ranks have called it)`
   std::vector<int> waits_for;  // empty: all have made it
   bool unknown = false;        // whether they have made it: they left no dump, or it does not reach back so far
   bool seen = true;            // the dumps have the calls of all ranks that have made it

@@ -241,7 +241,7 @@ TEST_F(Arguments, List_PrintsProgramsAndParameters) {
             "prints: each rank prints a line\n"
             "races: throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may\n"
             "  may_die = false      # end the process then\n"
-            "  may_compute = false  # rank 2 computes for ever, instead of the hang\n"
+            "  may_compute = false  # rank 2 computes forever, instead of the hang\n"
             "saves: rank 1 writes a file\n"
             "  file = \"{scratch}/model\"  # where\n"
             "  holds = true              # whether the check after it holds\n"

@@ -77,7 +77,7 @@ REHEARSE_PROGRAM(blocks){.summary = "rank 1 waits in the kernel", .body = [](Ran
 REHEARSE_PROGRAM(races){
     .summary = "throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may",
     .parameters = {{"may_die", false, "end the process then"},
-                   {"may_compute", false, "rank 2 computes for ever, instead of the hang"}},
+                   {"may_compute", false, "rank 2 computes forever, instead of the hang"}},
     .body = [](RankContext& ctx, const Parameters& parameters) {
       const auto place = ctx.store()->add("arrivals", 1);
       if (place == 1 && ctx.rank() == 1)

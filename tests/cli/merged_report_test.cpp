@@ -87,7 +87,7 @@ TEST(MergedReport, Transports_AreToldOnce_OrOfEachRank) {
 }
 
 TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsToldOnce) {
-  auto mismatch = failed(0, Verdict::mismatch, "allreduce #1 on group \"world\" (its ranks disagree)", {1});
+  auto mismatch = failed(0, Verdict::mismatch, "allreduce #1 on group \"world\" (the ranks' calls do not match)", {1});
   Difference known;
   known.group = "world";
   known.sequence = 1;

@@ -109,7 +109,7 @@ TEST_F(RealEnds, ASecondCtrlC_NamesTheRankForWhichOthersWait) {
   for (const int rank : {0, 1}) {
     const auto line = report_of("stuck").rank_lines[static_cast<std::size_t>(rank)];
     EXPECT_EQ(line.state, RankOutcome::blocked);
-    EXPECT_EQ(line.doing, "barrier #1 on group \"world\" (2 of 3 ranks are here)");
+    EXPECT_EQ(line.doing, "barrier #1 on group \"world\" (2 of 3 ranks have called it)");
   }
 }
 

@@ -87,7 +87,7 @@ TEST(Culprit, OfATimeLimit_IsThePlaces) {
   auto report = ended(Verdict::interrupted, RankOutcome::stopped, "", "train.cpp:41 in step");
   report.rank_lines.push_back(report.rank_lines[0]);
   report.rank_lines[1].state = RankOutcome::blocked;
-  report.rank_lines[1].doing = "allreduce #7 on group \"world\" (1 of 2 ranks are here)";
+  report.rank_lines[1].doing = "allreduce #7 on group \"world\" (1 of 2 ranks has called it)";
   EXPECT_THAT(culprit(report), ElementsAre("at train.cpp:41 in step"));
   report.rank_lines[0].state = RankOutcome::returned;
   report.rank_lines[0].where = "train.cpp:50 in train";

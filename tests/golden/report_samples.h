@@ -91,12 +91,13 @@ inline Report mismatch_report() {
            "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
            4);
   for (int rank = 0; rank < 3; ++rank) {
-    report.rank_lines.push_back(line(rank, RankOutcome::blocked, 700,
-                                     "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
-                                     "broadcast #6 on group \"world\"", "train.cpp:41 in train_step"));
+    report.rank_lines.push_back(
+        line(rank, RankOutcome::blocked, 700,
+             "allreduce #7 of \"fc1.weight\" on group \"world\" (the ranks' calls do not match)",
+             "broadcast #6 on group \"world\"", "train.cpp:41 in train_step"));
   }
   report.rank_lines.push_back(line(3, RankOutcome::blocked, 700,
-                                   "allreduce #7 of \"fc1.weight\" on group \"world\" (its ranks disagree)",
+                                   "allreduce #7 of \"fc1.weight\" on group \"world\" (the ranks' calls do not match)",
                                    "broadcast #6 on group \"world\"", "train.cpp:44 in train_step"));
   Difference difference;
   difference.group = "world";
@@ -131,7 +132,7 @@ inline Report nondeterminism_report() {
 }
 
 inline Report livelock_report() {
-  Report report = base(Verdict::livelock, "ranks 0 and 1 only look at works that nobody can complete", 2);
+  Report report = base(Verdict::livelock, "ranks 0 and 1 only poll works that nobody can complete", 2);
   report.rank_lines = {line(0, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done"),
                        line(1, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done")};
   return report;

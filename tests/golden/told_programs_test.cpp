@@ -207,7 +207,7 @@ TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
   for (const int ranks : {2, 3}) {
     const auto report = run_buffered(told::polls_behind_a_buffered_send, ranks);
     EXPECT_EQ(report.verdict, Verdict::livelock);
-    EXPECT_THAT(report.headline, MatchesRegex("rank 0 polls for ever in store check of key \"received\" at " + kLine +
+    EXPECT_THAT(report.headline, MatchesRegex("rank 0 polls forever in store check of key \"received\" at " + kLine +
                                               "polls_behind_a_buffered_send; "
                                               "unmatched: send #1 to rank 1 on group \"world\" of rank 0 at " +
                                               kLine + "polls_behind_a_buffered_send, which nobody receives: .*"));

@@ -46,7 +46,7 @@ TEST(WrongPrograms, KeyThatNobodySets_TheRankThatWaitsForItIsNamedFirst) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(waits_for_a_key_that_nobody_sets, 4, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_THAT(report.headline, StartsWith("rank 2 waits for ever in store wait for key \"weights_ready\" at wrong_"));
+    EXPECT_THAT(report.headline, StartsWith("rank 2 waits forever in store wait for key \"weights_ready\" at wrong_"));
     EXPECT_THAT(report.headline, EndsWith("; ranks 0-1,3 wait for it in barrier #2 on group \"world\""));
   }
   const auto at_rest = run_world(waits_for_a_key_that_nobody_sets, 4);
@@ -63,7 +63,7 @@ TEST(WrongPrograms, KeyThatIsSetBehindABarrier_IsACycleThroughTheStore) {
       const auto report = run_world(sets_a_key_behind_a_barrier, ranks, seed);
       EXPECT_EQ(report.verdict, Verdict::deadlock);
       EXPECT_THAT(report.headline,
-                  StartsWith("rank 0 waits for ever in store wait for key \"weights_ready\" at wrong_"));
+                  StartsWith("rank 0 waits forever in store wait for key \"weights_ready\" at wrong_"));
       const std::string others = ranks > 2 ? " or any other" : "";
       EXPECT_THAT(report.wait_cycle,
                   ElementsAre("rank 0 waits for rank 1" + others + " (store wait for key \"weights_ready\")",
@@ -86,7 +86,7 @@ TEST(WrongPrograms, CycleThroughGroupsMessagesAndTheStore_IsNamed) {
 TEST(WrongPrograms, ChainOfWaits_TheRankAtItsEndIsNamedFirst) {
   const auto report = run_world(waits_in_a_chain, 4);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_THAT(report.headline, StartsWith("rank 2 waits for ever in a condition variable at wrong_programs.cpp:"));
+  EXPECT_THAT(report.headline, StartsWith("rank 2 waits forever in a condition variable at wrong_programs.cpp:"));
   expect_golden_report(report, "waits_in_a_chain");
 }
 
@@ -104,7 +104,7 @@ TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
     const auto report = run_world(polls_for_a_key, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::livelock);
     EXPECT_THAT(report.headline,
-                StartsWith("rank 1 polls for ever in store check of key \"shard_written\" at wrong_programs.cpp:"));
+                StartsWith("rank 1 polls forever in store check of key \"shard_written\" at wrong_programs.cpp:"));
     EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
   }
   expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");
@@ -241,7 +241,7 @@ TEST(WrongPrograms, MutexLockedTwice_SaysSo) {
   const auto report = run_world(locks_twice, 3);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(report.headline,
-              StartsWith("rank 1 waits for ever in a mutex that the caller holds already at wrong_programs.cpp:"));
+              StartsWith("rank 1 waits forever in a mutex that the caller holds already at wrong_programs.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("; ranks 0,2 wait for it in barrier #1 on group \"world\""));
   expect_golden_report(report, "locks_twice");
 }
@@ -318,10 +318,9 @@ TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(waits_for_a_key_in_a_thread, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_THAT(
-        report.headline,
-        MatchesRegex("rank 1 waits for ever in store wait for key \"weights_ready\" at wrong_programs.cpp:.* in "
-                     ".*lambda; rank 0 waits for it in barrier #1 on group \"world\""));
+    EXPECT_THAT(report.headline,
+                MatchesRegex("rank 1 waits forever in store wait for key \"weights_ready\" at wrong_programs.cpp:.* in "
+                             ".*lambda; rank 0 waits for it in barrier #1 on group \"world\""));
   }
 }
 
@@ -350,7 +349,7 @@ TEST(WrongPrograms, KeyThatAWorkerWaitsFor_IsNamed) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(waits_for_a_worker_that_waits_for_a_key, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_THAT(report.headline, MatchesRegex("rank 1 waits for ever in store wait for key \"shard_7\" at "
+    EXPECT_THAT(report.headline, MatchesRegex("rank 1 waits forever in store wait for key \"shard_7\" at "
                                               "wrong_programs.cpp:.* in .*lambda; rank 0 waits for it in barrier #1 on "
                                               "group \"world\""));
     EXPECT_THAT(report.rank_lines[1].doing, StartsWith("a condition variable"));

@@ -8,10 +8,10 @@
 
 namespace rehearse::comm {
 
-std::string disagreeing(std::string_view title) { return fmt::format("{} (its ranks disagree)", title); }
+std::string disagreeing(std::string_view title) { return fmt::format("{} (the ranks' calls do not match)", title); }
 
 std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks) {
-  return fmt::format("{} ({} of {} ranks are here)", title, arrived, ranks);
+  return fmt::format("{} ({} of {} ranks {} called it)", title, arrived, ranks, arrived == 1 ? "has" : "have");
 }
 
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group) {

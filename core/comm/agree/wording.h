@@ -13,10 +13,10 @@
 // What reports say of calls that wait. `title`: title_of() the call.
 namespace rehearse::comm {
 
-// "allreduce #7 on group "world" (its ranks disagree)".
+// "allreduce #7 on group "world" (the ranks' calls do not match)".
 std::string disagreeing(std::string_view title);
 
-// "... (3 of 4 ranks are here)".
+// "... (3 of 4 ranks have called it)".
 std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks);
 
 // A send or a receive that has not met its peer's: from which rank (within the group) it comes, or is expected; -1:

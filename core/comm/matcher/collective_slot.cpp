@@ -171,10 +171,10 @@ void CollectiveSlot::withdraw(RankWork& work) {
 std::string CollectiveSlot::describe(const RankWork& work) const {
   const bool waits = state_ == State::waiting || state_ == State::carried_out;
   if (calls_.fit() && waits) {
-    return fmt::format("{} (all ranks are here; earlier collectives of the group are under way)", title_of(work));
+    return fmt::format("{} (all ranks have called it; earlier collectives of the group are under way)", title_of(work));
   }
   if (calls_.fit() && full()) {
-    return fmt::format("{} (all ranks are here; the transfer is under way)", title_of(work));
+    return fmt::format("{} (all ranks have called it; the transfer is under way)", title_of(work));
   }
   return calls_.describe(title_of(work));
 }

@@ -35,7 +35,7 @@ class FiberLife {
   // Makes a fiber that can run. If there is no memory or RankState fails, it throws, and there is no fiber.
   Fiber& create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work);
 
-  // The running fiber cannot unwind any further: it stays suspended for ever.
+  // The running fiber cannot unwind any further: it stays suspended forever.
   [[noreturn]] void leave_behind(Fiber& fiber);
   // The same for a fiber that does not run: takes it out of whatever might run it again, and does not tell the owner.
   // Timers on its stack may still fire; they find that it has ended.

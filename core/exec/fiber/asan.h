@@ -51,7 +51,7 @@ class AsanStack {
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }
-  // The stack stays as it is for ever: what it points to is in use and not a leak. `last_frame`: where it ends; null:
+  // The stack stays as it is forever: what it points to is in use and not a leak. `last_frame`: where it ends; null:
   // it has only what Boost put there to start with. The part that was never touched is left out, because looking for
   // pointers would touch it.
   void keep(const void* last_frame) noexcept {

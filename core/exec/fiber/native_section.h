@@ -26,7 +26,7 @@ class NativeTeam {
   // Told by each of the others, once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // For a fiber that ends in the middle: waits for the others in the teams that this thread is in. Not for ever, as
+  // For a fiber that ends in the middle: waits for the others in the teams that this thread is in. Not forever, as
   // they may wait for this thread.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;

@@ -22,7 +22,7 @@ class VirtualIdlePolicy final : public IdlePolicy {
     VirtualDuration look_cost = std::chrono::microseconds(1);  // ExecutorOptions::look_cost
     std::uint64_t looks = 1'000;                               // ExecutorOptions::idle_looks_max
     std::uint64_t timed_looks = 2'000'000;                     // ExecutorOptions::idle_timed_looks_max
-    // Timeouts in a row, with nothing else that moved in between, of programs that try again for ever. A loop of waits
+    // Timeouts in a row, with nothing else that moved in between, of programs that try again forever. A loop of waits
     // of 100 ms comes past c10d's default timeout of 30 minutes.
     std::uint64_t give_ups = 20'000;
   };
@@ -31,7 +31,7 @@ class VirtualIdlePolicy final : public IdlePolicy {
   // not outlast the timeouts of other ranks; one that reads the clock may have an hour to wait for.
   static constexpr VirtualDuration kTimedCostMax = std::chrono::seconds(1);
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
-  // So many looks in vain before a timeout of others are a poll for ever, not a loop that was about to give up.
+  // So many looks in vain before a timeout of others are a poll forever, not a loop that was about to give up.
   static constexpr std::uint64_t kLooksOfAHang = 1'000;
 
   explicit VirtualIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}

@@ -42,7 +42,7 @@ void evaluate(rehearse::RankContext& ctx, const rehearse::Parameters& parameters
 }
 
 REHEARSE_PROGRAM(compile_divergence){
-    .summary = "one rank compiles alone and waits for ever: the report, and the cure",
+    .summary = "one rank compiles alone and waits forever: the report, and the cure",
     .parameters = {{"steps", std::int64_t{3}, "batches for each rank; the last one of the last rank is smaller", 2,
                     1e6},
                    {"guard_collectives", false, "all ranks compile where one has to: the cure"}},

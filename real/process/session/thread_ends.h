@@ -8,7 +8,7 @@
 
 namespace rehearse::real {
 
-// Waits for threads, but not for ever: one that waits for a store that stands still does not end.
+// Waits for threads, but not forever: one that waits for a store that stands still does not end.
 class ThreadEnds {
  public:
   // In the thread, as its last step.

@@ -15,7 +15,7 @@
 
 namespace rehearse::cli {
 
-// The default limit of each seed of a sweep: a seed that does not end must not hold up the others for ever.
+// The default limit of each seed of a sweep: a seed that does not end must not hold up the others forever.
 inline constexpr std::chrono::seconds kSeedTimeLimit{600};
 
 // What the command line says. Options that a command does not have keep their defaults.

@@ -28,7 +28,7 @@ struct Cause {
   std::vector<WaitEdge> held_up;
 };
 
-// In the present for ever or in the past until a timeout.
+// In the present forever or in the past until a timeout.
 class DeadEnds {
  public:
   DeadEnds(const std::map<int, std::string>& polling, std::optional<VirtualTime> until)
@@ -69,15 +69,15 @@ class DeadEnds {
     std::string doing;
     if (until_) {
       doing = one ? "was still " : "were still ";
-      doing += cause.polled ? "polling" + in(*cause.polled) : cause.call.empty() ? "on the way" : "in " + cause.call;
+      doing += cause.polled ? "polling" + in(*cause.polled) : cause.call.empty() ? "running" : "in " + cause.call;
     } else {
       const auto verb = [one](const char* of_one, const char* of_many) { return one ? of_one : of_many; };
       if (cause.polled) {
-        doing = verb("polls for ever", "poll for ever") + in(*cause.polled);
+        doing = verb("polls forever", "poll forever") + in(*cause.polled);
       } else if (cause.call.empty()) {
-        doing = verb("goes on for ever", "go on for ever");
+        doing = verb("goes on forever", "go on forever");
       } else {
-        doing = verb("waits for ever in ", "wait for ever in ") + cause.call;
+        doing = verb("waits forever in ", "wait forever in ") + cause.call;
       }
     }
     if (!cause.where.empty()) doing += " at " + cause.where;

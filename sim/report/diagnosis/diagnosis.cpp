@@ -294,7 +294,7 @@ class VerdictFinder {
     if (const auto& loop = outcome().failing_loop) {
       const auto& where = ends_.line_of(loop->rank).where;
       const auto last = loop->error.empty() ? "" : "; the last error: " + loop->error;
-      return set(Verdict::livelock, fmt::format("rank {} tries again for ever{}{}: {}{}", loop->rank,
+      return set(Verdict::livelock, fmt::format("rank {} tries again forever{}{}: {}{}", loop->rank,
                                                 where.empty() ? "" : " at ", where, outcome().stop_reason, last));
     }
     const auto* const fiber = looking_fiber();

@@ -68,7 +68,7 @@ std::string circumstances(const Group& group) {
   std::vector<std::string> parts;
   if (!line.where.empty()) parts.push_back("at " + line.where);
   if (!group.times.empty()) parts.push_back(time_of(group));
-  if (!line.last.empty()) parts.push_back("completed last: " + line.last);
+  if (!line.last.empty()) parts.push_back("last completed: " + line.last);
   return fmt::format("{}", fmt::join(parts, "  "));
 }
 

@@ -74,7 +74,7 @@ TEST_P(Exits, OtherWaysOut_FailTheRankToo) {
   }
 }
 
-// Retries, as real jobs do: the end of the world is not to be caught for ever.
+// Retries, as real jobs do: the end of the world is not to be caught forever.
 TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
   auto w = world();
   WaitQueue never;

@@ -47,9 +47,9 @@ TEST_F(RankNotes, CallsAndWaits_AreKnown) {
 TEST_F(RankNotes, WaitInWhichTheWorldEnded_Stays_WithWhatTheJudgeKnowsOfIt) {
   {
     const RankNote::Wait wait(kBarrier);
-    note_.world_ends(kBarrier + " (2 of 3 ranks are here)", std::vector{1});
+    note_.world_ends(kBarrier + " (2 of 3 ranks have called it)", std::vector{1});
   }
-  EXPECT_EQ(note_.known().waits_in, kBarrier + " (2 of 3 ranks are here)");
+  EXPECT_EQ(note_.known().waits_in, kBarrier + " (2 of 3 ranks have called it)");
   EXPECT_EQ(note_.known().waits_for, std::vector<int>{1});
 }
 

@@ -98,7 +98,7 @@ Entries checkpoints() {
        {.ranks = 4},
        Verdict::deadlock,
        {2, 3},
-       "ranks 2-3 wait for ever in store wait for key \"stop serving\" at checkpoints.cpp:* in "
+       "ranks 2-3 wait forever in store wait for key \"stop serving\" at checkpoints.cpp:* in "
        "corpus::saves_with_serving_ranks; ranks 0-1 wait for them in allgather #1 on group \"dp0\" and allgather #1 on "
        "group \"dp1\""},
       {"B043",

@@ -64,7 +64,7 @@ Entries networks() {
        with_fault(4, "partition rank=0 after=1ms"),
        Verdict::deadlock,
        {},
-       "the network is cut between rank 0 and ranks 1-3 since 1 ms; rank 3 waits for ever in store get: rank 3 is cut "
+       "the network is cut between rank 0 and ranks 1-3 since 1 ms; rank 3 waits forever in store get: rank 3 is cut "
        "off from rank 0, which has the store at {} in corpus::reads_from_an_owner_that_has_ended",
        {},
        true,
@@ -74,14 +74,14 @@ Entries networks() {
        with_fault(4, "partition rank=0-1 from=2-3 after=50us"),
        Verdict::deadlock,
        {},
-       "the network is cut between ranks 0-1 and ranks 2-3 since 50 us; ranks 0-3 wait for ever in allreduce #3 on "
+       "the network is cut between ranks 0-1 and ranks 2-3 since 50 us; ranks 0-3 wait forever in allreduce #3 on "
        "group \"world\" at {} in corpus::waits_for_a_broken_link"},
       {"B124",
        trains_over_a_reset_connection,
        with_fault(8, "partition rank=3 at=allreduce#9"),
        Verdict::deadlock,
        {},
-       "the network is cut between rank 3 and ranks 0-2,4-7 since 560.008 us; ranks 0-7 wait for ever in allreduce #9 "
+       "the network is cut between rank 3 and ranks 0-2,4-7 since 560.008 us; ranks 0-7 wait forever in allreduce #9 "
        "on group \"world\" at {} in corpus::trains_over_a_reset_connection"},
   };
 }

@@ -120,7 +120,7 @@ TEST_F(CoordinatorOfTwo, Interrupt_TellsEachRankForWhomItWaits) {
   receive(1, Interrupted{}, 2s);
   ASSERT_EQ(sent_.size(), 2U);
   const auto& waits = std::get<Stop>(sent_[0].second);
-  EXPECT_EQ(waits.waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks are here)");
+  EXPECT_EQ(waits.waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks has called it)");
   EXPECT_EQ(waits.waits_for, std::vector<int>{1});
   EXPECT_EQ(std::get<Stop>(sent_[1].second).waits_on, "");
 }

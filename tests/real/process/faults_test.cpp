@@ -221,7 +221,7 @@ TEST(Faults, MonitoredBarrierThatNobodyCatches_IsATimeoutWithWhoIsMissing) {
   for (const auto& run : run_processes({"monitored_and_not_caught"}, 3, {"REHEARSE_CHECK_TIMEOUT=4"})) {
     expect_verdict(run, Verdict::timeout);
     ASSERT_TRUE(run.report.has_value()) << run.output;
-    EXPECT_THAT(run.report->headline, HasSubstr("rank 2 was still on the way"));
+    EXPECT_THAT(run.report->headline, HasSubstr("rank 2 was still running"));
     EXPECT_THAT(run.report->headline,
                 HasSubstr("rank 0 waited for it in monitored_barrier #1 on group \"world\" until the timeout"));
   }
@@ -245,7 +245,7 @@ TEST(Faults, RankThatComesTooLate_IsNamedByAll) {
   for (const auto& run : run_processes({"too_late"}, 2, {"REHEARSE_CHECK_TIMEOUT=2"})) {
     expect_verdict(run, Verdict::timeout);
     if (run.report) {
-      EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still on the way"));
+      EXPECT_THAT(run.report->headline, HasSubstr("rank 1 was still running"));
     }
   }
 }

@@ -81,10 +81,10 @@ TEST(ExplainDumps, RankThatDidNotCome_IsTheCulprit) {
       to_text(report),
       R"(DEADLOCK: allreduce #2 on group "0:default_pg": rank 2 has not come; rank 2 called last: broadcast #1 on group
   "0:default_pg" at train.py:10 in step
-ranks 0-1,3  blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks are here)  waits for rank 2
-             at train.py:20 in step  completed last: broadcast #1 on group "0:default_pg"
+ranks 0-1,3  blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks have called it)  waits for rank 2
+             at train.py:20 in step  last completed: broadcast #1 on group "0:default_pg"
 rank 2       stopped: all its calls are complete, it was in code of its own  at train.py:10 in step
-             completed last: broadcast #1 on group "0:default_pg"
+             last completed: broadcast #1 on group "0:default_pg"
 culprit: rank 2
 stack of rank 2 in broadcast #1 on group "0:default_pg":
   step at /job/train.py:10

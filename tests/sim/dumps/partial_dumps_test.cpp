@@ -79,7 +79,7 @@ TEST(PartialDumps, GroupWithoutEntriesOnARank_IsNotKnown) {
   for (const int rank : {0, 1}) job.call(rank, "all_reduce", {8});
   drop_but(job, 1, 1);
   const auto report = job.explained();
-  EXPECT_EQ(report.rank_lines[0].doing, "allreduce #1 on group \"a\" (1 of 2 ranks are here)");
+  EXPECT_EQ(report.rank_lines[0].doing, "allreduce #1 on group \"a\" (1 of 2 ranks has called it)");
   EXPECT_EQ(
       report.headline,
       "allreduce #1 on group \"a\": rank 1 had dropped its calls of that group, so it is not known whether it came");

@@ -31,7 +31,7 @@ TEST(Fault, Exit_IsTheRanksFailure) {
 TEST(Fault, Hang_IsADeadlockOfThatRank) {
   const auto report = run({"hang rank=1 at=allreduce#7"});
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_TRUE(says(report, R"(rank 1 waits for ever in an injected hang before allreduce #7 on group "world")"))
+  EXPECT_TRUE(says(report, R"(rank 1 waits forever in an injected hang before allreduce #7 on group "world")"))
       << report.headline;
   EXPECT_EQ(report.rank_lines[1].state, RankOutcome::blocked);
 }

@@ -138,7 +138,7 @@ TEST(Polls, BetweenHeartbeatsForEver_AreALivelock) {
     ctx.group().barrier()->wait();
   });
   EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
-  EXPECT_TRUE(report.headline.starts_with("rank 1 polls for ever in store check of key \"never\"")) << report.headline;
+  EXPECT_TRUE(report.headline.starts_with("rank 1 polls forever in store check of key \"never\"")) << report.headline;
 }
 
 TEST(Polls, ForSuccess_AreLooksToo) {
@@ -167,7 +167,7 @@ TEST(Polls, WithoutEnd_EndAsWhatTheyAre) {
       };
       const auto report = World(options).run(polls);
       EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
-      EXPECT_TRUE(report.headline.starts_with("rank 0 polls for ever in store check of key \"never\""))
+      EXPECT_TRUE(report.headline.starts_with("rank 0 polls forever in store check of key \"never\""))
           << report.headline;
       EXPECT_LT(report.switches, 5'000'000u);
     }

@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The generators' published outputs: seeds written in bug reports must mean the same run for ever.
+// The generators' published outputs: seeds written in bug reports must mean the same run forever.
 TEST(SplitMix64, KnownSeeds_PublishedOutputs) {
   SplitMix64 zero(0);
   EXPECT_EQ(zero.next(), 0xE220A8397B1DCDAFull);
@@ -66,7 +66,7 @@ TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
   }
 }
 
-// Three of four draws; how many that are of this seed's 4,000 stays so for ever.
+// Three of four draws; how many that are of this seed's 4,000 stays so forever.
 TEST(RandomStream, Weighted_DrawsAsOftenAsTheWeightsSay) {
   RandomStream stream(3, 0), plain(3, 0);
   const std::array<std::uint32_t, 5> weights{0, 3, 0, 1, 0};

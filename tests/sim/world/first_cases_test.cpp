@@ -68,7 +68,7 @@ TEST(FirstCases, MismatchedCollective_NamesBothCalls) {
     EXPECT_EQ(report.headline,
               "rank " + job.culprit + " called broadcast(root=0, float32[3], cpu) where " + job.others +
                   " called allreduce(sum, float32[3], cpu) as #1 of group \"world\": op broadcast, not allreduce");
-    const std::string who = " #1 on group \"world\" (its ranks disagree), waits for ";
+    const std::string who = " #1 on group \"world\" (the ranks' calls do not match), waits for ";
     expect_lines(job, report, "blocked: broadcast" + who + job.others + place,
                  "blocked: allreduce" + who + "rank " + job.culprit + place);
   });
@@ -77,7 +77,7 @@ TEST(FirstCases, MismatchedCollective_NamesBothCalls) {
 TEST(FirstCases, WrongRoot_NamesTheRoots) {
   for_each_world(first_cases::wrong_root, [](const Job& job, const Report& report) {
     const std::string place = ", at first_cases.cpp in first_cases::wrong_root, t=0 ns";
-    const std::string call = "blocked: broadcast #1 on group \"world\" (its ranks disagree), waits for ";
+    const std::string call = "blocked: broadcast #1 on group \"world\" (the ranks' calls do not match), waits for ";
     EXPECT_EQ(report.verdict, Verdict::mismatch);
     EXPECT_EQ(report.headline,
               "rank " + job.culprit + " called broadcast(root=1, float32[3], cpu) where " + job.others +
@@ -111,8 +111,8 @@ TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
       const auto both = std::string(job.culprit == "1" ? "ranks 0-" : "ranks 0,") + job.culprit;
       const auto whom = rank == "0" ? "rank " + job.culprit : rank == job.culprit ? "rank 0" : both;
       const bool on_its_way = line.rank != 0 && rank != job.culprit && line.state == RankOutcome::stopped;
-      const auto stands = "blocked: alltoall_base #1 on group \"world\" (its ranks disagree), waits for " + whom +
-                          ", at first_cases.cpp in first_cases::uneven_alltoall, t=0 ns";
+      const auto stands = "blocked: alltoall_base #1 on group \"world\" (the ranks' calls do not match), waits for " +
+                          whom + ", at first_cases.cpp in first_cases::uneven_alltoall, t=0 ns";
       EXPECT_EQ(told(line), on_its_way ? "stopped, t=0 ns" : stands) << "rank " << rank;
     }
   });

@@ -122,7 +122,7 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const auto others = ranks() == 2 ? std::string("rank 0 waits") : "ranks 0-" + std::to_string(last() - 1) + " wait";
   EXPECT_THAT(report.headline,
-              StartsWith(name(last()) + " polls for ever in store check of key \"never\" at polling_test.cpp:"));
+              StartsWith(name(last()) + " polls forever in store check of key \"never\" at polling_test.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("lambda; " + others + " for it in barrier #1 on group \"world\""));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
@@ -144,7 +144,7 @@ TEST(PollForEver, NamesTheCallThatLooks) {
     EXPECT_EQ(report.verdict, Verdict::livelock) << report.headline;
     return report.headline;
   };
-  const auto polls = [](const std::string& call) { return StartsWith("rank 1 polls for ever in " + call + " at "); };
+  const auto polls = [](const std::string& call) { return StartsWith("rank 1 polls forever in " + call + " at "); };
   EXPECT_THAT(headline([](auto& store) { store.check({"a", "b"}); }), polls("store check of keys \"a\", \"b\""));
   EXPECT_THAT(headline([](auto& store) { store.get("there"); }), polls("store get of key \"there\""));
   EXPECT_THAT(headline([](auto& store) { store.add("there", 0); }), polls("store add of 0 to key \"there\""));

@@ -53,7 +53,7 @@ TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
   EXPECT_EQ(run(2, [](RankContext& ctx) { ctx.group().barrier()->wait(); }).verdict, Verdict::ok);
 }
 
-// Slow, but not for ever.
+// Slow, but not forever.
 TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   for (const bool all : {false, true}) {
     const auto report = run(4, [all](RankContext& ctx) {

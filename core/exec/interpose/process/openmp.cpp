@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // OpenMP regions, LibTorch's own among them: their threads are libgomp's, which keeps them for the process's thread and
-// waits for them in the kernel. As fibers they would wait for ever, so a region runs as a native section.
+// waits for them in the kernel. As fibers they would wait forever, so a region runs as a native section.
 #include "openmp.h"
 
 #include <array>

@@ -77,7 +77,7 @@ class JoinObserver final : public Observer {
 };
 
 void run_thread(MadeThread& made, const Routine& routine) {
-  // An exception that leaves the thread is the failure of its rank, and nobody is to wait for the thread for ever.
+  // An exception that leaves the thread is the failure of its rank, and nobody is to wait for the thread forever.
   struct Finish {
     MadeThread& made;
     ~Finish() {

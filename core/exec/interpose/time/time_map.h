@@ -51,7 +51,7 @@ inline timespec to_timespec(VirtualDuration reading) noexcept {
 
 inline bool valid(const timespec& time) noexcept { return time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000; }
 
-// Saturates: programs pass the largest time they can write to say "for ever".
+// Saturates: programs pass the largest time they can write to say "forever".
 inline VirtualDuration to_duration(const timespec& time) noexcept {
   constexpr auto seconds_max = std::chrono::duration_cast<std::chrono::seconds>(VirtualDuration::max()).count() - 1;
   if (time.tv_sec > seconds_max) return VirtualDuration::max();

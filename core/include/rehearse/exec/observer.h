@@ -13,7 +13,7 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // One line without a full stop, e.g. `allreduce #7 on group "world" (3 of 4 ranks are here)`.
+  // One line without a full stop, e.g. `allreduce #7 on group "world" (3 of 4 ranks have called it)`.
   virtual std::string describe() const = 0;
 
   // The call alone, e.g. `allreduce #7 on group "world"`.

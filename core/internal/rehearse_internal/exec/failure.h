@@ -56,7 +56,7 @@ class FailureSink {
   virtual ~FailureSink() = default;
 
   // end_world: the other ranks meet RankAborted at their next blocking call. keep_running: they go on, and may well
-  // wait for the failed rank for ever.
+  // wait for the failed rank forever.
   virtual Verdict on_rank_failure(const RankFailure& failure) = 0;
 };
 

@@ -78,7 +78,7 @@ class StoreState {
 // listKeys() and deleteKey() know values only.
 //
 // Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
-// the keys are there or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits for ever. Outside of a
+// the keys are there or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits forever. Outside of a
 // fiber (before the world runs) nothing can set a missing key, so that they throw at once. Everything else never
 // suspends, except that looking (check(), and any other call that finds nothing changed since this handle last looked)
 // is a scheduling point: exec::this_rank::poll().

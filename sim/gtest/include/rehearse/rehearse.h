@@ -45,7 +45,7 @@
 //
 // GoogleTest's assertions inside a rank: EXPECT_* fails the test as usual, and the message says which rank,
 // when and under which seed; SCOPED_TRACE is the rank's own. ASSERT_* and GTEST_SKIP leave the function they stand in;
-// when that ends the rank, the others would wait for it for ever, so it counts as a failure of that rank and ends the
+// when that ends the rank, the others would wait for it forever, so it counts as a failure of that rank and ends the
 // world. Assertions that fail while a world is being ended are not reported: they are its consequence.
 namespace rehearse {
 

@@ -54,7 +54,7 @@ TEST_F(CallsOfThree, ThatFit_WaitForTheMissing) {
   EXPECT_TRUE(add(1, call));
   EXPECT_EQ(calls_.first(), 1);
   EXPECT_THAT(calls_.waits_for(1), ElementsAre(2, 7));
-  EXPECT_EQ(calls_.describe("it"), "it (1 of 3 ranks are here)");
+  EXPECT_EQ(calls_.describe("it"), "it (1 of 3 ranks has called it)");
   EXPECT_TRUE(add(0, call));
   EXPECT_TRUE(add(2, call));
   EXPECT_TRUE(calls_.full());

@@ -103,7 +103,7 @@ TEST_F(GroupCreation, RankThatNeverComes_IsWaitedForASecond) {
   EXPECT_EQ(outcome.stop_reason,
             "new_group #1: rank 1 passed {1} \"late\", rank 2 passed {1, 2} \"late\", rank 3 passed {1, 3} \"late\"");
   ASSERT_EQ(outcome.blocked.size(), 2u);
-  EXPECT_EQ(outcome.blocked[1].waits_on, "new_group #1 (its ranks disagree)");
+  EXPECT_EQ(outcome.blocked[1].waits_on, "new_group #1 (the ranks' calls do not match)");
   EXPECT_THAT(outcome.blocked[1].waits_for, ElementsAre(1, 2));
 }
 

@@ -159,7 +159,7 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
   });
   ASSERT_EQ(outcome.hang.size(), 1u);
   EXPECT_EQ(outcome.hang[0].rank, 2);
-  EXPECT_EQ(outcome.hang[0].waits_on, "allreduce #2 on group \"world\" (1 of 3 ranks are here)");
+  EXPECT_EQ(outcome.hang[0].waits_on, "allreduce #2 on group \"world\" (1 of 3 ranks has called it)");
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 1));
   EXPECT_EQ(failure(outcome),
             "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks: 0-1");
@@ -174,7 +174,7 @@ TEST_F(CommTest, ExtraCallThatNobodyWaitsFor_IsLeftPending) {
   ASSERT_EQ(pending.size(), 1u);
   EXPECT_EQ(pending[0].rank, 1);
   EXPECT_EQ(pending[0].call, "allreduce #1 on group \"world\"");
-  EXPECT_EQ(pending[0].description, "allreduce #1 on group \"world\" (1 of 2 ranks are here)");
+  EXPECT_EQ(pending[0].description, "allreduce #1 on group \"world\" (1 of 2 ranks has called it)");
   EXPECT_THAT(pending[0].waits_for, ElementsAre(0));
 }
 

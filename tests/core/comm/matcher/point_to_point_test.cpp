@@ -150,7 +150,7 @@ TEST_F(PointToPoint, Size_MustAgree) {
     if (rank == 1) recv(group, at::ones({6}), 0)->wait();
   });
   ASSERT_EQ(outcome.blocked.size(), 1u);
-  EXPECT_EQ(outcome.blocked[0].waits_on, "send #1 to rank 1 on group \"world\" (its ranks disagree)");
+  EXPECT_EQ(outcome.blocked[0].waits_on, "send #1 to rank 1 on group \"world\" (the ranks' calls do not match)");
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].kind, Mismatch::Kind::point_to_point);
   EXPECT_EQ(mismatches[0].first.fingerprint, "send(float32[4], cpu) to rank 1");

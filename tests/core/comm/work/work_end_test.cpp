@@ -62,7 +62,7 @@ TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   EXPECT_CALL(fabric, cancel).Times(1);
   const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
     groups.push_back(group);
-    works.push_back(broadcast(group, at::ones({1})));  // under way for ever
+    works.push_back(broadcast(group, at::ones({1})));  // under way forever
     if (rank == 0) works.push_back(allreduce(group, at::ones({1})));
     if (rank == 0) works.push_back(send(group, at::ones({1}), 1));
     if (rank == 1) works.push_back(recv(group, at::ones({1}), 0, 5));

@@ -82,7 +82,7 @@ TEST_F(WorkTest, ZeroTimeout_IsNone) {
     if (rank == 0) allreduce(group, at::ones({1}))->wait();
   });
   EXPECT_EQ(outcome.ending, exec::Ending::deadlock);
-  EXPECT_EQ(outcome.blocked.at(0).waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks are here)");
+  EXPECT_EQ(outcome.blocked.at(0).waits_on, "allreduce #1 on group \"world\" (1 of 2 ranks has called it)");
   EXPECT_NE(outcome.blocked.at(0).fingerprint, 0u);
 }
 

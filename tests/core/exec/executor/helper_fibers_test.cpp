@@ -97,7 +97,7 @@ class HighestId final : public Oracle {
 };
 
 // A place in the table that is never used again would cost a program of many short threads its memory. A main fiber's
-// place says for ever how its rank fares.
+// place says forever how its rank fares.
 TEST(HelperFiberIds, OfEndedHelpers_AreUsedAgain) {
   World w(3);
   HighestId oracle;

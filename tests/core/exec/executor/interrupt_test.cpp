@@ -18,7 +18,7 @@ class Interrupt : public Worlds {
   void SetUp() override { clear_interrupt(); }
   void TearDown() override { clear_interrupt(); }
 
-  // Rank 0 asks, as a signal handler would in the midst of its body; the others are at `meanwhile` for ever.
+  // Rank 0 asks, as a signal handler would in the midst of its body; the others are at `meanwhile` forever.
   RunOutcome interrupted(const std::function<void()>& meanwhile) {
     auto w = world();
     unwound_ = 0;

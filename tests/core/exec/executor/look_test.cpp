@@ -96,7 +96,7 @@ TEST_F(Looks, StepBudgetAtALook_IsNotOneSwitchMore) {
   EXPECT_EQ(policy.looks, 3);
 }
 
-// Else a rank that yields for ever keeps another from seeing that its device is done.
+// Else a rank that yields forever keeps another from seeing that its device is done.
 TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   w.options.switches_between_looks = 16;
   policy.opens_at = 3;

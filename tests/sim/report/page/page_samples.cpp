@@ -181,7 +181,7 @@ Report partial_ok() {
   return report;
 }
 
-// The calls that wait for ever fail when their time is over, long after all else.
+// The calls that wait forever fail when their time is over, long after all else.
 PageWorld timed_out() {
   auto world = skips_a_call(4, 10);
   constexpr std::int64_t kEnd = 1'800'000'000'000;
