@@ -38,7 +38,7 @@ class LoneProcess final : public Runner {
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {
     if (request.carrier == Carrier::gloo || request.carrier == Carrier::processes) {
       throw RunnerUnavailable(
-          "this process is not one of several: start it with torchrun, mpirun or srun (one process a rank, with "
+          "this process is not one of several: start it with torchrun, mpirun or srun (one process per rank, with "
           "MASTER_ADDR and MASTER_PORT), or with `run --real --with=gloo`, which starts them itself");
     }
     return one_process_runner()->run(request, body, show);

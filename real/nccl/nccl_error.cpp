@@ -12,16 +12,16 @@ namespace {
 std::string_view advice_on(ncclResult_t result) noexcept {
   switch (result) {
     case ncclUnhandledCudaError:
-      return "a call of CUDA's failed inside of NCCL: the device may be lost, or out of memory";
+      return "a CUDA call failed inside NCCL: the device may be lost, or out of memory";
     case ncclSystemError:
-      return "a call of the system's failed: shared memory (/dev/shm), a socket, or a limit (ulimit -l)";
+      return "a system call failed: shared memory (/dev/shm), a socket, or a limit (ulimit -l)";
     case ncclInternalError:
       return "NCCL_DEBUG=WARN in the environment makes NCCL say more";
     case ncclInvalidArgument:
     case ncclInvalidUsage:
       return "two ranks on one device are an invalid usage, as are tensors on another rank's";
     case ncclRemoteError:
-      return "another process has gone, or its network";
+      return "another process is gone, or the network to it is";
     default:
       return "";
   }

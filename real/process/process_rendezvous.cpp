@@ -53,7 +53,7 @@ void wait_for_all(c10d::Store& store, const LaunchedProcess& process, std::chron
   } catch (const c10::DistStoreError&) {
     const auto ranks = missing(store, process.size);
     if (ranks.empty()) return;
-    throw RunnerUnavailable(fmt::format("{} did not come to the job within {} s: rank {} of {} waited for {}",
+    throw RunnerUnavailable(fmt::format("{} did not join the job within {} s: rank {} of {} waited for {}",
                                         describe_ranks(ranks), std::chrono::duration<double>(timeout).count(),
                                         process.rank, process.size, ranks.size() == 1 ? "it" : "them"));
   }

@@ -13,30 +13,30 @@ constexpr OptionSpec kReal{
     "--real",      "", "", "on GPUs, or in processes, instead of in simulation; docs/REAL.md", Takes::anything, false,
     kRealComponent};
 constexpr OptionSpec kWith{"--with",
-                           "CARRIER",
+                           "TRANSPORT",
                            "gloo",
-                           "what carries a real run: automatic, nccl (this process, its GPUs), gloo (a process a rank, "
-                           "on the CPU) or processes (a process a GPU)",
+                           "the transport of a real run: automatic, nccl (this process, its GPUs), gloo (a process per "
+                           "rank, on the CPU) or processes (a process per GPU)",
                            Takes::carrier,
                            false,
                            kRealComponent};
 constexpr OptionSpec kFault{"--fault",
                             "FAULT",
                             "'crash rank=3 at=allreduce#12'",
-                            "what goes wrong on purpose, beside the scenario's; may be repeated; docs/FAULTS.md",
+                            "a fault to inject, in addition to the scenario's; may be repeated; docs/FAULTS.md",
                             Takes::anything,
                             true};
 constexpr OptionSpec kSwarm{"--swarm", "", "", "draw faults from the scenario's [swarm] families; docs/FAULTS.md"};
 constexpr OptionSpec kShard{
     "--shard", "I/N", "2/8",
-    "only this one of N equal parts of the seeds: for arrays of jobs; `merge` joins what they leave"};
+    "run only this one of N equal parts of the seeds: for arrays of jobs; `merge` joins their results"};
 constexpr OptionSpec kSeeds{"--seeds", "A..B", "1..100", "the seeds to run, from A to B"};
-constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; as many as processors when left out"};
-constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; 1 when left out"};
+constexpr OptionSpec kJobs{"--jobs", "N", "2", "worker processes; default: one per processor"};
+constexpr OptionSpec kMaxFailures{"--max-failures", "K", "10", "go on until K seeds have failed; default: 1"};
 constexpr OptionSpec kTimeLimit{"--time-limit", "SECONDS", "60",
-                                "a seed that takes longer (real time) is stopped and has failed; 600 when left out"};
+                                "stop a seed that takes longer in real time, and count it as failed; default: 600"};
 constexpr OptionSpec kRunTimeLimit{"--time-limit", "SECONDS", "60",
-                                   "a run that takes longer (real time) is stopped; none when left out"};
+                                   "stop a run that takes longer in real time; default: no limit"};
 constexpr OptionSpec kKeepGoing{"--keep-going", "", "", "run all seeds, however many fail"};
 constexpr OptionSpec kJunit{"--junit", "FILE", "sweep.xml", "write JUnit XML: a test case for each seed", Takes::file};
 constexpr OptionSpec kReplaySeed{"--seed", "N", "7", "this seed, instead of the log's decisions"};
@@ -46,21 +46,22 @@ constexpr OptionSpec kCheckBuffers{"--check-buffers", "", "",
 constexpr OptionSpec kCheckSharing{"--check-sharing", "", "",
                                    "find memory that two ranks give to their calls; docs/CHECKERS.md"};
 constexpr OptionSpec kQuiet{"--quiet", "", "", "no banner and no progress"};
-constexpr OptionSpec kJson{"--json", "", "",
-                           "JSON on stdout and nothing else there; what the program prints goes to stderr"};
-constexpr OptionSpec kNoColor{"--no-color", "", "", "no colours on a terminal; so does the environment's NO_COLOR"};
+constexpr OptionSpec kJson{"--json", "", "", "print only JSON on stdout; the program's own output goes to stderr"};
+constexpr OptionSpec kNoColor{"--no-color", "", "",
+                              "no colours on a terminal; NO_COLOR in the environment does the same"};
 
 constexpr OptionSpec kTolerance{"--tolerance", "T", "1e-5",
-                                "how far results may lie apart, relative to the largest number of each; left out: "
-                                "ranks squared times the dtype's epsilon"};
+                                "the largest difference between results, relative to the largest number of each; "
+                                "default: ranks squared times the dtype's epsilon"};
 
-constexpr OptionSpec kBucketCap{"--bucket-cap", "MB", "25", "DDP's bucket_cap_mb, in MiB; 25 when left out"};
-constexpr OptionSpec kFirstBucketCap{"--first-bucket-cap", "MB", "1",
-                                     "of the bucket that is reduced first; 1, or the cap where that is less"};
+constexpr OptionSpec kBucketCap{"--bucket-cap", "MB", "25", "DDP's bucket_cap_mb, in MiB; default: 25"};
+constexpr OptionSpec kFirstBucketCap{
+    "--first-bucket-cap", "MB", "1",
+    "the cap of the bucket that is reduced first, in MiB; default: 1, or the other cap if that is less"};
 constexpr OptionSpec kRules{"--rules", "RULES", "pytorch",
                             "what counts towards a bucket: default, pytorch or ddp; docs/SPLITTING.md compares them",
                             Takes::rules};
-constexpr OptionSpec kModel{"--model", "NAME", "encoder", "which model of the archive, where it has several"};
+constexpr OptionSpec kModel{"--model", "NAME", "encoder", "the model to read, if the archive has several"};
 constexpr OptionSpec kText{"--text", "PIECE", "submod_0", "print this piece's graph instead, as text"};
 constexpr OptionSpec kDot{"--dot", "PIECE", "submod_0", "print this piece's graph instead, for Graphviz"};
 constexpr OptionSpec kSplitJson{"--json", "", "", "buckets and pieces as JSON"};
@@ -74,9 +75,9 @@ constexpr OperandSpec kReports{
 CommandSpec validate_command() {
   return {
       "validate",
-      "Runs a scenario in simulation and for real, and compares. Both have the same seed and inputs; compared are each "
-      "rank's calls, what ranks say they have come to (RankContext::result), verdict and culprit. Exit code 0 where "
-      "they agree, 7 where they do not.",
+      "Runs a scenario in simulation and for real, and compares the two runs. Both have the same seed and inputs. It "
+      "compares each rank's calls, the results (RankContext::result), verdict and culprit. The exit code is 0 if they "
+      "agree, and 7 if not.",
       kScenario,
       {kWith, kTolerance, kSeed, kRanks, kRunTimeLimit, kOutput, kQuiet, kJson, kNoColor},
       {"validate train.toml", "validate train.toml --with=gloo --ranks=4", "validate train.toml --with=nccl --json"},
@@ -86,8 +87,8 @@ CommandSpec validate_command() {
 
 CommandSpec html_command() {
   return {"html",
-          "Writes the page of a run again, as report.html beside what it is made of, without running anything. The "
-          "timeline is that of the page or the trace.json beside it. docs/GUIDE.md says how to read a page.",
+          "Writes the page of a run again, as report.html beside its input, without running anything. The timeline "
+          "comes from the page or the trace.json beside it. docs/GUIDE.md says how to read a page.",
           kReports,
           {kPage, kQuiet},
           {"html rehearse-out/train/run.rlog", "html rehearse-out/train/report.json --output=train.html",
@@ -96,15 +97,14 @@ CommandSpec html_command() {
 }
 
 CommandSpec merge_command() {
-  return {
-      "merge",
-      "Makes one report of those that the ranks of a real run left in their folders, rank-0, rank-1 and so on, or one "
-      "summary of the shards of a sweep. The exit code is that of its verdict.",
-      {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ..., or the shards, or folders with them",
-       Takes::folder},
-      {kJunit, kJson, kNoColor},
-      {"merge rehearse-out/train"},
-      &merge};
+  return {"merge",
+          "Combines the reports that the ranks of a real run left in rank-0, rank-1 and so on into one report, or the "
+          "shards of a sweep into one summary. The exit code is that of the verdict.",
+          {"DIR", "which folder?", "the folder that holds rank-0, rank-1, ..., or the shards, or folders with them",
+           Takes::folder},
+          {kJunit, kJson, kNoColor},
+          {"merge rehearse-out/train"},
+          &merge};
 }
 
 }  // namespace
@@ -129,16 +129,15 @@ std::vector<CommandSpec> known_commands() {
         "sweep train.toml --seeds=1..1000 --shard=2/8 --swarm"},
        &sweep},
       {"replay",
-       "Runs again what a decision log holds, decision by decision, and says whether it is the same run. "
-       "With --seed, or given a scenario, it runs that seed from the start, as a sweep with the same options does. "
-       "Writes no files.",
+       "Repeats the run of a decision log, decision by decision, and says whether it is the same run. With --seed, or "
+       "with a scenario, it runs that seed from the start, as a sweep with the same options does. It writes no files.",
        {"LOG", "which decision log?", "a decision log (run.rlog), or a scenario file (.toml)", Takes::log},
        {kReplaySeed, kRanks, kFault, kSwarm, kCheckBuffers, kCheckSharing, kRunTimeLimit, kQuiet, kJson, kNoColor},
        {"replay rehearse-out/train/run.rlog", "replay train.toml --seed=7", "replay train.toml --seed=7 --swarm"},
        &replay},
       {"explain",
-       "Prints a report again, without running anything. Of dumps of PyTorch's flight recorder it makes the report of "
-       "the job that left them: verdict, culprits, missing ranks, calls that differ, stacks. docs/EXPLAIN.md",
+       "Prints a report again, without running anything. From dumps of PyTorch's flight recorder it makes the report "
+       "of the job that left them: verdict, culprits, missing ranks, calls that differ, stacks. docs/EXPLAIN.md",
        kReports,
        {kJson, kNoColor},
        {"explain rehearse-out/train/run.rlog", "explain rehearse-out/train/report.json", "explain nccl_trace_rank_*"},
@@ -147,8 +146,8 @@ std::vector<CommandSpec> known_commands() {
       validate_command(),
       merge_command(),
       {"split",
-       "Prints where DDP's buckets cut a model of torch.export, without running it. For each piece: what goes in, what "
-       "comes out, and the bytes of gradients that its backward fills.",
+       "Prints where DDP's buckets cut a model of torch.export, without running it. For each piece it prints the "
+       "inputs, the outputs, and the bytes of gradients that its backward fills.",
        {"MODEL", "which model?", "an archive of torch.export (.pt2), or its model.json", Takes::model},
        {kBucketCap, kFirstBucketCap, kRules, kModel, kText, kDot, kSplitJson},
        {"split model.pt2 --bucket-cap=25", "split model.pt2 --json | jq '.buckets[].bytes'",
@@ -156,7 +155,7 @@ std::vector<CommandSpec> known_commands() {
        nullptr,
        "split"},
       {"list",
-       "Prints the programs of this executable and what a scenario's [parameters] may say for each.",
+       "Prints the programs of this executable, and the [parameters] that a scenario may give each of them.",
        {"PROGRAM", "", "this one only", Takes::program},
        {kJson},
        {"list", "list train"},

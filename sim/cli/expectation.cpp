@@ -25,7 +25,7 @@ bool came_as_expected(const sim::Scenario& scenario, const Report& report) {
 }
 
 std::string expectation(const sim::Scenario& scenario, const Report& report) {
-  return fmt::format("expected {}: the run came to {}{}", to_string(scenario.expect), to_string(report.verdict),
+  return fmt::format("expected {}: the run ended as {}{}", to_string(scenario.expect), to_string(report.verdict),
                      all_fired(report) ? "" : ", and a fault did not fire");
 }
 

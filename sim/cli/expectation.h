@@ -15,7 +15,7 @@ namespace rehearse::cli {
 // Has a run come to what its scenario expects, and has every fault taken place that must?
 bool came_as_expected(const sim::Scenario& scenario, const Report& report);
 
-// "expected DEADLOCK: the run came to OK": of one that has not.
+// "expected DEADLOCK: the run ended as OK": of one that has not.
 std::string expectation(const sim::Scenario& scenario, const Report& report);
 
 // 0 if the run came to what its scenario expects, else the verdict's exit code; kExitDisagree where that would be 0, or

@@ -23,7 +23,7 @@ path page_of(const Arguments& arguments) {
   const path operand(arguments.operand);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(operand, ignored))
-    throw UsageError(fmt::format("{}: is no file beside which the page could lie; --output=report.html says where",
+    throw UsageError(fmt::format("{}: is no file, so the page has no folder; name one with --output=report.html",
                                  arguments.operand));
   return operand.parent_path() / "report.html";
 }
@@ -33,7 +33,7 @@ void require_free(const path& page, const Arguments& arguments, const Report& re
   std::error_code ignored;
   for (const auto& operand : arguments.operands) {
     if (std::filesystem::equivalent(page, operand, ignored))
-      throw UsageError(fmt::format("--output={}: is what the page would be made of", page.string()));
+      throw UsageError(fmt::format("--output={}: is the input of the page", page.string()));
   }
   if (report.dumps && arguments.output.empty() && std::filesystem::exists(page, ignored))
     throw UsageError(fmt::format("{}: is there already; --output says where the page of dumps goes", page.string()));

@@ -121,8 +121,8 @@ void preempt_as_sweeps_do(sim::Scenario& scenario) {
 
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what) {
   if (scenario.world.mode == Mode::simulation) return;
-  throw UsageError(fmt::format(
-      "{}: mode is \"real\", and {} needs the simulation: the machine takes no seed's way twice", file, what));
+  throw UsageError(
+      fmt::format("{}: mode is \"real\", and {} needs the simulation: a real run cannot repeat a seed", file, what));
 }
 
 std::string banner(const sim::Scenario& scenario) {

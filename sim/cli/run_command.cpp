@@ -18,9 +18,9 @@ namespace {
 
 // Runs the same once more and compares; the verdict of `first` changes if the ways part.
 void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
-  console.note("once more, to compare\n");
+  console.note("a second run, to compare\n");
   const auto second = run_scenario(scenario, console);
-  if (sim::took_same_way(first, second)) ++first.report.checks["a second run took the same way"];
+  if (sim::took_same_way(first, second)) ++first.report.checks["a second run was the same"];
 }
 
 // Both runs, where there are two, within the time that there is.

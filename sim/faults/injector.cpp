@@ -261,7 +261,7 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
       return partitions_.end_all();
     case Fault::Verb::lose_key:
       if (store_.lose(fault)) return ledger_.note(plan, rank, "");
-      plan.line.why_not = fmt::format("no such key was there at {}", format_time(executor_.clock().now()));
+      plan.line.why_not = fmt::format("the store had no such key at {}", format_time(executor_.clock().now()));
       return;
     case Fault::Verb::clock_jump:
       if (!exec::is_alive(executor_, rank)) return;
@@ -290,10 +290,8 @@ void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
       throw CommError(text, intercepted.group.name, intercepted.sequence, {lost});
     };
     if (was_there && lost == intercepted.rank) {
-      fail(
-          fmt::format("rank {} has begun again, and is no member of the group any more; it takes part in groups that "
-                      "are made anew",
-                      lost));
+      fail(fmt::format("rank {} has begun again and is no longer a member of this group; make a new group with it",
+                       lost));
     }
     if (loss.connections_broke && (was_there || loss.is_down)) fail(fmt::format("rank {} closed the connection", lost));
   }

@@ -36,7 +36,7 @@ bool took_same_way(Attempt& first, const Attempt& second) {
   const auto difference = first_difference(first.path, second.path);
   if (!difference) return true;
   report.verdict = Verdict::nondeterminism;
-  report.headline = fmt::format("two runs of seed {} took different ways: {}", report.seed, difference->text);
+  report.headline = fmt::format("two runs of seed {} differ: {}", report.seed, difference->text);
   return false;
 }
 

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::string_view kOtherWay = "the replay took another way than the log: ";
+constexpr std::string_view kOtherWay = "the replay differs from the log: ";
 
 // Where the run of the log was interrupted. Nowhere if it ended, and a second run that was to be compared with it was
 // interrupted: the decisions in the log are those of the first.

@@ -31,7 +31,7 @@ ScenarioSection top_level() {
                                  ": on GPUs, or in processes ([how](REAL.md))", at(kWorld, &WorldOptions::mode));
   std::vector<std::pair<std::string, Carrier>> carriers;
   for (const auto& name : carrier_names()) carriers.emplace_back(name, static_cast<Carrier>(carriers.size()));
-  auto with = keys::choice<Carrier>("with", std::move(carriers), ": what carries a real run",
+  auto with = keys::choice<Carrier>("with", std::move(carriers), ": the transport of a real run",
                                     at(kWorld, &WorldOptions::carrier));
   mode = keys::unless_default(std::move(mode));
   mode.fallback = "`\"simulation\"`";

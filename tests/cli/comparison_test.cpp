@@ -47,7 +47,7 @@ TEST(Comparison, OfEqualRuns_Agrees) {
   EXPECT_EQ(comparison.calls.alike, 2u);
   EXPECT_EQ(comparison.results.bit_equal, 1u);
   EXPECT_EQ(validation_text(one, other, comparison),
-            "AGREE: simulation and gloo come to the same: OK\n"
+            "AGREE: simulation and gloo both end as OK\n"
             "         simulation    gloo\n"
             "verdict  OK            OK\n"
             "culprit  nobody        nobody\n"
@@ -134,10 +134,10 @@ TEST(Comparison, OfResults_TakesIntegersShapesAndNaNExactly) {
                                      {0, "loss", at::full({1}, 1.0)},
                                      {1, "shape", at::full({1, 2}, 1.0)}});
   EXPECT_THAT(compare(one, other, 1.0).results.differences,
-              ElementsAre("result \"count\" (0) of rank 0 differs, and its dtype has no roundings",
+              ElementsAre("result \"count\" (0) of rank 0 differs, and its dtype is exact",
                           StartsWith("result \"loss\" (0) of rank 0 differs by inf"),
                           HasSubstr("is float32[2, 1] by simulation, float32[1, 2] by gloo"),
-                          "result \"only\" (0) of rank 1 is there by simulation only"));
+                          "result \"only\" (0) of rank 1 was given only by simulation"));
 }
 
 }  // namespace

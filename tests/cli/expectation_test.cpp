@@ -83,7 +83,7 @@ TEST_F(Expectation, OfAnotherVerdictThanACrash_IsToldOnStderr) {
   scenario("dies", "DEADLOCK", "by = \"abort\"\n");
   const auto run = job({"run", "dies.toml", "--quiet"});
   EXPECT_EQ(run.exit_code, 9);
-  EXPECT_EQ(run.err, "expected DEADLOCK: the run came to CRASHED\n");
+  EXPECT_EQ(run.err, "expected DEADLOCK: the run ended as CRASHED\n");
 }
 
 // Whoever started the process learns of the signal, and of nothing that another process says of it.

@@ -49,7 +49,7 @@ TEST_F(ExplainDumps, AsAPage) {
 TEST_F(ExplainDumps, AsAPage_OverwriteNothing) {
   const auto onto_itself = job({"html", "dumps/dump_rank_0", "--output=dumps/dump_rank_0"});
   EXPECT_EQ(onto_itself.exit_code, 64);
-  EXPECT_THAT(onto_itself.err, HasSubstr("--output=dumps/dump_rank_0: is what the page would be made of"));
+  EXPECT_THAT(onto_itself.err, HasSubstr("--output=dumps/dump_rank_0: is the input of the page"));
   write_file(folder_ / "dumps/report.html", "another page");
   const auto there = job({"html", "dumps/dump_rank_0"});
   EXPECT_EQ(there.exit_code, 64);

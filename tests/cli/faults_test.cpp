@@ -51,7 +51,7 @@ TEST_F(Faults, ExpectedVerdictThatDoesNotCome_Is7) {
   scenario("expect = \"DEADLOCK\"\n");
   const auto finished = job({"run", "sum.toml"});
   EXPECT_EQ(finished.exit_code, 7);
-  EXPECT_THAT(finished.err, HasSubstr("expected DEADLOCK: the run came to OK"));
+  EXPECT_THAT(finished.err, HasSubstr("expected DEADLOCK: the run ended as OK"));
 }
 
 TEST_F(Faults, ThatDidNotFire_Is7) {
@@ -97,7 +97,7 @@ TEST_F(Faults, Mistakes_AreRefused) {
   scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
   const auto written = job({"run", "sum.toml"});
   EXPECT_EQ(written.exit_code, 64);
-  EXPECT_THAT(written.err, HasSubstr("sum.toml:4: [[fault]] crash does not say when"));
+  EXPECT_THAT(written.err, HasSubstr("sum.toml:4: [[fault]] crash needs to say when"));
 }
 
 }  // namespace

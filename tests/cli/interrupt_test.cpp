@@ -104,7 +104,7 @@ TEST_F(Interrupt, ASecondRunToCompare_IsCompared_OrNot) {
   scenario("forever");
   const auto finished = interrupted({"run", "forever.toml", "--check-determinism"}, "\n4  ", SIGINT);
   EXPECT_EQ(finished.exit_code, 130);
-  EXPECT_THAT(finished.out, Not(HasSubstr("once more, to compare")));
+  EXPECT_THAT(finished.out, Not(HasSubstr("a second run, to compare")));
 }
 
 TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {

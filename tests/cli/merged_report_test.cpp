@@ -186,7 +186,7 @@ TEST(MergedReport, OfRanksWithARuling_HasItsVerdictAndTheirOwnPlaces) {
 TEST(MergedReport, OfRanksWithARuling_TheDeadOnesLastWordsComeFirst) {
   Report dead = failed(1, Verdict::crashed, "SIGSEGV (Segmentation fault)");
   dead.headline = "rank 1 ended the process by SIGSEGV (Segmentation fault)";
-  const auto* const told = "rank 1: nothing has been heard of it for 5 s";
+  const auto* const told = "rank 1: no message came from it for 5 s";
   const auto report =
       merged({{ruled(Verdict::crashed, told, 0), ""}, {dead, ""}, {ruled(Verdict::crashed, told, 2), ""}});
   EXPECT_EQ(report.verdict, Verdict::crashed);

@@ -108,7 +108,7 @@ TEST_F(RealRun, ExpectedVerdict_IsATest) {
   write_file(folder_ / "sum.toml", "program = \"sum\"\nexpect = \"DEADLOCK\"\n[world]\nranks = 3\n");
   const auto other = job({"run", "sum.toml", "--with=gloo", "--quiet"});
   EXPECT_EQ(other.exit_code, 7);
-  EXPECT_THAT(other.err, HasSubstr("expected DEADLOCK: the run came to OK"));
+  EXPECT_THAT(other.err, HasSubstr("expected DEADLOCK: the run ended as OK"));
 }
 
 TEST_F(RealRun, Json_HasStdoutForItself) {
@@ -213,7 +213,7 @@ TEST_F(RealRun, WhatItCannotDo_IsRefused) {
   const auto sweep = job({"sweep", "real.toml", "--seeds=1..2"});
   EXPECT_EQ(sweep.exit_code, 64);
   EXPECT_EQ(sweep.err,
-            "real.toml: mode is \"real\", and sweep needs the simulation: the machine takes no seed's way twice\n");
+            "real.toml: mode is \"real\", and sweep needs the simulation: a real run cannot repeat a seed\n");
   EXPECT_EQ(job({"replay", "real.toml"}).exit_code, 64);
   const auto ranks = job({"run", "real.toml", "--ranks=4"}, {"RANK=0", "WORLD_SIZE=2"});
   EXPECT_EQ(ranks.exit_code, 64);

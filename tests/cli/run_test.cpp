@@ -245,14 +245,14 @@ TEST_F(Run, CheckDeterminism_CountsAsACheck) {
   const auto finished = job({"run", "sum.toml", "--check-determinism", "--quiet"});
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(line(finished.out, 2),
-            "checks: a second run took the same way (held 1 times), the sum is right (held 16 times)");
+            "checks: a second run was the same (held 1 times), the sum is right (held 16 times)");
 }
 
 TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {
   scenario("moody");
   const auto finished = job({"run", "moody.toml", "--check-determinism", "--quiet"});
   EXPECT_EQ(finished.exit_code, 4);
-  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 took different ways: decision "));
+  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 differ: decision "));
   EXPECT_EQ(last_line(finished.out), "replay: job run moody.toml --check-determinism\n");
 }
 
@@ -274,7 +274,7 @@ TEST_F(Replay, OtherWay_SaysWhere) {
   const auto finished = job({"replay", "rehearse-out/moody/run.rlog", "--quiet"});
   EXPECT_EQ(finished.exit_code, 4);
   EXPECT_EQ(finished.err, "");
-  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: the replay took another way than the log: "));
+  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: the replay differs from the log: "));
 }
 
 // A process that is killed leaves the log that was written before the run.

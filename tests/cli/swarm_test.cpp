@@ -53,7 +53,7 @@ TEST_F(Expected, VerdictThatDoesNotCome_Is7) {
   scenario("sum", "expect = \"DEADLOCK\"\n", "");
   const auto finished = job({"sweep", "sum.toml", "--seeds=1..10", "--quiet"});
   EXPECT_EQ(finished.exit_code, 7);
-  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run came to OK: 4 ranks returned"));
+  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run ended as OK: 4 ranks returned"));
 }
 
 constexpr const char* kLateTable = "[[fault]]\ndo = \"crash\"\nrank = 3\nat = \"allreduce#9\"\n";
@@ -62,7 +62,7 @@ TEST_F(Expected, FaultThatDidNotFire_Is7) {
   scenario("sum", "expect = \"DEADLOCK\"\n", std::string(kCrashTable) + kLateTable);
   const auto finished = job({"sweep", "sum.toml", "--seeds=1..2", "--quiet"});
   EXPECT_EQ(finished.exit_code, 7);
-  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run came to DEADLOCK, and a fault did not fire"));
+  EXPECT_THAT(finished.out, HasSubstr("expected DEADLOCK: the run ended as DEADLOCK, and a fault did not fire"));
 }
 
 TEST_F(Expected, FaultNotFired_IsMetByOneThatDidNotFire) {
@@ -77,7 +77,7 @@ TEST_F(Expected, FaultNotFired_IsNotMetWhereAllFired) {
   scenario("sum", "expect = \"FAULT NOT FIRED\"\n", "[[fault]]\ndo = \"pause\"\nat = \"#1\"\nfor = \"1ms\"\n");
   const auto finished = job({"run", "sum.toml"});
   EXPECT_EQ(finished.exit_code, 7);
-  EXPECT_THAT(finished.err, HasSubstr("expected FAULT NOT FIRED: the run came to OK\n"));
+  EXPECT_THAT(finished.err, HasSubstr("expected FAULT NOT FIRED: the run ended as OK\n"));
 }
 
 TEST_F(Expected, OtherFailure_HasItsOwnCode) {
@@ -225,7 +225,7 @@ TEST_F(Shards, OfOtherSweepsAndOtherFiles_AreRefused) {
   EXPECT_EQ(other.exit_code, 64);
   EXPECT_THAT(other.err, HasSubstr("the range of seeds is 1..8, not 1..9"));
   write_file(folder_ / "rehearse-out/sum/shard-2-of-2.json", "{\"rehearse_shard\"");
-  EXPECT_THAT(job({"merge", "rehearse-out/sum"}).err, HasSubstr("is not what a shard of a sweep leaves, or cut off"));
+  EXPECT_THAT(job({"merge", "rehearse-out/sum"}).err, HasSubstr("is no shard of a sweep, or is cut off"));
   for (const auto* const wrong : {"3/2", "0/2", "1", "1/0", "a/b"}) {
     const auto finished = job({"sweep", "sum.toml", "--seeds=1..9", std::string("--shard=") + wrong});
     EXPECT_EQ(finished.exit_code, 64);

@@ -231,8 +231,7 @@ TEST_F(Sweep, WrongOptions_AreRefused) {
       {{"sweep", "sum.toml", "--seeds=1..9", "--keep-going", "--max-failures=2"},
        "job sweep: --keep-going runs all seeds, --max-failures stops before: give one of them" + usage},
       {{"sweep", "sum.toml", "--seeds=1..9"},
-       "sum.toml: [world] schedule is \"round_robin\", which takes the same way whatever the seed; a sweep "
-       "needs "
+       "sum.toml: [world] schedule is \"round_robin\", which makes the same choices whatever the seed; a sweep needs "
        "\"random\" or \"pct\"\n"},
   };
   for (const auto& [arguments, text] : cases) {

@@ -94,7 +94,7 @@ TEST_F(Validate, ForPeople_PutsBothSideBySide) {
   write_file(folder_ / "job.toml", "program = \"throws\"\n[world]\nranks = 2\n");
   const auto finished = run_process(CLI_JOB, {"validate", "job.toml", "--with=gloo"}, folder_);
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_THAT(finished.out, HasSubstr("\nAGREE: simulation and gloo come to the same: RANK FAILED\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\nAGREE: simulation and gloo both end as RANK FAILED\n"));
   EXPECT_THAT(finished.out, HasSubstr("\nculprit  rank 1        rank 1\n"));
   EXPECT_THAT(finished.out, HasSubstr("\ngloo: rank 1: the dataset is empty\n"));
 }

@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Nccl, EachResult,
 TEST_F(Failures, Text_HasNumberLastErrorAndAdvice) {
   EXPECT_CALL(*nccl, get_last_error).WillRepeatedly(Return("no space left"));
   EXPECT_EQ(describe_failure(*nccl, "ncclSend", ncclSystemError, nullptr),
-            "ncclSend failed: unhandled system error (2): no space left; a call of the system's failed: shared memory "
+            "ncclSend failed: unhandled system error (2): no space left; a system call failed: shared memory "
             "(/dev/shm), a socket, or a limit (ulimit -l)");
 }
 

@@ -47,7 +47,7 @@ std::chrono::nanoseconds cpu_time() {
 
 void say(const Found& found) {
   const auto text = fmt::format(
-      "rehearse: nothing has moved for {} s: {}. All ranks share its thread: none of them goes on before this "
+      "rehearse: nothing has moved for {} s: {}. All ranks share its thread, so none of them can go on until this call "
       "returns\n",
       std::chrono::duration<double>(Quiet::kLooksMax * g_tick.load()).count(), describe(found));
   write_at_once(STDERR_FILENO, text.data(), text.size());

@@ -30,7 +30,7 @@ std::optional<IdleEnd> VirtualIdlePolicy::time_passed() {
   if (untimed_look_) return std::nullopt;
   if (progress_ || ++timed_looks_ <= limits_.timed_looks) return std::nullopt;
   return IdleEnd{Ending::livelock,
-                 fmt::format("{} looks at the clock or short sleeps while nothing else happened", timed_looks_)};
+                 fmt::format("{} clock reads or short sleeps while nothing else happened", timed_looks_)};
 }
 
 bool VirtualIdlePolicy::take_progress() noexcept {
@@ -86,7 +86,7 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
 IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
     return IdleStep::end_run(Ending::livelock,
-                             fmt::format("{} looks at things that nobody is left to change", limits_.looks));
+                             fmt::format("{} polls of things that no rank is left to change", limits_.looks));
   }
   auto step = IdleStep::let_time_pass(*facts.due);
   step.look = false;

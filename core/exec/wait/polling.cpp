@@ -24,7 +24,7 @@ class PollObserver final : public Observer {
   explicit PollObserver(const Observer* asked) : asked_(asked) {}
 
   std::string describe() const override {
-    const std::string poll = "a poll (it looks again and again at something that does not change)";
+    const std::string poll = "a poll (of something that does not change)";
     return asked_ == nullptr ? poll : asked_->describe() + ", through " + poll;
   }
   std::string call() const override { return asked_ == nullptr ? describe() : asked_->call(); }

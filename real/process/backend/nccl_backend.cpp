@@ -32,7 +32,8 @@ constexpr const char* kMakeOptions = "_ZN4c10d16ProcessGroupNCCL7OptionsC1Eb";
 using MakeGroup = void (*)(void* self, StorePtr store, int rank, int size, OptionsPtr options);
 using MakeOptions = void (*)(void* self, bool is_high_priority_stream);
 
-// Of both objects, whose sizes are those of the library's NCCL (1,112 and 248 bytes with 2.28): more than they need.
+// Memory for both objects, more than they need. Their sizes depend on the library's NCCL (1,112 and 248 bytes
+// with 2.28).
 constexpr std::size_t kRoom = 16'384;
 
 template <class Function>
@@ -40,9 +41,8 @@ Function found(const char* name) {
   void* const address = ::dlsym(RTLD_DEFAULT, name);
   if (address != nullptr) return reinterpret_cast<Function>(address);
   throw RunnerUnavailable(
-      "LibTorch's CUDA library has no ProcessGroupNCCL as LibTorch 2.11 has it: a process a GPU needs that version, "
-      "built "
-      "with NCCL");
+      "LibTorch's CUDA library has no ProcessGroupNCCL as LibTorch 2.11 has it: one process per GPU needs that "
+      "version, built with NCCL");
 }
 
 // The object goes by its own destructor, which frees what operator new gave.
@@ -87,10 +87,10 @@ at::Device own_gpu(const LaunchedProcess& process) {
         "process for each rank, on the CPU");
   }
   if (process.local_rank >= count) {
-    throw RunnerUnavailable(fmt::format(
-        "rank {} is process {} of its host, counted from 0, and there {} {} GPU{} for it: a process a GPU is all that "
-        "NCCL carries; --with=gloo runs any number, on the CPU",
-        process.rank, process.local_rank, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
+    throw RunnerUnavailable(
+        fmt::format("rank {} is process {} of its host, counted from 0, and there {} {} GPU{} for it: NCCL carries one "
+                    "process per GPU; --with=gloo runs any number, on the CPU",
+                    process.rank, process.local_rank, count == 1 ? "is" : "are", count, count == 1 ? "" : "s"));
   }
   at::globalContext().lazyInitDevice(c10::kCUDA);
   const at::Device device(c10::kCUDA, static_cast<c10::DeviceIndex>(process.local_rank));

@@ -129,7 +129,7 @@ void Coordinator::note_pause(VirtualDuration time) {
 
 void Coordinator::give_up(int rank, const std::string& why, VirtualTime now) {
   if (job_outcome_) return;
-  const auto what = "what it told cannot be compared with the calls of others: " + why;
+  const auto what = "its message cannot be compared with the calls of other ranks: " + why;
   end_with_failure(std::clamp(rank, 0, static_cast<int>(states_.size()) - 1),
                    {exec::RankEnd::failed, FailureKind::plain, what, now}, now);
 }
@@ -156,7 +156,7 @@ void Coordinator::check_for_lost_ranks(VirtualTime now) {
     auto& state = states_[rank];
     if (state.end || now - state.last_message < check_timeout_) continue;
     state.end = RankEnded{exec::RankEnd::failed, FailureKind::lost,
-                          fmt::format("its process is gone: nothing has been heard of it for {:.3g} s",
+                          fmt::format("its process is gone: no message came from it for {:.3g} s",
                                       seconds(now - state.last_message)),
                           now};
     return end_with_failure(static_cast<int>(rank), *state.end, now);
@@ -238,7 +238,7 @@ void Coordinator::check_for_overdue_calls(VirtualTime now) {
     if (overdue == nullptr || each.since < overdue->since) overdue = &each;
   }
   if (overdue == nullptr) return;
-  // Of one that may be gone more is known soon.
+  // The process may have died; its silence will show that shortly, so wait before deciding.
   for (const int rank : overdue->call.waits_for) {
     const auto& state = states_[static_cast<std::size_t>(rank)];
     if (!state.end && now - state.last_message >= check_timeout_ / 2) return;
@@ -318,7 +318,7 @@ void Coordinator::end_with_failure(int rank, const RankEnded& end, VirtualTime n
 void Coordinator::end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now) {
   const std::string_view why = ended.what;
   constexpr std::string_view kOfRank0 = "rank 0 failed: ";
-  const auto what = fmt::format("it did not answer, and rank {} gave it up: {}", by,
+  const auto what = fmt::format("it did not answer, so rank {} gave up on it: {}", by,
                                 why.starts_with(kOfRank0) ? why.substr(kOfRank0.size()) : why);
   states_[0].end = RankEnded{exec::RankEnd::failed, FailureKind::lost, what, now};
   end_with_failure(0, *states_[0].end, now);

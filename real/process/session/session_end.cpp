@@ -101,7 +101,7 @@ void Session::watch(const std::stop_token& stop) {
     if (!silence_.is_too_long()) continue;
     const auto silent = seconds_of(silence_.length());
     lock.unlock();
-    coordinator_is_lost(fmt::format("nothing has been heard of it for {:.3g} s", silent));
+    coordinator_is_lost(fmt::format("no message came from it for {:.3g} s", silent));
     lock.lock();
   }
   lock.unlock();

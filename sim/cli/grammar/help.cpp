@@ -46,10 +46,10 @@ std::string exit_codes() {
     meaning += (meaning.empty() ? "" : ", ") + std::string(to_string(verdict));
   }
   meanings[kExitDisagree] = "FAULT NOT FIRED; not the verdict that a scenario expects; validate: no agreement";
-  meanings[kExitUsage] = "wrong usage: an option, a file or a scenario has to be put right; nothing ran";
+  meanings[kExitUsage] = "wrong usage: correct the option, the file or the scenario; nothing ran";
   meanings[kExitOutput] = "the verdict was OK or the expected one, but a file or stdout could not be written";
   meanings[kExitInternal] = "internal error of rehearse";
-  meanings[kExitUnavailable] = "this machine has not what a real run needs: GPUs, NCCL, other processes";
+  meanings[kExitUnavailable] = "this machine lacks what a real run needs: GPUs, NCCL, other processes";
   meanings[kExitSystem] = "the system had no more memory, processes or files to give";
   meanings[kExitKilled] = "SIGKILL ended the command itself";
   std::vector<Row> rows;
@@ -96,8 +96,8 @@ std::string help(const std::string& name, const CommandSpec* command) {
          "virtual "
          "time,\none seed is one run.\n" +
          table("commands", rows) +
-         table("options",
-               {{"--help", "print this; after a command, that command's"}, {"--version", "print the version"}}) +
+         table("options", {{"--help", "print this help; after a command, the help of that command"},
+                           {"--version", "print the version"}}) +
          exit_codes();
 }
 

@@ -50,9 +50,10 @@ void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console
   console.note(banner(scenario));
   if (scenario.world.carrier != Carrier::automatic) return;
   if (!has_gpus()) {
-    console.note("with=automatic: there is no GPU of NVIDIA's, so ranks are processes and gloo moves their tensors\n");
+    console.note(
+        "with=automatic: this machine has no NVIDIA GPU, so each rank is a process and gloo moves the tensors\n");
   } else if (!is_one_of_several) {
-    console.note("with=automatic: all ranks in one process, and NCCL moves their tensors\n");
+    console.note("with=automatic: all ranks are in one process, and NCCL moves the tensors\n");
   }
 }
 

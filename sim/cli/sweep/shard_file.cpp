@@ -76,7 +76,7 @@ ShardPart read_shard(const path& file) {
   try {
     return part_of_json(sim::parse_json(text));
   } catch (const sim::JsonError&) {
-    throw UsageError(fmt::format("{}: is not what a shard of a sweep leaves, or cut off", file.string()));
+    throw UsageError(fmt::format("{}: is no shard of a sweep, or is cut off", file.string()));
   } catch (const sim::ReportFormatError& error) {
     throw UsageError(fmt::format("{}: {}", file.string(), error.what()));
   } catch (const UsageError& error) {

@@ -69,7 +69,7 @@ class Sweep {
  private:
   void take(Workers::Done done, Workers& workers) {
     if (!done.error.empty()) Console::error(fmt::format("seed {}: {}\n", done.seed, done.error));
-    // Of a worker that died, nobody else has looked.
+    // If a worker died, nobody else has compared this.
     if (done.result.failure && came_as_expected(scenario_, *done.result.failure)) {
       remove_seed_folder(seed_folder(scenario_, done.seed));
       done.result.failure.reset();
@@ -79,7 +79,7 @@ class Sweep {
     if (!failed) return;
     failures_.insert(done.seed);
     if (failures_.size() < failures_wanted_) return;
-    // Lower seeds that are still under way may fail too: those count, whoever is faster.
+    // Let lower seeds finish: the speed of the workers must not decide which failures the sweep reports.
     outcome_.stopped = true;
     bound_ = *std::next(failures_.begin(), static_cast<std::ptrdiff_t>(failures_wanted_ - 1));
     for (const auto seed : workers.abandon(bound_)) remove_seed_folder(seed_folder(scenario_, seed));
@@ -145,7 +145,7 @@ void require_seeded(const sim::Scenario& scenario, const Arguments& arguments) {
     if (sim::depends_on_seed(each)) seeded.push_back(fmt::format("\"{}\"", to_string(each)));
   }
   throw UsageError(
-      fmt::format("{}: [world] schedule is \"{}\", which takes the same way whatever the seed; a sweep needs {}",
+      fmt::format("{}: [world] schedule is \"{}\", which makes the same choices whatever the seed; a sweep needs {}",
                   arguments.operand, to_string(schedule), fmt::join(seeded, " or ")));
 }
 

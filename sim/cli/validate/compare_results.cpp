@@ -73,14 +73,14 @@ class ResultComparer {
     for (const auto& result : one_.results) {
       const auto found = second.find(key_of(result));
       if (found == second.end()) {
-        if (to_the_end) differs(result, fmt::format("is there by {} only", one_.name));
+        if (to_the_end) differs(result, fmt::format("was given only by {}", one_.name));
         continue;
       }
       compare_pair(result, *found->second);
       second.erase(found);
     }
     for (const auto& [key, result] : second) {
-      if (to_the_end) differs(*result, fmt::format("is there by {} only", other_.name));
+      if (to_the_end) differs(*result, fmt::format("was given only by {}", other_.name));
     }
     return std::move(comparison_);
   }
@@ -103,7 +103,7 @@ class ResultComparer {
       return;
     }
     const auto* const dtype = inexact(first.dtype);
-    if (dtype == nullptr) return differs(first, "differs, and its dtype has no roundings");
+    if (dtype == nullptr) return differs(first, "differs, and its dtype is exact");
     const bool whole = first.is_whole() && second.is_whole();
     const double apart =
         whole ? distance(numbers_in(first, dtype->type), numbers_in(second, dtype->type))

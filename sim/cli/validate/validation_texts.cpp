@@ -58,7 +58,7 @@ std::string list_of(const std::vector<std::string>& lines) {
 
 std::string headline_of(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
   if (comparison.agrees()) {
-    return fmt::format("AGREE: {} and {} come to the same: {}", one.name, other.name, to_string(one.report.verdict));
+    return fmt::format("AGREE: {} and {} both end as {}", one.name, other.name, to_string(one.report.verdict));
   }
   for (const auto* const differences : {&comparison.outcome, &comparison.calls.differences}) {
     if (!differences->empty()) return "DISAGREE: " + differences->front();

@@ -26,7 +26,7 @@ bool has_when(const Fault& fault) {
 bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store && !traits_of(verb).of_disk; }
 
 void require_slow(const Fault& fault) {
-  if (fault.factor <= 1) throw FaultError("slow says how much, as in factor=2");
+  if (fault.factor <= 1) throw FaultError("slow needs a factor, as in factor=2");
   if (!has_when(fault) && fault.times == 1) return;
   throw FaultError("slow lasts from the start to the end: it takes rank, factor and optional alone");
 }
@@ -53,7 +53,7 @@ void require_sides(const Fault& fault) {
 }
 
 void require_jump(const Fault& fault) {
-  if (fault.by.count() == 0) throw FaultError("clock_jump says by how much, as in by=1h or by=-5s");
+  if (fault.by.count() == 0) throw FaultError("clock_jump needs a duration, as in by=1h or by=-5s");
   if (fault.clock == Fault::Clocks::wall || fault.by.count() > 0) return;
   throw FaultError("clock_jump of all clocks is by a duration above 0: the monotonic one never goes back");
 }
@@ -90,7 +90,7 @@ void require_family(const Fault& fault) {
   const bool lasts = fault.verb == Verb::pause || fault.verb == Verb::delay || fault.verb == Verb::reorder ||
                      fault.verb == Verb::slow_disk;
   if (lasts && fault.amount.count() == 0) {
-    throw FaultError(fmt::format("{} says for how long, as in for=5ms", verb));
+    throw FaultError(fmt::format("{} needs a duration, as in for=5ms", verb));
   }
   require_short("after", fault.after);
   require_short("for", fault.amount);
@@ -103,7 +103,7 @@ void require_family(const Fault& fault) {
   if (traits_of(fault.verb).of_ended) require_restart(fault);
   if (fault.verb == Verb::partition) require_sides(fault);
   if (traits_of(fault.verb).of_store && fault.key.empty()) {
-    throw FaultError(fmt::format("{} says which key, as in key=epoch", verb));
+    throw FaultError(fmt::format("{} needs a key, as in key=epoch", verb));
   }
   if (fault.at && fault.call) {
     throw FaultError(fmt::format("{} has both at and call: give one, they count the same calls differently", verb));
@@ -119,13 +119,13 @@ void require_family(const Fault& fault) {
 void require_whole(const Fault& fault) {
   require_family(fault);
   if (fault.verb == Verb::partition && fault.ranks.empty()) {
-    throw FaultError("partition says which ranks are cut off, as in rank=0-1");
+    throw FaultError("partition needs the ranks to cut off, as in rank=0-1");
   }
   if (!needs_when(fault.verb) || has_when(fault)) return;
   if (traits_of(fault.verb).of_ended) {
-    throw FaultError("restart says when, as in after=5ms; as a part of a crash or an exit it is restart=5ms");
+    throw FaultError("restart needs a time, as in after=5ms; as part of a crash or an exit, write restart=5ms");
   }
-  throw FaultError(fmt::format("{} does not say when: at, call, group, label, after, on or p", to_string(fault.verb)));
+  throw FaultError(fmt::format("{} needs to say when: at, call, group, label, after, on or p", to_string(fault.verb)));
 }
 
 void require_valid(const std::vector<Fault>& faults, int ranks) {

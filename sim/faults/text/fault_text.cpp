@@ -81,13 +81,13 @@ namespace {
 
 Fault parsed(std::string_view text) {
   const auto words = words_of(text);
-  if (words.empty()) throw FaultError("a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
+  if (words.empty()) throw FaultError("a fault is empty; write it as \"crash rank=3 at=allreduce#12\"");
   std::vector<std::pair<std::string, std::string>> fields;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const auto sign = words[i].find('=');
     if (sign == std::string::npos) {
       throw FaultError(
-          fmt::format("{} is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"", in_quotes(words[i])));
+          fmt::format("{} is not key=value; write a fault as \"crash rank=3 at=allreduce#12\"", in_quotes(words[i])));
     }
     fields.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
   }

@@ -268,14 +268,14 @@ TEST_F(CoordinatorOfTwo, RankWhoseWorldHasEndedWithoutAnOutcome_HasGivenRank0Up)
   ASSERT_TRUE(coordinator_.over());
   ASSERT_EQ(job_outcome().failures.size(), 1U);
   EXPECT_EQ(job_outcome().failures[0].rank, 0);
-  EXPECT_EQ(job_outcome().failures[0].end.what, "it did not answer, and rank 1 gave it up: nothing has been heard");
+  EXPECT_EQ(job_outcome().failures[0].end.what, "it did not answer, so rank 1 gave up on it: nothing has been heard");
 }
 
 TEST_F(CoordinatorOfTwo, CallThatCannotBeRead_IsTheFailureOfItsRank) {
   coordinator_.give_up(1, "no such type", at(1s));
   for (int rank = 0; rank < 2; ++rank) receive(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
   ASSERT_TRUE(coordinator_.over());
-  EXPECT_EQ(job_outcome().why, "rank 1 failed: what it told cannot be compared with the calls of others: no such type");
+  EXPECT_EQ(job_outcome().why, "rank 1 failed: its message cannot be compared with the calls of other ranks: no such type");
 }
 
 TEST_F(CoordinatorOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt) {

@@ -165,11 +165,11 @@ TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself
   for (int rank = 1; rank < 3; ++rank) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
     if (!run.report) continue;
-    EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+    EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: no message came from it"));
   }
   if (runs[0].report) {
-    EXPECT_THAT(runs[0].report->headline, HasSubstr("rank 0: it did not answer, and rank "));
-    EXPECT_THAT(runs[0].report->headline, HasSubstr("gave it up"));
+    EXPECT_THAT(runs[0].report->headline, HasSubstr("rank 0: it did not answer, so rank "));
+    EXPECT_THAT(runs[0].report->headline, HasSubstr("gave up on it"));
   }
 }
 
@@ -181,7 +181,7 @@ TEST(Faults, JobThatWasStoppedAsAWhole_GoesOn) {
 TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
   const auto runs = run_processes({"long_step"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"});
   EXPECT_EQ(runs[0].exit_code, exit_code(Verdict::crashed));
-  EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: nothing has been heard of it for"));
+  EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: no message came from it for"));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not come back from its body after the job's end"));
 }
 
@@ -192,7 +192,7 @@ TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {
     const auto& run = runs[static_cast<std::size_t>(rank)];
     expect_verdict(run, Verdict::crashed);
     if (run.report) {
-      EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: nothing has been heard"));
+      EXPECT_THAT(run.report->headline, HasSubstr("rank 0: its process is gone: no message came from it"));
     }
   }
 }

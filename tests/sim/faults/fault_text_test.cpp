@@ -61,7 +61,7 @@ TEST(FaultText, FallbacksAreLeftOut) {
 }
 
 TEST(FaultText, MistakesNameFieldValueAndCure) {
-  EXPECT_EQ(error_of(""), "a fault is empty; it is as \"crash rank=3 at=allreduce#12\"");
+  EXPECT_EQ(error_of(""), "a fault is empty; write it as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crush rank=3 at=allreduce#12"),
             "there is no fault \"crush\" (did you mean \"crash\"?); there are crash, exit, hang, pause, slow, delay, "
             "skip_collective, fail_op, corrupt, partition, heal, lose_key, stale_key, clock_jump, fail_alloc, reorder, "
@@ -72,11 +72,11 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("crash rank=3-1 at=#1"), "rank is \"3-1\"; it takes ranks, as in 3, 0,2 or 1-3, or all");
   EXPECT_EQ(error_of("crash rank=3 at=#0"),
             "at is \"#0\"; it takes a call by its number in its group, as in allreduce#12, allreduce or #12");
-  EXPECT_EQ(error_of("crash rank=3"), "crash does not say when: at, call, group, label, after, on or p");
+  EXPECT_EQ(error_of("crash rank=3"), "crash needs to say when: at, call, group, label, after, on or p");
   EXPECT_EQ(error_of("crash rank=3 at=#1 call=#1"),
             "crash has both at and call: give one, they count the same calls differently");
   EXPECT_EQ(error_of("crash rank=3 rank=2 at=#1"), "rank is there twice");
-  EXPECT_EQ(error_of("crash 3 at=#1"), "\"3\" is no key=value; a fault is as \"crash rank=3 at=allreduce#12\"");
+  EXPECT_EQ(error_of("crash 3 at=#1"), "\"3\" is not key=value; write a fault as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crash rank=3 at=#1 factor=2"),
             "crash takes no \"factor\"; it takes rank, at, call, group, label, after, on, p, peers, restart, times, "
             "optional");
@@ -90,27 +90,27 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("pause rank=3 at=#1 for=876000.5h"),
             "for is \"52560030min\"; it takes 876000h (100 years) at most");
   EXPECT_EQ(error_of("restart rank=3"),
-            "restart says when, as in after=5ms; as a part of a crash or an exit it is restart=5ms");
+            "restart needs a time, as in after=5ms; as part of a crash or an exit, write restart=5ms");
   EXPECT_EQ(error_of("restart rank=3 after=5ms at=#1"),
             "restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
-  EXPECT_EQ(error_of("pause rank=3 at=#1"), "pause says for how long, as in for=5ms");
+  EXPECT_EQ(error_of("pause rank=3 at=#1"), "pause needs a duration, as in for=5ms");
   EXPECT_EQ(error_of("pause rank=3 at=#1 for=5"),
             "for is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in 5ms");
-  EXPECT_EQ(error_of("slow rank=1"), "slow says how much, as in factor=2");
+  EXPECT_EQ(error_of("slow rank=1"), "slow needs a factor, as in factor=2");
   EXPECT_EQ(error_of("slow rank=1 factor=2 at=#1"),
             "slow lasts from the start to the end: it takes rank, factor and optional alone");
   EXPECT_EQ(error_of("hang rank=1 on=1"), "on is \"1\"; it takes another fault by its place among all, as in fault#1");
-  EXPECT_EQ(error_of("partition at=#1"), "partition says which ranks are cut off, as in rank=0-1");
+  EXPECT_EQ(error_of("partition at=#1"), "partition needs the ranks to cut off, as in rank=0-1");
   EXPECT_EQ(error_of("partition rank=0-2 from=2-3 at=#1"), "partition has rank 2 on both sides");
   EXPECT_EQ(error_of("partition rank=0 at=#1 way=up"), "way is \"up\"; it takes both or out or in");
-  EXPECT_EQ(error_of("heal"), "heal does not say when: at, call, group, label, after, on or p");
-  EXPECT_EQ(error_of("lose_key after=1ms"), "lose_key says which key, as in key=epoch");
+  EXPECT_EQ(error_of("heal"), "heal needs to say when: at, call, group, label, after, on or p");
+  EXPECT_EQ(error_of("lose_key after=1ms"), "lose_key needs a key, as in key=epoch");
   EXPECT_EQ(error_of("stale_key key=epoch at=#1"),
             "stale_key takes no \"at\"; it takes rank, call, after, on, p, key, times, optional");
   EXPECT_EQ(error_of("stale_key key=epoch call=allreduce#1"),
             "call is \"allreduce#1\"; it takes a call by its number among the rank's calls of that kind on the key, as "
             "in get#2");
-  EXPECT_EQ(error_of("clock_jump at=#1"), "clock_jump says by how much, as in by=1h or by=-5s");
+  EXPECT_EQ(error_of("clock_jump at=#1"), "clock_jump needs a duration, as in by=1h or by=-5s");
   EXPECT_EQ(error_of("clock_jump at=#1 by=5"),
             "by is \"5\"; it takes a duration in ns, us, ms, s, min or h, as in 1h or -5s");
   EXPECT_EQ(error_of("clock_jump at=#1 by=-5s clock=all"),
@@ -119,7 +119,7 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
             "corrupt with=stale leaves the whole output as it was: it takes no element and no fraction");
   EXPECT_EQ(error_of("corrupt at=#1 fraction=0"), "fraction is \"0\"; it takes a number above 0, at most 1");
   EXPECT_EQ(error_of("fail_alloc at=#1 bytes=0B"), "bytes is \"0B\"; it takes a size, as in 1MiB");
-  EXPECT_EQ(error_of("reorder at=send#1"), "reorder says for how long, as in for=5ms");
+  EXPECT_EQ(error_of("reorder at=send#1"), "reorder needs a duration, as in for=5ms");
   EXPECT_EQ(error_of("fail_op p=2"), "p is \"2\"; it takes a probability above 0, at most 1");
   EXPECT_EQ(error_of("hang label=\"layer 1"), R"("hang label=\"layer 1" has a quote that does not end)");
 }

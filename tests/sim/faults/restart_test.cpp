@@ -88,7 +88,7 @@ TEST(RestartFault, GroupsOfTheFormerLife_AreDeadToIt) {
   };
   const auto report = run({"crash rank=3 at=allreduce#12 restart=5ms"}, body);
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
-  EXPECT_NE(report.headline.find("rank 3 has begun again, and is no member of the group any more"), std::string::npos)
+  EXPECT_NE(report.headline.find("rank 3 has begun again and is no longer a member of this group"), std::string::npos)
       << report.headline;
 }
 

@@ -126,7 +126,7 @@ TEST(LoseKey, AtATime_NeedsNoCall) {
   const auto report = run({"lose_key key=a/* after=1ms", "lose_key key=a/* after=3ms optional=true"}, body);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(report.faults[0].fired.at(0).at, VirtualTime(milliseconds(1)));
-  EXPECT_EQ(report.faults[1].why_not, "no such key was there at 3 ms");
+  EXPECT_EQ(report.faults[1].why_not, "the store had no such key at 3 ms");
 }
 
 TEST(LoseKey, Counter_BeginsAnew) {

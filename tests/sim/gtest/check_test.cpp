@@ -193,7 +193,7 @@ TEST(Environment, CheckDeterminism_RunsTwice) {
     });
   });
   ASSERT_EQ(failures.size(), 1u);
-  EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 took different ways: "));
+  EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 differ: "));
   EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_CHECK_DETERMINISM=1 REHEARSE_SEED=0x1 "));
   // Each rank makes the same call at the same time.
   EXPECT_THAT(message(failures[0]), Not(HasSubstr("call that differs")));
@@ -318,7 +318,7 @@ TEST(Environment, ReplayOfAnotherBody_SaysWhere) {
     });
   });
   ASSERT_EQ(failures.size(), 1u);
-  EXPECT_THAT(message(failures[0]), HasSubstr("second.rlog: the replay took another way than the log: "));
+  EXPECT_THAT(message(failures[0]), HasSubstr("second.rlog: the replay differs from the log: "));
 }
 
 TEST(Environment, Trace_IsWritten) {

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr std::string_view kOtherWay = "the replay took another way than the log: ";
+constexpr std::string_view kOtherWay = "the replay differs from the log: ";
 
 World::Body barriers(int count) {
   return [count](RankContext& ctx) {
@@ -61,7 +61,7 @@ TEST(Attempt, OtherBodyTheSecondTime_IsNondeterminismOfTheFirst) {
   auto first = run_once(of_seed(7), barriers(3));
   EXPECT_FALSE(took_same_way(first, run_once(of_seed(7), barriers(2))));
   EXPECT_EQ(first.report.verdict, Verdict::nondeterminism);
-  EXPECT_THAT(first.report.headline, StartsWith("two runs of seed 7 took different ways: "));
+  EXPECT_THAT(first.report.headline, StartsWith("two runs of seed 7 differ: "));
 }
 
 TEST(Attempt, InterruptedTheSecondTime_SaysThatNothingWasCompared) {

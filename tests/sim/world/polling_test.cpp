@@ -70,7 +70,7 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
               MatchesRegex("rank 0 looks for the end of allreduce #1 on group \"world\"( at polling_test.cpp:[0-9]+ in "
                            ".*lambda)?, for which " +
                            name(last()) + " never came: " + std::to_string(looks) +
-                           " looks at things that nobody is left to change"));
+                           " polls of things that no rank is left to change"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
     EXPECT_EQ(line.state, line.rank == last() ? RankOutcome::returned : RankOutcome::blocked) << line.rank;

@@ -128,9 +128,8 @@ TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
     }
   });
   EXPECT_EQ(outcome.ending, Ending::livelock);
-  EXPECT_EQ(outcome.stop_reason, "10 looks at things that nobody is left to change");
-  EXPECT_EQ(lines(outcome.blocked),
-            same_line(0, ranks() - 1, "a poll (it looks again and again at something that does not change)"));
+  EXPECT_EQ(outcome.stop_reason, "10 polls of things that no rank is left to change");
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a poll (of something that does not change)"));
   EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
 }
 

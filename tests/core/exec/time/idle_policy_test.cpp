@@ -151,7 +151,7 @@ TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
     const auto step = policy.next(polls());
     ASSERT_EQ(step.kind, Kind::end);
     EXPECT_EQ(step.end.ending, Ending::livelock);
-    EXPECT_EQ(step.end.why, std::to_string(limit) + " looks at things that nobody is left to change");
+    EXPECT_EQ(step.end.why, std::to_string(limit) + " polls of things that no rank is left to change");
   }
 }
 
@@ -185,7 +185,7 @@ TEST(VirtualIdle, TimeThatPassesWithoutProgress_IsALivelockAfterItsLimit) {
   const auto end = policy.time_passed();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->ending, Ending::livelock);
-  EXPECT_EQ(end->why, "6 looks at the clock or short sleeps while nothing else happened");
+  EXPECT_EQ(end->why, "6 clock reads or short sleeps while nothing else happened");
 }
 
 TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
