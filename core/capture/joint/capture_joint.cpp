@@ -123,6 +123,8 @@ class Capture {
                                    /*create_graph=*/false, /*allow_unused=*/true);
     } catch (const c10::Error& error) {
       throw NoRecordedBackward("", "backward", error.what_without_backtrace());
+    } catch (const graph::GraphError& error) {  // of the code of a captured hook
+      throw NoRecordedBackward("", "backward", error.what());
     }
   }
 

@@ -14,7 +14,8 @@ namespace rehearse::capture {
 
 void SegmentRunner::note_refusal(std::exception_ptr refusal) {
   REHEARSE_CHECK(refusal != nullptr, ended_by_);
-  if (!refusal_) refusal_ = std::move(refusal);
+  std::exception_ptr& first = recording_.hook ? recording_.hook->refusal : refusal_;
+  if (!first) first = std::move(refusal);
 }
 
 void SegmentRunner::throw_refusal() const {
@@ -46,7 +47,9 @@ SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener)
 c10::IValue SegmentRunner::read(const c10::OperatorHandle& op, const Treatment& treatment,
                                 const torch::jit::Stack& arguments) {
   REHEARSE_CHECK(!rest_, treatment.target);
-  if (listener_ == nullptr) throw DataDependentRead(op.schema().name(), recording_.graph.site());
+  if (listener_ == nullptr || recording_.hook) {
+    throw DataDependentRead(op.schema().name(), recording_.graph.site());
+  }
   throw_refusal();
   SegmentEnd end = recorder_.end_at_read(op, treatment, arguments);
   const Held held(end);
@@ -72,6 +75,10 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
                         "Compile without fullgraph, or call it outside of the compiled function.",
                         recording_.graph.site());
   }
+  if (recording_.hook) {
+    throw NotCapturable("eager_region() is called in a hook of a captured function",
+                        "Register the hook outside of the captured function.", recording_.graph.site());
+  }
   throw_refusal();
   SegmentRecorder::EndAtRegion ended = recorder_.end_at_region(tensors);
   const Held held(ended.end);
@@ -90,7 +97,7 @@ std::optional<SegmentEnd> SegmentRunner::end_for_good() {
 }
 
 bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
-  if (listener_ == nullptr || is_called_by_gradients()) return false;
+  if (listener_ == nullptr || recording_.hook || is_called_by_gradients()) return false;
   const InOperator inside(recording_.mode);  // what autograd is asked here is no question of the code
   std::optional<SegmentEnd> end = end_for_good();
   if (!end) return false;

@@ -38,7 +38,7 @@ class SegmentRunner {
   // The same, where `run` runs what was recorded.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
-  // Keeps the first one.
+  // Keeps the first one; that of a hook's code for those who capture the hook.
   void note_refusal(std::exception_ptr refusal);
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
   // Throws NotCapturable for what the code must not change.

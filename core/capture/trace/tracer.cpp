@@ -16,10 +16,12 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/call/tensors_in.h"
+#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/recording/fold_linear.h"
 #include "capture/trace/recording/outline_bodies.h"
+#include "capture/trace/recording/outline_hooks.h"
 #include "capture/trace/shape_remarks.h"
 
 namespace rehearse::capture {
@@ -65,8 +67,10 @@ Tracer::Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor
       operators_(recording_),
       collectives_(*this, recording_, caller_),
       segments_(recording_, collectives_, caller_),
-      bodies_(*this) {
+      bodies_(*this),
+      hooks_(*this) {
   recording_.mode.set_bodies(&bodies_);
+  recording_.mode.set_hooks(&hooks_);
   recording_.mode.set_ending([this](const std::exception& refusal) { return go_on_eagerly(refusal); });
 }
 
@@ -142,6 +146,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   const Stack given = arguments;
   try {
     const InOperator inside(recording_.mode);
+    const UnseenRead by_operator(recording_.hook ? recording_.hook->gradient : at::Tensor());
     call_in_operator(op, treatment, arguments);
   } catch (const std::exception& error) {
     if (!go_on_after(error)) throw;
@@ -292,6 +297,7 @@ CapturedGraph Tracer::finish(const std::vector<c10::IValue>& outputs) {
   std::shared_ptr<Segment> last = segments_.recorder().take_last(result);
   const std::shared_ptr<graph::GraphModule>& module = recording_.graph.module();
   module->graph().output(result);
+  outline_hooks(*module);
   outline_bodies(*module, &recording_.remarks);
   fold_linear(*module);
   CapturedGraph captured{module,

@@ -16,6 +16,7 @@
 #include <rehearse_internal/capture/left_fakes.h>
 
 #include "capture/trace/body_tracer.h"
+#include "capture/trace/hook_tracer.h"
 #include "capture/trace/operators/treatment.h"
 #include "capture/trace/recorders/caller_state.h"
 #include "capture/trace/recorders/collective_recorder.h"
@@ -56,6 +57,8 @@ class Tracer {
   // Whether the code has told the tensor to require grad, which required none.
   bool has_begun_leaf(const at::Tensor& tensor) const;
 
+  HookTracer& hooks() noexcept { return hooks_; }
+
   // Null while the capture goes on.
   const EagerRest* rest() const noexcept { return segments_.rest(); }
   // Ends the capture in place of the refusal. False: the code is to get the refusal.
@@ -83,6 +86,7 @@ class Tracer {
   CollectiveRecorder collectives_;
   SegmentRunner segments_;
   BodyTracer bodies_;
+  HookTracer hooks_;
   Treatments treatments_;
   bool ran_ = false;
 };

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
 
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "compile/aot/captured_hooks.h"
 #include "compile/aot/tangent_form.h"
 
 namespace rehearse::compiler {
@@ -72,6 +74,9 @@ const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tan
   if (!part_ || forms.empty() || forms == joint_.tangents) return *first_;
   if (!others_.contains(forms)) others_.emplace(forms, record(forms));
   const auto& other = others_.at(forms);
+  TORCH_CHECK(other != nullptr || forms.size() == joint_.tangents.size() || first_hook(*part_->module) == nullptr,
+              "aot_eager: a compiled function has captured hooks, and results to which no gradient comes; no backward "
+              "could be recorded without these. Compile it with the back end 'eager'");
   return other != nullptr ? *other : *first_;
 }
 

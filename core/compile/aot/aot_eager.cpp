@@ -13,6 +13,7 @@
 
 #include "compile/aot/aot_program.h"
 #include "compile/aot/beyond_data.h"
+#include "compile/aot/captured_hooks.h"
 #include "compile/aot/stored_joint.h"
 #include "graph/run/call/communication.h"
 
@@ -38,6 +39,13 @@ const graph::Node* wait_for_other(const graph::GraphModule& module) {
     if (launch == nullptr || !launch->target().starts_with("torch.ops._c10d_functional")) return &node;
   }
   return nullptr;
+}
+
+// Results that are views are made of arguments and values outside of the graph, where no hook is.
+UseBeyondData use_by_hooks(const graph::GraphModule& module, const capture::JointGraph& joint) {
+  if (joint.views != nullptr) return {first_hook(module), "it registers a hook, and a result is a view"};
+  if (joint.changed_inputs.empty()) return {nullptr, ""};
+  return {writing_hook(module), "it changes an argument, and registers a hook that writes to a tensor"};
 }
 
 std::string with_line(const std::string& what, const graph::Node& node) {
@@ -66,6 +74,9 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const shapes::ShapeError& error) {  // a backward asks for sizes that depend on data: prod()
     return compile_eagerly(input, error.what());
+  }
+  if (const auto use = use_by_hooks(*input.module, joint); use.node != nullptr) {
+    return compile_eagerly(input, with_line(std::string(use.what), *use.node));
   }
   const graph::Node* const wait = joint.changed_inputs.empty() ? nullptr : wait_for_other(*input.module);
   if (wait != nullptr) {

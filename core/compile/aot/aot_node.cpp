@@ -58,8 +58,14 @@ void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
   }
   const std::size_t numbers = values + program_->saved_tensors();
   tensors_.reserve(program_->saved_tensors());
+  of_hooks_.resize(program_->saved_tensors());
   for (std::size_t i = values; i < numbers; ++i) {
     const at::Tensor tensor = results[i].toTensor();
+    if (program_->is_of_hook(i - values)) {
+      of_hooks_[i - values] = tensor;
+      tensors_.emplace_back();
+      continue;
+    }
     const bool is_output = tensor.defined() && tensor.requires_grad() && tensor.grad_fn() == self;
     tensors_.emplace_back(tensor, is_output);
   }
@@ -68,7 +74,12 @@ void AotNode::record(std::vector<c10::IValue>& results, std::size_t values) {
 
 void AotNode::release_variables() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  release_saved();
+}
+
+void AotNode::release_saved() {
   for (autograd::SavedVariable& tensor : tensors_) tensor.reset_data();
+  of_hooks_.clear();
   released_ = true;
 }
 
@@ -78,13 +89,14 @@ std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) 
   std::vector<c10::IValue> values;
   values.reserve(saved.size() + num_inputs());
   for (const std::size_t i : saved) {
-    values.push_back(i < tensors_.size() ? c10::IValue(tensors_[i].unpack(getptr())) : numbers_[i - tensors_.size()]);
+    if (i >= tensors_.size()) {
+      values.push_back(numbers_[i - tensors_.size()]);
+    } else {
+      values.emplace_back(of_hooks_[i].defined() ? of_hooks_[i] : tensors_[i].unpack(getptr()));
+    }
   }
   // Else all of it would live until the last operator of the backward.
-  if (!autograd::get_current_graph_task_keep_graph()) {
-    for (autograd::SavedVariable& tensor : tensors_) tensor.reset_data();
-    released_ = true;
-  }
+  if (!autograd::get_current_graph_task_keep_graph()) release_saved();
   return values;
 }
 

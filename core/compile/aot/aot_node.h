@@ -33,11 +33,13 @@ class AotNode : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
 
  private:
+  void release_saved();
   std::vector<c10::IValue> unpack(const std::vector<std::size_t>& saved);
   torch::autograd::variable_list run(torch::autograd::variable_list&& tangents);
 
   std::shared_ptr<const AotProgram> program_;
   std::vector<torch::autograd::SavedVariable> tensors_;
+  std::vector<at::Tensor> of_hooks_;  // by place, in the stead of those: a hook sees how they are in its backward
   std::vector<c10::IValue> numbers_;
   bool released_ = false;
 };

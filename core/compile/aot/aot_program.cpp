@@ -13,6 +13,7 @@
 
 #include "compile/aot/aot_node.h"
 #include "compile/aot/below_autograd_and_autocast.h"
+#include "compile/aot/captured_hooks.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -65,6 +66,7 @@ AotProgram::AotProgram(const capture::JointGraph& joint, const capture::JointPar
       backward_span_("backward of " + name_),
       forward_(partition.forward),
       views_(interpreter_of(joint.views)),
+      of_hooks_(part ? saved_by_hooks(partition, joint.values, *part->module) : std::vector<bool>()),
       backwards_(partition.backward != nullptr ? std::make_unique<AotBackwards>(joint, partition, std::move(part))
                                                : nullptr),
       values_(joint.values),

@@ -31,6 +31,8 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
 
   const std::string& name() const noexcept { return name_; }
   std::size_t saved_tensors() const noexcept { return saved_tensors_; }
+  // Whether a saved tensor is what a captured hook uses from outside.
+  bool is_of_hook(std::size_t saved) const { return !of_hooks_.empty() && of_hooks_[saved]; }
   AotBackwards& backwards() const noexcept { return *backwards_; }  // not without a backward
 
   // Gives the gradient of each input.
@@ -44,6 +46,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
   std::string name_, forward_span_, backward_span_;
   graph::Interpreter forward_;
   std::optional<graph::Interpreter> views_;
+  std::vector<bool> of_hooks_;               // by place among the saved tensors; empty: none is
   std::unique_ptr<AotBackwards> backwards_;  // null: nothing to differentiate
   std::size_t values_, saved_tensors_;
   std::vector<capture::PartOutput> outputs_;

@@ -13,6 +13,7 @@
 #include <rehearse_internal/graph/dead_code.h>
 
 #include "compile/aot/beyond_data.h"
+#include "compile/aot/captured_hooks.h"
 #include "compile/compiler_collectives/compile_time.h"
 #include "compile/partitions/eager_backend.h"
 #include "compile/partitions/leaf_cuts.h"
@@ -66,7 +67,16 @@ std::string why_eager(const graph::GraphModule& module) {
     return "gradients are off in the call, and the code switches them on";
   if (makes_leaf(module) && asks_for_version(module))
     return "it makes a leaf, and asks for the version of a tensor, which pieces do not count";
+  if (hook_of_input(module) != nullptr) return "it registers a hook on a tensor from outside";
   return "";
+}
+
+// The first piece that registers a hook on a tensor of another one. Null: there is none.
+const graph::Node* hook_apart(const graph::GraphModule& pieces) {
+  for (const auto& [name, piece] : pieces.submodules()) {
+    if (const graph::Node* const hook = hook_of_input(*piece)) return hook;
+  }
+  return nullptr;
 }
 
 // A graph in pieces, and the piece with which each bucket begins.
@@ -139,12 +149,22 @@ Cut cut_of(const std::shared_ptr<graph::GraphModule>& module, const PartitionOpt
   if (options.units != nullptr) {
     cut.units = pieces_by_unit(*module, sharded, MemoryClasses(*module, memory));
     cut.pieces = pieces_of(*module, cut.units, makes_leaf(*module));
+    if (cut.units.size() > 1 && hook_apart(*cut.pieces.module) != nullptr) {
+      cut.units = {};
+      cut.pieces = pieces_of(*module, cut.units, makes_leaf(*module));
+      parts.warnings = {"the graph was not split: a unit would end between a tensor and its hook"};
+    }
     return cut;
   }
   if (options.buckets != nullptr) {
     cut.by_buckets = parallel::split_by_buckets(module, splitter_options(*options.buckets, *module));
     parts.bucket_table = parallel::bucket_table(cut.by_buckets.buckets);
     parts.warnings = cut.by_buckets.warnings;
+    if (cut.by_buckets.was_split() && hook_apart(*cut.by_buckets.module) != nullptr) {
+      cut.by_buckets = {};
+      parts.bucket_table.clear();
+      parts.warnings = {"the graph was not split: a bucket would end between a tensor and its hook"};
+    }
   }
   cut.pieces = pieces_of(*module, cut.by_buckets, makes_leaf(*module));
   return cut;
@@ -158,11 +178,16 @@ CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>&
                                       const ShardedInputs& sharded) {
   CompiledPartitions parts;
   EagerBackend eager;
-  const std::string eager_because = why_eager(*module);
-  const bool is_eager = !eager_because.empty();
+  std::string eager_because = why_eager(*module);
+  bool is_eager = !eager_because.empty();
   parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
   Cut cut;
   if (!is_eager) cut = cut_of(module, options, input_memory, sharded, parts);
+  if (cut.pieces.module && hook_apart(*cut.pieces.module) != nullptr) {
+    cut = {};
+    is_eager = true;
+    eager_because = "a leaf is made between a tensor and its hook";
+  }
   PieceCompiler compiler(shapes, is_eager ? eager : backend, options.pieces);
   if (!cut.pieces.module) {
     parts.run = compiler.compile_whole(module, input_memory);

@@ -11,5 +11,6 @@ inline constexpr std::string_view kSetGradEnabled = "torch._C._set_grad_enabled"
 inline constexpr std::string_view kEnterAutocast = "torch.amp.autocast_mode._enter_autocast";
 inline constexpr std::string_view kExitAutocast = "torch.amp.autocast_mode._exit_autocast";
 inline constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";  // what their targets begin with
+inline constexpr std::string_view kRegisterHook = "torch.ops.higher_order.register_hook";
 
 }  // namespace rehearse::graph

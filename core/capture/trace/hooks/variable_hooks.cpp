@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <ATen/core/VariableHooksInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -56,9 +57,12 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   explicit RefusingHooks(at::impl::VariableHooksInterface& autograd) : autograd_(autograd) {}
 
   unsigned _register_hook(const TensorBase& self, std::function<TensorBase(const TensorBase&)> hook) const override {
-    if (Tracer* const tracer = tracing()) {
-      refuse(*tracer, {"a hook is registered on a tensor inside of a captured function",
-                       "Register it once, outside of the captured function.", call_stack()});
+    Tracer* const tracer = tracing();
+    if (tracer && self.requires_grad()) {
+      auto added = tracer->hooks().add(at::Tensor(self), hook);
+      if (const auto* position = std::get_if<unsigned>(&added)) return *position;
+      if (tracer->hooks().is_used(at::Tensor(self))) throw std::get<NotCapturable>(added);
+      refuse(*tracer, std::get<NotCapturable>(added));
     }
     return autograd_._register_hook(asked_of(self), std::move(hook));
   }
@@ -86,7 +90,15 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     if (self.requires_grad()) refuse_question(self, "grad_fn() is asked of");
     return autograd_.grad_fn(asked_of(self));
   }
-  void remove_hook(const TensorBase& self, unsigned pos) const override { autograd_.remove_hook(asked_of(self), pos); }
+  void remove_hook(const TensorBase& self, unsigned pos) const override {
+    Tracer* const tracer = tracing();
+    if (tracer && is_fake(at::Tensor(self))) {
+      const auto refusal = tracer->hooks().remove(at::Tensor(self), pos);
+      if (!refusal) return;
+      refuse(*tracer, *refusal);
+    }
+    autograd_.remove_hook(asked_of(self), pos);
+  }
   bool is_view(const TensorBase& self) const override {
     refuse_behind_cut(self, "is_view() is asked of");
     refuse_question(self, "is_view() is asked of");

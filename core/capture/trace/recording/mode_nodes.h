@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include <c10/core/DeviceType.h>
@@ -15,6 +16,19 @@ namespace rehearse::capture {
 class ModeNodes {
  public:
   explicit ModeNodes(GraphBuilder& graph) : graph_(graph) {}
+
+  // While it lives, grad mode off is what the graph has, without a node: a backward runs what is recorded.
+  class WithoutGradMode {
+   public:
+    explicit WithoutGradMode(ModeNodes& modes) : modes_(modes), before_(std::exchange(modes.grad_enabled_, false)) {}
+    WithoutGradMode(const WithoutGradMode&) = delete;
+    WithoutGradMode& operator=(const WithoutGradMode&) = delete;
+    ~WithoutGradMode() { modes_.grad_enabled_ = before_; }
+
+   private:
+    ModeNodes& modes_;
+    const bool before_;
+  };
 
   // The modes that hold now are the caller's, and need no node.
   void begin();

@@ -10,6 +10,7 @@
 
 #include "capture/trace/recording/body_marks.h"
 #include "capture/trace/recording/body_nodes.h"
+#include "capture/trace/recording/border_meta.h"
 #include "capture/trace/recording/fold_linear.h"
 #include "graph/ir/targets.h"
 
@@ -25,22 +26,6 @@ const std::int64_t& number_of(const Node& mark) { return *mark.args()[0].get_if<
 
 std::string name_of(const std::string& operation) {
   return operation == "tag_activation_checkpoint" ? "checkpoint" : operation;
-}
-
-std::size_t brought_before(const GraphModule& module, const Node& end) {
-  std::size_t brought = 0;
-  for (const Node* node = module.graph().first(); node != &end; node = node->next()) {
-    brought = std::max(brought, node->meta().brings_history);
-  }
-  return brought;
-}
-
-// What is known of a value where it crosses the border of a body.
-graph::Metadata at_border(const Node& node, std::size_t brought) {
-  graph::Metadata meta = graph::once_brought(node.meta(), brought);
-  meta.unbacked_bindings.clear();
-  meta.brings_history = meta.history_from = 0;
-  return meta;
 }
 
 // Makes the node of the body, and takes its nodes out of the graph.

@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -46,6 +49,14 @@ class Recording {
   ModeNodes modes;
   SegmentCutter segments;
   std::vector<Remark> remarks;
+
+  // The hook whose code is being captured.
+  struct Hook {
+    explicit Hook(at::Tensor of_backward) : gradient(std::move(of_backward)) {}
+    at::Tensor gradient;
+    std::exception_ptr refusal = nullptr;  // the first one that its code has met
+  };
+  std::optional<Hook> hook;
 
   // The fake that stands for a real tensor; a fake itself.
   at::Tensor fake_of(const at::Tensor& tensor);

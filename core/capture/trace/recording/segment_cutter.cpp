@@ -9,6 +9,7 @@
 
 #include "capture/trace/recording/fold_linear.h"
 #include "capture/trace/recording/outline_bodies.h"
+#include "capture/trace/recording/outline_hooks.h"
 
 namespace rehearse::capture {
 
@@ -43,6 +44,7 @@ class SegmentCutter::Copy {
 
   Segment finish(graph::Argument output) {
     module_->graph().output(std::move(output));
+    outline_hooks(*module_);
     outline_bodies(*module_, nullptr);
     fold_linear(*module_);
     segment_.module = std::move(module_);
@@ -99,6 +101,12 @@ std::vector<const Node*> SegmentCutter::nodes_until(const Node* end) const {
     if (node->op() != graph::Op::Placeholder && node->op() != graph::Op::Output) nodes.push_back(node);
   }
   return nodes;
+}
+
+bool SegmentCutter::has(const Node& node) const {
+  const Node* each = last_ ? last_->next() : graph_.graph().first();
+  while (each != nullptr && each != &node) each = each->next();
+  return each != nullptr;
 }
 
 Segment::Source SegmentCutter::source_of(const Node& node) const {

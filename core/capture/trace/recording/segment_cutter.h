@@ -27,6 +27,8 @@ class SegmentCutter {
   Segment take_last(const graph::Argument& output);
   // A graph of this node alone, which stands between the last segment and the next one.
   Segment take_single(const graph::Node& node);
+  // Whether the node was recorded since the last segment has ended.
+  bool has(const graph::Node& node) const;
   std::size_t values() const noexcept { return numbers_.size(); }
   // How many segments have ended so far.
   std::size_t begun() const noexcept { return begun_; }

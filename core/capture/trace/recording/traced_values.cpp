@@ -198,6 +198,36 @@ std::vector<at::Tensor> Values::alive() {
   return fakes;
 }
 
+Values::Snapshot Values::snapshot() const { return {values_, made_.size()}; }
+
+bool Values::is_alive_since(const Snapshot& before) const {
+  return std::any_of(made_.begin() + static_cast<std::ptrdiff_t>(before.made), made_.end(),
+                     [](const Made& made) { return !made.tensor.expired(); });
+}
+
+void Values::restore(const Snapshot& before) {
+  made_.erase(made_.begin() + static_cast<std::ptrdiff_t>(before.made), made_.end());
+  std::erase_if(values_, [&](const auto& each) {
+    return !before.values.contains(each.first) && inputs_.find(each.first) == nullptr;
+  });
+  for (auto& [id, value] : values_) {
+    const auto found = before.values.find(id);
+    restore(id, value, found != before.values.end() ? &found->second : nullptr);
+  }
+}
+
+// Items stand behind the node that gives them, wherever they were asked for first.
+void Values::restore(std::uint64_t id, Value& value, const Value* before) {
+  if (before == nullptr) {
+    const Inputs::Source& source = *inputs_.find(id);
+    value = {.node = source.node, .requires_grad = value.requires_grad, .tensor = value.tensor};
+    return;
+  }
+  Node* const item = value.producer == before->producer && value.producer != nullptr ? value.node : nullptr;
+  value = *before;
+  if (value.node == nullptr) value.node = item;
+}
+
 void Values::disown(const at::Tensor& fake) {
   std::erase_if(made_, [&](const Made& made) { return made.tensor.lock().get() == fake.unsafeGetTensorImpl(); });
 }

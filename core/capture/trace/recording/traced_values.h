@@ -46,6 +46,14 @@ class Values {
   // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
   std::vector<at::Tensor> alive();
 
+  // What is known now, for code that is recorded for later: a backward's.
+  struct Snapshot;
+  Snapshot snapshot() const;
+  // Whether the code still holds a fake that was made since.
+  bool is_alive_since(const Snapshot& before) const;
+  // Forgets what was made since, and which nodes have changed values in place since.
+  void restore(const Snapshot& before);
+
   // Whoever keeps this fake will not use it: it may outlive the capture.
   void disown(const at::Tensor& fake);
 
@@ -69,6 +77,7 @@ class Values {
     const graph::Node* node;
   };
 
+  void restore(std::uint64_t id, Value& value, const Value* before);
   Value& value_of(const at::Tensor& fake);
   static bool is_own(const Value& value, const at::Tensor& fake);
   graph::Node& item(Value& value);
@@ -82,6 +91,11 @@ class Values {
   std::unordered_map<std::uint64_t, Value> values_;                   // by fake_id()
   std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // of those that nothing used so far
   std::vector<Made> made_;
+};
+
+struct Values::Snapshot {
+  std::unordered_map<std::uint64_t, Value> values;
+  std::size_t made = 0;
 };
 
 }  // namespace rehearse::capture

@@ -70,4 +70,10 @@ using Run = std::function<c10::IValue(const ValueOf&)>;
 // are the checkpoint's inputs, the others what its code uses besides; without `inputs` all of them are inputs.
 Run make_checkpoint(const HigherOrder& op, Bodies& bodies);
 
+// register_hook(body, tensor, operands..., layout=flag): the body becomes a hook of the tensor, and gets the gradient
+// and the operands. It returns the gradient that takes its place, or nothing. `layout`: it gets the gradient in
+// row-major order. An operand that is such a node stands for the gradient that its hook leaves; until there is one, the
+// hook that uses it is not called.
+Run make_hook(const HigherOrder& op, Bodies& bodies);
+
 }  // namespace rehearse::graph

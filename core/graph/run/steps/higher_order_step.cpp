@@ -94,6 +94,7 @@ std::unique_ptr<Step> make_higher_order_step(const Node& node, const GraphModule
   if (name == "wrap_with_autocast") run = make_autocast(op, bodies);
   if (name == "wrap") run = make_plain(op, bodies, 1);
   if (name == "tag_activation_checkpoint") run = make_checkpoint(op, bodies);
+  if (node.target() == kRegisterHook) run = make_hook(op, bodies);
   if (name == "invoke_subgraph") run = make_plain(op, bodies, 2);
   return run ? std::make_unique<HigherOrderStep>(std::move(run)) : nullptr;
 }

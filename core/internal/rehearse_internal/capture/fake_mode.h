@@ -130,6 +130,9 @@ class FakeMode final : public operators::CaptureMode {
   operators::BodyRecorder* bodies() const noexcept override { return has_ended_ ? nullptr : bodies_; }
   void set_bodies(operators::BodyRecorder* bodies) noexcept { bodies_ = bodies; }
 
+  operators::HookRecorder* hooks() const noexcept override { return has_ended_ ? nullptr : hooks_; }
+  void set_hooks(operators::HookRecorder* hooks) noexcept { hooks_ = hooks; }
+
   // A size that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();
   // The same for a number that data holds, which may be negative.
@@ -165,6 +168,7 @@ class FakeMode final : public operators::CaptureMode {
   std::shared_ptr<CaptureThread> thread_;
   std::function<bool(const std::exception&)> ending_;
   operators::BodyRecorder* bodies_ = nullptr;
+  operators::HookRecorder* hooks_ = nullptr;
   bool symbolic_reads_ = false;
   bool has_ended_ = false;
   std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first

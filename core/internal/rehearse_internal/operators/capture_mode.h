@@ -26,6 +26,23 @@ class BodyRecorder {
   ~BodyRecorder() = default;
 };
 
+// Records hooks as parts of a captured function's backward.
+class HookRecorder {
+ public:
+  using OfOutput = std::function<at::Tensor(const at::Tensor& gradient)>;
+  using OfInput = std::function<at::Tensor(const at::Tensor& gradient, const at::Tensor& of_output)>;
+
+  // Two hooks of one backward, that of `output` first. The other one gets what the first has left of its gradient, and
+  // is not called if no gradient has come to `output` by then. Each runs once now, on fakes. An undefined `input` has
+  // no hook. Throws the capture's error if no graph can hold what they do.
+  virtual void add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,
+                   const OfInput& of_input) = 0;
+
+ protected:
+  HookRecorder() = default;
+  ~HookRecorder() = default;
+};
+
 // What a fiber whose code is being captured as a graph is in. The compiler makes it (capture::FakeMode). Code below the
 // compiler asks here, so that a program without the compiler does not link it.
 class CaptureMode {
@@ -41,6 +58,9 @@ class CaptureMode {
 
   // Null if nothing records the code's calls above autograd, and once the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
+
+  // The same for hooks.
+  virtual HookRecorder* hooks() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;

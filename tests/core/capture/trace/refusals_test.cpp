@@ -58,13 +58,14 @@ TEST(CaptureRefusals, CustomFunction_AsTheResult) {
   }
 }
 
-TEST(CaptureRefusals, Hook_OnATracedTensor) {
+TEST(CaptureRefusals, Hook_ThatReadsData) {
   const std::string said = refusal_of<NotCapturable>([](const at::Tensor& x) {
     const auto doubled = x * 2;
-    doubled.register_hook([](const at::Tensor& grad) { return grad * 7; });
+    doubled.register_hook([](const at::Tensor& grad) { return grad * grad.sum().item<float>(); });
     doubled + 1;
   });
   EXPECT_TRUE(has(said, "hook")) << said;
+  EXPECT_TRUE(has(said, "needs the data of a fake tensor")) << said;
 }
 
 TEST(CaptureRefusals, Hook_OnAParameter) {

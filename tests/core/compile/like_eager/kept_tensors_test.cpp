@@ -172,12 +172,14 @@ const Program kPrograms[] = {
        return (x - state.cache).to_sparse().to_dense();
      },
      0, "sparse"},
-    {"an average, and a hook",
+    {"an average, and a hook that reads data",
      [](State& state, const at::Tensor& x) {
        const at::Tensor mean = x.detach().mean(0);
        state.cache = state.cache.defined() ? state.cache * 0.5 + mean * 0.5 : mean;
        const at::Tensor y = state.layer(x);
-       if (y.requires_grad()) y.register_hook([](const at::Tensor& gradient) { return gradient * 3; });
+       if (y.requires_grad()) {
+         y.register_hook([](const at::Tensor& g) { return g.isfinite().all().item<bool>() ? g * 3 : g; });
+       }
        return y - state.cache;
      },
      0, "hook"},

@@ -27,7 +27,7 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 // Given a leaf of four columns, which may require grad, and another one, which does.
-const Program kPrograms[] = {
+const Program kLeafPrograms[] = {
     {"of an argument's memory",
      [](const Tensors& g) {
        const at::Tensor p = g[0].detach().requires_grad_();
@@ -136,7 +136,7 @@ Observed run(Forward&& forward, const Tensors& given, bool grad_enabled) {
 }
 
 TEST(MadeLeaves, HaveTheirGradients) {
-  for (const Program& program : kPrograms) {
+  for (const Program& program : kLeafPrograms) {
     for (const Setting setting : {Setting{"eager"}, Setting{"aot_eager"}, Setting{"aot_eager", true}}) {
       for (const int with : {0, 1, 2, 3}) {
         const bool requires_grad = (with & 1) != 0, grad_enabled = (with & 2) != 0;

@@ -159,7 +159,7 @@ const Program kPrograms[] = {
     {"a hook and a catch",
      [](World& world, const at::Tensor& x) {
        const at::Tensor y = at::linear(x, world.layer->weight);
-       return works([&] { y.register_hook([](const at::Tensor&) {}); }) ? y * 2 : y * 3;
+       return works([&] { world.layer->weight.register_hook([](const at::Tensor&) {}); }) ? y * 2 : y * 3;
      },
      "a hook is registered"},
     {"grad() and a catch",

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "compile/aot/captured_hooks.h"
+
+#include <functional>
+#include <unordered_set>
+
+#include <rehearse_internal/graph/operators.h>
+
+#include "graph/ir/targets.h"
+
+namespace rehearse::compiler {
+namespace {
+
+using Asked = std::function<bool(const graph::Node& hook, const graph::GraphModule& module)>;
+
+const graph::Node* find_hook(const graph::GraphModule& module, const Asked& asked) {
+  for (const graph::Node& node : module.graph()) {
+    if (node.target() == graph::kRegisterHook && asked(node, module)) return &node;
+  }
+  for (const auto& [name, body] : module.submodules()) {
+    if (const graph::Node* const found = find_hook(*body, asked)) return found;
+  }
+  return nullptr;
+}
+
+bool writes(const graph::GraphModule& module) {
+  for (const graph::Node& node : module.graph()) {
+    const auto op = graph::find_operator(node.target());
+    if (node.op() == graph::Op::CallFunction && op && op->schema().is_mutable()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const graph::Node* first_hook(const graph::GraphModule& module) {
+  return find_hook(module, [](const graph::Node&, const graph::GraphModule&) { return true; });
+}
+
+const graph::Node* hook_of_input(const graph::GraphModule& module) {
+  return find_hook(module, [](const graph::Node& hook, const graph::GraphModule&) {
+    return hook.args().at(1).node()->op() == graph::Op::Placeholder;
+  });
+}
+
+const graph::Node* writing_hook(const graph::GraphModule& module) {
+  return find_hook(module, [](const graph::Node& hook, const graph::GraphModule& of) {
+    const auto body = of.find_submodule(hook.args().at(0).node()->target());
+    return body == nullptr || writes(*body);
+  });
+}
+
+// A hook's node detaches its operands when it registers the hook.
+std::vector<bool> saved_by_hooks(const capture::JointPartition& partition, std::size_t values,
+                                 const graph::GraphModule& part) {
+  std::unordered_set<const graph::Origin*> hooks;
+  find_hook(part, [&](const graph::Node& hook, const graph::GraphModule&) {
+    if (hook.meta().origin) hooks.insert(hook.meta().origin.get());
+    return false;
+  });
+  if (hooks.empty()) return {};
+  const auto& results = *partition.forward->graph().output_node()->args().at(0).get_if<graph::List>();
+  std::vector<bool> of_hooks;
+  for (std::size_t i = values; i < values + partition.saved_tensors; ++i) {
+    const graph::Node* const node = results.at(i).node();
+    of_hooks.push_back(node != nullptr && node->target() == "torch.ops.aten.detach.default" &&
+                       hooks.contains(node->meta().origin.get()));
+  }
+  return of_hooks;
+}
+
+}  // namespace rehearse::compiler

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include "graph/run/steps/higher_order.h"
+
+namespace rehearse::graph {
+namespace {
+
+// What a hook leaves of its gradient, for the hook that uses it.
+struct LeftGradient final : torch::CustomClassHolder {
+  at::Tensor gradient;
+};
+
+LeftGradient* left_in(const c10::IValue& operand) {
+  return operand.isCapsule() ? dynamic_cast<LeftGradient*>(operand.toCapsule().get()) : nullptr;
+}
+
+// A hook of a tensor whose code is a graph. It keeps what it uses without history, since that may lead to the tensor
+// itself: they would keep each other.
+class GraphHook {
+ public:
+  GraphHook(std::shared_ptr<const RunnableGraph> body, std::vector<c10::IValue> operands, std::string node,
+            bool row_major)
+      : body_(std::move(body)), operands_(std::move(operands)), node_(std::move(node)), row_major_(row_major) {
+    for (c10::IValue& operand : operands_) {
+      if (!operand.isTensor() || !operand.toTensor().defined()) continue;
+      has_history_ = has_history_ || operand.toTensor().requires_grad();
+      operand = operand.toTensor().detach();
+    }
+  }
+
+  void leave_in(c10::intrusive_ptr<LeftGradient> left) { left_ = std::move(left); }
+
+  at::Tensor operator()(const at::Tensor& gradient) const {
+    TORCH_CHECK(gradient.defined(), "the captured hook '", node_,
+                "' is called with an undefined gradient, and was captured with a defined one. Register it outside of "
+                "the captured function");
+    TORCH_CHECK(!at::GradMode::is_enabled() || !has_history_, "the captured hook '", node_,
+                "' uses a tensor that requires grad, so that its gradient cannot be differentiated again "
+                "(create_graph). Register it outside of the captured function");
+    std::vector<c10::IValue> inputs = {row_major_ ? gradient.contiguous() : gradient};
+    for (const c10::IValue& operand : operands_) {
+      LeftGradient* const left = left_in(operand);
+      if (left != nullptr && !left->gradient.defined()) return {};
+      inputs.push_back(left != nullptr ? c10::IValue(std::exchange(left->gradient, {})) : operand);
+    }
+    const std::vector<c10::IValue> given = items_of(body_->run(inputs));
+    // Without a result the code may still have written to a copy.
+    const at::Tensor result = given.empty() ? inputs.front().toTensor() : given.front().toTensor();
+    if (left_) left_->gradient = result;
+    return given.empty() && !row_major_ ? at::Tensor() : result;
+  }
+
+ private:
+  std::shared_ptr<const RunnableGraph> body_;
+  std::vector<c10::IValue> operands_;
+  std::string node_;
+  bool row_major_;
+  bool has_history_ = false;
+  c10::intrusive_ptr<LeftGradient> left_;  // null: nobody uses it
+};
+
+}  // namespace
+
+Run make_hook(const HigherOrder& op, Bodies& bodies) {
+  const Argument* const layout = op.node().kwarg("layout");
+  const bool* const given = layout != nullptr ? layout->get_if<bool>() : nullptr;
+  const bool row_major = given != nullptr && *given;
+  return [op, row_major, body = op.body(0, bodies)](const ValueOf& value_of) -> c10::IValue {
+    const at::Tensor tensor = op.value(1, value_of).toTensor();
+    if (!tensor.requires_grad()) return {};  // no backward will come to it
+    GraphHook hook(body, op.rest(2, value_of), op.node().name(), row_major);
+    c10::IValue left;
+    if (!op.node().users().empty()) {
+      auto cell = c10::make_intrusive<LeftGradient>();
+      hook.leave_in(cell);
+      left = c10::IValue::make_capsule(std::move(cell));
+    }
+    tensor.register_hook(std::move(hook));
+    return left;
+  };
+}
+
+}  // namespace rehearse::graph
