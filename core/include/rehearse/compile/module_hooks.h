@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <rehearse/parallel/module_traits.h>
+#include <rehearse/parallel/output_tensors.h>
+
+namespace rehearse {
+
+// Takes a hook of a module back. It outlives neither hook nor module: afterwards remove() does nothing.
+class HookHandle {
+ public:
+  explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
+  void remove() const { remove_(); }
+
+ private:
+  std::function<void()> remove_;
+};
+
+namespace compiler {
+
+// The hooks of one module, in order of registration.
+class ModuleHookLists {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using OneList = std::function<void(Tensors&)>;
+  using TwoLists = std::function<void(Tensors& changed, const Tensors& others)>;
+
+  template <class Hook>
+  class List {
+   public:
+    std::int64_t add(Hook hook) {
+      hooks_.emplace_back(next_, std::move(hook));
+      return next_++;
+    }
+    bool remove(std::int64_t number) {
+      return std::erase_if(hooks_, [number](const auto& each) { return each.first == number; }) > 0;
+    }
+    bool empty() const { return hooks_.empty(); }
+    auto begin() const { return hooks_.begin(); }
+    auto end() const { return hooks_.end(); }
+
+   private:
+    std::vector<std::pair<std::int64_t, Hook>> hooks_;
+    std::int64_t next_ = 0;
+  };
+
+  List<OneList> forward_pre, backward_pre;
+  List<TwoLists> forward, backward;
+  std::int64_t changes = 0;  // what a compiled function is guarded by
+};
+
+// One call of a module with hooks. Calls those of the forward, and puts those of the backward around it.
+class HookedCall {
+ public:
+  using Tensors = ModuleHookLists::Tensors;
+
+  // In a captured function the hooks that are there now are guarded.
+  explicit HookedCall(const std::shared_ptr<ModuleHookLists>& hooks);
+  HookedCall(const HookedCall&) = delete;
+  HookedCall& operator=(const HookedCall&) = delete;
+  ~HookedCall();
+
+  // In front of the module's forward() and behind it; tensors may be replaced.
+  void before(Tensors& inputs);
+  void after(Tensors& outputs);
+
+ private:
+  class Backward;
+
+  ModuleHookLists hooks_;  // as they are when the call begins
+  Tensors inputs_;
+  std::shared_ptr<Backward> backward_;  // null: there are no hooks for it, or no gradients
+};
+
+template <class Value>
+ModuleHookLists::Tensors tensors_of(Value& value) {
+  ModuleHookLists::Tensors tensors;
+  parallel::for_each_tensor(value, [&](at::Tensor& tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
+template <class Value>
+void put_tensors(Value& value, const ModuleHookLists::Tensors& tensors) {
+  auto next = tensors.begin();
+  parallel::for_each_tensor(value, [&](at::Tensor& tensor) { tensor = *next++; });
+}
+
+// forward() of a module with hooks: with the parameters of the module's own, if it has one, so that a
+// torch::nn::Sequential takes it; else a template.
+template <class Hooked, class Forward>
+struct HookedForward {
+  template <class... Args>
+  auto forward(Args&&... args) {
+    return static_cast<Hooked&>(*this).call(std::forward<Args>(args)...);
+  }
+};
+template <class Hooked, class Result, class Module, class... Args>
+struct HookedForward<Hooked, Result (Module::*)(Args...)> {
+  Result forward(Args... args) { return static_cast<Hooked&>(*this).call(std::forward<Args>(args)...); }
+};
+template <class Hooked, class Result, class Module, class... Args>
+struct HookedForward<Hooked, Result (Module::*)(Args...) const> : HookedForward<Hooked, Result (Module::*)(Args...)> {};
+
+template <class Module>
+auto forward_of() {
+  if constexpr (requires { &Module::forward; }) {
+    return std::type_identity<decltype(&Module::forward)>();
+  } else {
+    return std::type_identity<void>();
+  }
+}
+
+}  // namespace compiler
+
+// A module with hooks, which LibTorch's modules lack: PyTorch's register_forward_pre_hook() and so on.
+//
+//   auto layer = std::make_shared<rehearse::ModuleHooks<torch::nn::Linear>>(torch::nn::Linear(10, 10));
+//   layer->register_full_backward_hook([](auto&, auto& grad_inputs, const auto&) { grad_inputs[0] *= 2; });
+//   torch::nn::Sequential net(layer, torch::nn::ReLU());
+//
+// It stands in the place of the module: hooks are called by its forward(), not by that of the module itself. A hook
+// gets the module, and lists of tensors: those in the arguments or in the output, in order (output_tensors.h), or a
+// gradient for each of them, undefined where a tensor requires none. It changes a list that is not const by putting
+// other tensors there. Hooks are called in the order in which they were registered, those that are there when forward()
+// begins.
+//
+//   forward pre       (module, inputs)                       before forward()
+//   forward           (module, const inputs, outputs)        after it
+//   full backward pre (module, grad_outputs)                 once the gradients of all outputs are there
+//   full backward     (module, grad_inputs, const grad_outputs)  once those of all inputs are there; if no input
+//   requires
+//                     grad, behind the backward pre hooks, with undefined gradients that must stay so
+//
+// Inputs and outputs become views of themselves where there are hooks of the backward, and cannot be changed in place
+// in eager mode. In a function that compile() captures, hooks are part of the graph: of its backward those of modules
+// with at most one input and one output that require grad. Registering and removing hooks compiles anew.
+//
+// `Net` is a module holder or a std::shared_ptr to a module, which is registered as "module". What a hook throws comes
+// to the caller of forward(), or of backward(). Throws c10::ValueError if a hook leaves a list of another length.
+// Threads: as a module. Source: torch/utils/hooks.py, BackwardHook.
+template <class Net>
+class ModuleHooks : public torch::nn::Module,
+                    public compiler::HookedForward<
+                        ModuleHooks<Net>,
+                        typename decltype(compiler::forward_of<typename parallel::ModuleTraits<Net>::Module>())::type> {
+ public:
+  using Module = typename parallel::ModuleTraits<Net>::Module;
+  using Tensors = std::vector<at::Tensor>;
+
+  explicit ModuleHooks(Net net) : net_(register_module("module", parallel::ModuleTraits<Net>::pointer(net))) {}
+
+  // `hook`: void(Module&, Tensors& inputs)
+  template <class Hook>
+  HookHandle register_forward_pre_hook(Hook hook) {
+    return add(&compiler::ModuleHookLists::forward_pre, of_one(std::move(hook)));
+  }
+  // `hook`: void(Module&, const Tensors& inputs, Tensors& outputs)
+  template <class Hook>
+  HookHandle register_forward_hook(Hook hook) {
+    return add(&compiler::ModuleHookLists::forward,
+               of_two([hook = std::move(hook)](Module& module, Tensors& outputs, const Tensors& inputs) mutable {
+                 hook(module, inputs, outputs);
+               }));
+  }
+  // `hook`: void(Module&, Tensors& grad_outputs)
+  template <class Hook>
+  HookHandle register_full_backward_pre_hook(Hook hook) {
+    return add(&compiler::ModuleHookLists::backward_pre, of_one(std::move(hook)));
+  }
+  // `hook`: void(Module&, Tensors& grad_inputs, const Tensors& grad_outputs)
+  template <class Hook>
+  HookHandle register_full_backward_hook(Hook hook) {
+    return add(&compiler::ModuleHookLists::backward, of_two(std::move(hook)));
+  }
+
+  Module& module() const { return *net_; }
+  Module* operator->() const { return net_.get(); }
+
+  // What forward() does.
+  template <class... Args>
+  auto call(Args&&... args) {
+    compiler::HookedCall hooked(hooks_);
+    std::tuple<std::decay_t<Args>...> inputs(std::forward<Args>(args)...);
+    Tensors tensors = compiler::tensors_of(inputs);
+    hooked.before(tensors);
+    compiler::put_tensors(inputs, tensors);
+    auto output = std::apply([this](auto&... each) { return net_->forward(each...); }, inputs);
+    tensors = compiler::tensors_of(output);
+    hooked.after(tensors);
+    compiler::put_tensors(output, tensors);
+    return output;
+  }
+
+ private:
+  // Calls that are under way share the hook, and keep the module.
+  template <class Hook>
+  compiler::ModuleHookLists::OneList of_one(Hook hook) {
+    const auto shared = std::make_shared<Hook>(std::move(hook));
+    return [shared, net = net_](Tensors& tensors) { (*shared)(*net, tensors); };
+  }
+  template <class Hook>
+  compiler::ModuleHookLists::TwoLists of_two(Hook hook) {
+    const auto shared = std::make_shared<Hook>(std::move(hook));
+    return [shared, net = net_](Tensors& changed, const Tensors& others) { (*shared)(*net, changed, others); };
+  }
+  template <class List, class Hook>
+  HookHandle add(List compiler::ModuleHookLists::* list, Hook hook) {
+    ++hooks_->changes;
+    const std::int64_t number = (hooks_.get()->*list).add(std::move(hook));
+    return HookHandle([hooks = std::weak_ptr(hooks_), list, number] {
+      const auto lists = hooks.lock();
+      if (lists && (lists.get()->*list).remove(number)) ++lists->changes;
+    });
+  }
+
+  std::shared_ptr<Module> net_;
+  std::shared_ptr<compiler::ModuleHookLists> hooks_ = std::make_shared<compiler::ModuleHookLists>();
+};
+
+}  // namespace rehearse
