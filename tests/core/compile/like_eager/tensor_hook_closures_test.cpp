@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a captured hook is called when eager mode calls it, with what its closure has in that call.
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -196,6 +197,61 @@ TEST(TensorHooks, OtherCode_IsFound) {
   compiled(x);
   factor = 3;
   EXPECT_THROW(compiled(x), StaleCapture);
+}
+
+// Graphs that differ in the code of their hooks alone are two files of the cache, and each is found again.
+TEST(TensorHooks, InTheCacheOnDisk) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "graphs with hooks";
+  std::filesystem::remove_all(folder);
+  const auto twice = [](const at::Tensor& x, const at::Tensor& calls) {
+    const at::Tensor y = x.sin();
+    y.register_hook([calls](const at::Tensor& g) { return calls.add_(1), g * 2; });
+    return y.exp().sum();
+  };
+  const auto thrice = [](const at::Tensor& x, const at::Tensor& calls) {
+    const at::Tensor y = x.sin();
+    y.register_hook([calls](const at::Tensor& g) { return calls.add_(1), g * 3; });
+    return y.exp().sum();
+  };
+  const auto expect_gradients = [&](auto function, double factor, int hits) {
+    auto compiled = compile(function, {.cache_dir = folder.string()});
+    const at::Tensor x = at::ones({3}, at::kDouble).requires_grad_(), y = at::ones({3}, at::kDouble).requires_grad_();
+    const at::Tensor calls = at::zeros({}, at::kLong);
+    const at::Tensor first = compiled(x, calls), second = compiled(y, calls);
+    first.backward();
+    second.backward();
+    const at::Tensor expected = x.detach().sin().exp() * factor * x.detach().cos();
+    EXPECT_TRUE(x.grad().equal(expected) && y.grad().equal(expected)) << factor;
+    EXPECT_EQ(calls.item<int>(), 2) << factor;
+    EXPECT_EQ(compiled.stats().cache_hits, hits) << factor;
+  };
+  expect_gradients(twice, 2, 0);
+  expect_gradients(thrice, 3, 0);
+  expect_gradients(twice, 2, 1);
+  expect_gradients(thrice, 3, 1);
+}
+
+// Backward twice through one call, and only to one of two leaves.
+TEST(TensorHooks, BackwardTwice) {
+  const auto function = [](const at::Tensor& x, const at::Tensor& w) {
+    const at::Tensor y = x * w;
+    y.register_hook([w](const at::Tensor& g) { return g * g + w; });
+    return y.exp().sum();
+  };
+  for (const char* const backend : {"eager", "aot_eager"}) {
+    auto compiled = compile(function, {.backend = backend, .fullgraph = true});
+    const at::Tensor x = at::randn({3}, at::kDouble).requires_grad_(), w = at::randn({3}, at::kDouble).requires_grad_();
+    const auto gradients = [&](const at::Tensor& result) {
+      std::vector<at::Tensor> all = torch::autograd::grad({result}, {x, w}, {}, true);
+      all.push_back(torch::autograd::grad({result}, {w}, {}, true)[0]);
+      all.push_back(torch::autograd::grad({result}, {x})[0]);
+      return all;
+    };
+    for (int call = 0; call < 2; ++call) {
+      const auto found = gradients(compiled(x, w)), expected = gradients(function(x, w));
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(found[i].equal(expected[i])) << backend << i;
+    }
+  }
 }
 
 // A second derivative through the hook's own code: as eager mode's, by the back end that can.
