@@ -150,6 +150,7 @@ Step expect_trains_like_eager(const char* backend, int layers) {
       EXPECT_EQ(*net.layers[i].on_host, step == 0 ? 2 : 4);  // captured, and compared in the second call
     }
   }
+  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because, "");  // the hooks are in the graph's backward
   return {compiled.stats(), counts};
 }
 
