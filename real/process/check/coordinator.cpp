@@ -155,10 +155,10 @@ void Coordinator::check_for_lost_ranks(VirtualTime now) {
   for (std::size_t rank = 0; rank < states_.size(); ++rank) {
     auto& state = states_[rank];
     if (state.end || now - state.last_message < check_timeout_) continue;
-    state.end = RankEnded{exec::RankEnd::failed, FailureKind::lost,
-                          fmt::format("its process is gone: no message came from it for {:.3g} s",
-                                      seconds(now - state.last_message)),
-                          now};
+    state.end = RankEnded{
+        exec::RankEnd::failed, FailureKind::lost,
+        fmt::format("its process is gone: no message came from it for {:.3g} s", seconds(now - state.last_message)),
+        now};
     return end_with_failure(static_cast<int>(rank), *state.end, now);
   }
 }

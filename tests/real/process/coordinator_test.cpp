@@ -275,7 +275,8 @@ TEST_F(CoordinatorOfTwo, CallThatCannotBeRead_IsTheFailureOfItsRank) {
   coordinator_.give_up(1, "no such type", at(1s));
   for (int rank = 0; rank < 2; ++rank) receive(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
   ASSERT_TRUE(coordinator_.over());
-  EXPECT_EQ(job_outcome().why, "rank 1 failed: its message cannot be compared with the calls of other ranks: no such type");
+  EXPECT_EQ(job_outcome().why,
+            "rank 1 failed: its message cannot be compared with the calls of other ranks: no such type");
 }
 
 TEST_F(CoordinatorOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt) {

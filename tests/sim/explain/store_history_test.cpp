@@ -12,7 +12,7 @@
 #include <rehearse/sim/world.h>
 
 // Not of rehearse: what is there is not the user's, for reports.
-namespace store_diary_test {
+namespace store_history_test {
 namespace {
 
 using namespace rehearse;
@@ -166,4 +166,4 @@ TEST(StoreHistory, OnManySchedules_TheRaceIsTold) {
 }
 
 }  // namespace
-}  // namespace store_diary_test
+}  // namespace store_history_test

@@ -67,9 +67,9 @@ TEST(MeetingReports, RankThatHitItsCache_IsNamedWithWhereItIs) {
   EXPECT_THAT(
       report.headline,
       testing::MatchesRegex(
-          "rank 1 compiles f \\(call 2: y is 4, guard y == 3 of entry 0\\) at meeting_report_test\\.cpp:[0-9]+ in "
+          "rank 1 compiles f \\(call 2: y is 4, guard y == 3 of entry 0\\) at divergence_report_test\\.cpp:[0-9]+ in "
           ".*, rank 0 hit entry 0 in call 2 and is in allreduce #1 on group \"world\".* at "
-          "meeting_report_test\\.cpp:[0-9]+ in .*; guard collectives would have made both compile; ranks 0 -> 1 "
+          "divergence_report_test\\.cpp:[0-9]+ in .*; guard collectives would have made both compile; ranks 0 -> 1 "
           "-> 0 wait for each other: .*"));
   EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // told at once
 }
