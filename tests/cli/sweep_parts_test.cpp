@@ -44,7 +44,7 @@ Report deadlock(int missing, int step) {
     line.state = rank == missing ? RankOutcome::returned : RankOutcome::blocked;
     if (rank != missing) {
       line.doing = "allreduce #" + std::to_string(step) +
-                   " on group \"fc1\" (3 of 4 ranks are here; missing: " + std::to_string(missing) + ", 9)";
+                   " on group \"fc1\" (3 of 4 ranks have called it; missing: " + std::to_string(missing) + ", 9)";
       line.where = "train.cpp:41 in step";
     }
     report.rank_lines.push_back(line);
@@ -53,8 +53,9 @@ Report deadlock(int missing, int step) {
 }
 
 TEST(Culprit, IsWithoutRanksAndNumbers) {
-  EXPECT_THAT(culprit(deadlock(2, 7)),
-              ElementsAre("allreduce # on group \"fc1\" (# of # ranks are here; missing: #)  at train.cpp:41 in step"));
+  EXPECT_THAT(
+      culprit(deadlock(2, 7)),
+      ElementsAre("allreduce # on group \"fc1\" (# of # ranks have called it; missing: #)  at train.cpp:41 in step"));
   EXPECT_EQ(culprit(deadlock(2, 7)), culprit(deadlock(0, 1234)));
 }
 

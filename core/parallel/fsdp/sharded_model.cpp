@@ -7,6 +7,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
@@ -102,6 +103,9 @@ void ShardedModel::shard() {
 
 void ShardedModel::watch() {
   guarded_.emplace(*this);
+  // Operators are seen in this thread alone, so autograd's own threads for devices must not run the backward. Ranks
+  // that are fibers never have those threads; a rank that is a process has.
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   const auto add = [this](const at::Tensor& tensor, Place place) {
     REHEARSE_CHECK(guarded_->add(tensor, places_.size()), units_[place.unit].text());
     places_.push_back(place);

@@ -32,6 +32,7 @@ RunLog finished_log() {
   finished.report.headline = "allreduce #7 on group \"world\": missing rank 2";
   finished.report.identity = 0xc0ffee;
   finished.report.seed = 0x8f3a;
+  finished.report.ranks = 8;
   finished.decisions = {{ChoiceKind::next_fiber, 8, 3}, {ChoiceKind::latency, 16, 15}, {ChoiceKind::fault, 2, 0}};
   log.finished = finished;
   return log;

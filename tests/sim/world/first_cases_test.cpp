@@ -118,6 +118,12 @@ TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
   });
 }
 
+// "3 of 4 ranks have called it".
+std::string arrived(int ranks, const Job& job) {
+  return std::to_string(ranks) + " of " + std::to_string(job.ranks) + " ranks " + (ranks == 1 ? "has" : "have") +
+         " called it";
+}
+
 TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
   for_each_world(first_cases::returns_early, [](const Job& job, const Report& report) {
     const auto end = ", after allreduce #1 on group \"world\", t=" + std::to_string(10 * (job.ranks - 1)) + " us";
@@ -125,9 +131,8 @@ TEST(FirstCases, RankReturnsEarly_IsADeadlockWithItsName) {
     EXPECT_EQ(report.headline,
               "allreduce #2 on group \"world\": rank " + job.culprit + " has ended and will never come");
     expect_lines(job, report, "returned" + end,
-                 "blocked: allreduce #2 on group \"world\" (" + std::to_string(job.ranks - 1) + " of " +
-                     std::to_string(job.ranks) + " ranks are here), waits for rank " + job.culprit +
-                     ", at first_cases.cpp in first_cases::returns_early" + end);
+                 "blocked: allreduce #2 on group \"world\" (" + arrived(job.ranks - 1, job) + "), waits for rank " +
+                     job.culprit + ", at first_cases.cpp in first_cases::returns_early" + end);
   });
 }
 
@@ -149,9 +154,7 @@ TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {
 TEST(FirstCases, SwappedOrderOnTwoGroups_ShowsTheCycle) {
   for_each_world(first_cases::swaps_two_groups, [](const Job& job, const Report& report) {
     const std::string place = ", at first_cases.cpp in first_cases::swaps_two_groups, t=0 ns";
-    const auto here = [&job](int ranks) {
-      return " (" + std::to_string(ranks) + " of " + std::to_string(job.ranks) + " ranks are here), waits for ";
-    };
+    const auto here = [&job](int ranks) { return " (" + arrived(ranks, job) + "), waits for "; };
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_EQ(report.headline, "ranks 0 -> " + job.culprit +
                                    " -> 0 wait for each other: rank 0 in allreduce #1 on "

@@ -112,7 +112,7 @@ function awaitedText(row) {
   return `each other${others.length > 0 ? ` and ${ranksText(runsOf(others))}` : ""}`;
 }
 
-const RANK_HEADS = ["ranks", "how it ended", "doing", "completed last", "where", "waits for", "time"];
+const RANK_HEADS = ["ranks", "how it ended", "doing", "last completed", "where", "waits for", "time"];
 
 function rankRow(model, row) {
   const guilty = ranksIn(row.ranks).some((rank) => model.guilty.has(rank));
