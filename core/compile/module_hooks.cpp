@@ -123,6 +123,8 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
         [&](const at::Tensor& gradient, const at::Tensor& of_output) {
           return of_captured_input(gradient, output, of_output);
         });
+    // In eager mode the result comes from a step behind the hooks: hooks of the caller run before them.
+    outputs[output] = outputs[output].view_as(outputs[output]);
   }
 
  private:
@@ -142,7 +144,7 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     gradients[place] = gradient;
     of_outputs(gradients);
     grad_outputs_.reset();
-    return gradients[place];
+    return captured_result(gradient, gradients[place]);
   }
 
   at::Tensor of_captured_input(const at::Tensor& gradient, std::size_t output, const at::Tensor& of_output) {
@@ -151,7 +153,16 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     grad_outputs_.emplace(outputs_);
     (*grad_outputs_)[output] = of_output;
     of_inputs(gradients);
-    return gradients[*input_];
+    return captured_result(gradient, gradients[*input_]);
+  }
+
+  // A captured hook that gives nothing leaves the gradient as it is; one of a module that leaves nothing takes it away.
+  at::Tensor captured_result(const at::Tensor& given, const at::Tensor& left) const {
+    if (given.defined() && !left.defined()) {
+      mode_->refuse("a backward hook of a module that leaves a gradient undefined",
+                    "Call the module outside of the captured function, or leave a tensor of zeros.");
+    }
+    return left;
   }
 
   void of_outputs(Tensors& gradients) {

@@ -35,7 +35,7 @@ void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results) {
 }
 
 AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&& edges)
-    : Node(std::move(edges)), program_(std::move(program)) {}
+    : CompiledHistory(std::move(edges)), program_(std::move(program)) {}
 
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs) {

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include <ATen/core/ivalue.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
+
+#include <rehearse_internal/capture/compiled_history.h>
 
 #include "compile/aot/aot_program.h"
 
@@ -15,7 +16,7 @@ namespace rehearse::compiler {
 
 // The step of autograd that a call of an AotProgram leaves behind. Its edges lead to the program's inputs, in order;
 // those that are no tensors, or require no gradient, have none.
-class AotNode : public torch::autograd::Node {
+class AotNode : public capture::CompiledHistory {
  public:
   AotNode(std::shared_ptr<const AotProgram> program, torch::autograd::edge_list&& edges);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/aot/captured_hooks.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -41,6 +42,17 @@ const graph::Node* hook_of_input(const graph::GraphModule& module) {
   return find_hook(module, [](const graph::Node& hook, const graph::GraphModule&) {
     return hook.args().at(1).node()->op() == graph::Op::Placeholder;
   });
+}
+
+const graph::Node* hook_of_result(const graph::GraphModule& module) {
+  const graph::Node* const output = module.graph().output_node();
+  if (output == nullptr) return nullptr;
+  const auto results = output->input_nodes();
+  for (const graph::Node& node : module.graph()) {
+    if (node.target() != graph::kRegisterHook) continue;
+    if (std::find(results.begin(), results.end(), node.args().at(1).node()) != results.end()) return &node;
+  }
+  return nullptr;
 }
 
 const graph::Node* writing_hook(const graph::GraphModule& module) {

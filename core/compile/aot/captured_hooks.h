@@ -17,6 +17,9 @@ const graph::Node* first_hook(const graph::GraphModule& module);
 // The first one whose tensor is made outside of the module: all of the tensor's gradient does not come together there.
 const graph::Node* hook_of_input(const graph::GraphModule& module);
 
+// The first one whose tensor the module returns.
+const graph::Node* hook_of_result(const graph::GraphModule& module);
+
 // The first one whose code writes to a tensor.
 const graph::Node* writing_hook(const graph::GraphModule& module);
 

@@ -8,6 +8,7 @@
 #include <ATen/core/VariableHooksInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <rehearse_internal/capture/compiled_history.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
 
@@ -64,7 +65,11 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
       if (tracer->hooks().is_used(at::Tensor(self))) throw std::get<NotCapturable>(added);
       refuse(*tracer, std::get<NotCapturable>(added));
     }
-    return autograd_._register_hook(asked_of(self), std::move(hook));
+    const at::Tensor tensor = asked_of(self);
+    if (!is_result_of_graph(tensor)) return autograd_._register_hook(tensor, std::move(hook));
+    return autograd_._register_hook(tensor, [hook = std::move(hook)](const TensorBase& gradient) {
+      return gradient.defined() ? hook(gradient) : TensorBase();
+    });
   }
   void retain_grad(const TensorBase& self) const override {
     Tracer* const tracer = tracing();
@@ -183,6 +188,11 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   static NotCapturable refusal_of(const char* question) {
     return {std::string(question) + " a tensor that is being captured", "Ask outside of the captured function.",
             call_stack()};
+  }
+
+  // Whether its history is a step of autograd that it shares with the graph's other results.
+  bool is_result_of_graph(const at::Tensor& tensor) const {
+    return dynamic_cast<const CompiledHistory*>(autograd_.grad_fn(tensor).get()) != nullptr;
   }
 
   at::impl::VariableHooksInterface& autograd_;
