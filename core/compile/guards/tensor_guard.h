@@ -39,8 +39,8 @@ class TensorGuard {
   // Fills `failure`, when it is given, with the first thing that differs.
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
 
-  // The first guard, from `from` on, of which it takes a second look (holds()) to tell; as many as there are: none, all
-  // hold. In a few instructions each, since a model has hundreds of parameters.
+  // Returns the index of the first guard, from `from` on, that needs holds() to decide; the number of guards if all
+  // surely hold. Takes a few instructions for each guard, because a model has hundreds of parameters.
   static std::size_t first_doubtful(const std::vector<TensorGuard>& guards, const std::vector<at::Tensor>& tensors,
                                     std::size_t from) noexcept;
 

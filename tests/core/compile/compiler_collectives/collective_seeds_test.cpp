@@ -155,22 +155,24 @@ TEST_F(TestMultiProc, test_compiler_collectives_scalar_missing_source) {
   });
 }
 
+using Either = std::variant<at::Tensor, std::int64_t>;
+
+at::Tensor tensor_of_either(const Either& x) {
+  const auto* const number = std::get_if<std::int64_t>(&x);
+  return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
+}
+
 // In the second call the types are swapped: all ranks compile again, and agree.
 TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
-  using Either = std::variant<at::Tensor, std::int64_t>;
   for (const bool guards_too : {false, true}) {
     on_ranks(kSeeds, [this, guards_too](RankContext& ctx) {
-      const auto f = [](const Either& x) {
-        const auto* const number = std::get_if<std::int64_t>(&x);
-        return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
-      };
       auto options = together(ctx);
       options.guard_collectives = guards_too;
-      auto compiled = compile(f, options);
+      auto compiled = compile(tensor_of_either, options);
       const Either tensor = lengths_of(10), number = std::int64_t{12};
       const bool first = ctx.rank() == 0;
       const std::vector<std::tuple<Either>> calls{first ? tensor : number, first ? number : tensor};
-      const Counts counts = call_each(f, compiled, calls);
+      const Counts counts = call_each(tensor_of_either, compiled, calls);
       expect_listed(compiled.stats(), counts, ctx.rank());
       expect_same_number(ctx, compiled);
     });
@@ -181,22 +183,17 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
 // is a constant of the graph, so that ranks with the number compile each call; rank 0, whose length is a symbol from
 // the second call on, compiles with them.
 TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
-  using Either = std::variant<at::Tensor, std::int64_t>;
   for (const bool guards_too : {false, true}) {
     on_ranks([guards_too](RankContext& ctx) {
-      const auto f = [](const Either& x) {
-        const auto* const number = std::get_if<std::int64_t>(&x);
-        return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
-      };
       auto options = together(ctx);
       options.guard_collectives = guards_too;
-      auto compiled = compile(f, options);
+      auto compiled = compile(tensor_of_either, options);
       std::vector<std::tuple<Either>> calls;
       for (const std::int64_t tensor_length : {10, 12, 14}) {
         const std::int64_t number = 22 - tensor_length;
         calls.emplace_back(ctx.rank() == 0 ? Either(lengths_of(tensor_length)) : Either(number));
       }
-      EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 1, 1})) << "rank " << ctx.rank();
+      EXPECT_EQ(call_each(tensor_of_either, compiled, calls), (Counts{1, 1, 1})) << "rank " << ctx.rank();
       expect_same_number(ctx, compiled);
     });
   }
