@@ -21,6 +21,8 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/fakes/fake_ddp.h>
 
+#include "core/compile/error_of.h"
+
 namespace rehearse::compiler {
 namespace {
 
@@ -30,15 +32,6 @@ using Tensors = std::vector<at::Tensor>;
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
 std::shared_ptr<HookedLinear> hooked_linear() { return std::make_shared<HookedLinear>(torch::nn::Linear(3, 2)); }
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(ModuleHooks, AreCalledInOrder) {
   const auto layer = hooked_linear();

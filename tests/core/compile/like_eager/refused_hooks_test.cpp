@@ -15,19 +15,12 @@
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/checkpoint.h>
 
+#include "core/compile/error_of.h"
+
 namespace rehearse::compiler::refused_hooks {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 struct Refused {
   const char* name;

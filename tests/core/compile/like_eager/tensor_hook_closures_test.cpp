@@ -18,6 +18,8 @@
 #include <rehearse/compile/errors.h>
 #include <rehearse/compile/watch.h>
 
+#include "core/compile/error_of.h"
+
 namespace rehearse::compiler::hook_closures {
 namespace {
 
@@ -123,15 +125,6 @@ TEST(TensorHooks, KeepTheClosureOfTheirCall) {
     EXPECT_EQ(calls.item<int>(), 2) << backend;
     EXPECT_EQ(compiled.stats().compiles, 1) << backend;
   }
-}
-
-std::string error_of(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // A gradient of another shape: eager mode's error, in the backward.
