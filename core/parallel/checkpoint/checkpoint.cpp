@@ -62,16 +62,15 @@ std::vector<CheckpointNode::Exit> exits_of(const LocalGraph& graph, const Checkp
   return exits;
 }
 
-// A tensor that the code has left somewhere would lead to leaves that are nobody's, and its gradient would be lost.
-void require_gone(const std::vector<std::weak_ptr<autograd::Node>>& steps) {
-  for (const auto& step : steps) {
-    if (const auto kept = step.lock()) {
-      throw CheckpointError(fmt::format(
-          "rehearse::checkpoint(): the code keeps a tensor that it has made, with its history ({}). Let it return the "
-          "tensor, or keep it detached",
-          kept->name()));
-    }
-  }
+// A tensor that the code has made and that somebody keeps would lead to leaves of the checkpoint alone, and its
+// gradient would be lost.
+void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) {
+  const auto kept = graph.find_kept(inputs.leaves);
+  if (kept == nullptr) return;
+  throw CheckpointError(fmt::format(
+      "rehearse::checkpoint(): the code keeps a tensor that it has made, with its history ({}). Let it return the "
+      "tensor, or keep it detached",
+      kept->name()));
 }
 
 }  // namespace
@@ -105,11 +104,13 @@ std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector
   std::vector<at::Tensor> with_gradients;
   for (const std::size_t place : places) with_gradients.push_back(results[place]);
   LocalGraph graph(with_gradients, begin);
-  const std::shared_ptr<CheckpointNode> node(
-      new CheckpointNode(std::move(code), given, state, exits_of(graph, inputs, given)), autograd::deleteNode);
   with_gradients.clear();
   for (at::Tensor& each : results) each = without_history(each);
-  require_gone(graph.release());
+  graph.release();
+  require_none_kept(graph, inputs);
+  graph.leave_out_kept();
+  const std::shared_ptr<CheckpointNode> node(
+      new CheckpointNode(std::move(code), given, state, exits_of(graph, inputs, given)), autograd::deleteNode);
   node->record(results, places);
   return results;
 }

@@ -2,7 +2,6 @@
 #include "parallel/checkpoint/local_graph.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 #include <ATen/SequenceNumber.h>
@@ -10,6 +9,7 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/tensor.h>
+#include <torch/csrc/autograd/generated/Functions.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <rehearse_internal/exec/check.h>
@@ -40,56 +40,101 @@ void keep_alike(autograd::Node& step) {
 std::uint64_t LocalGraph::now() { return at::sequence_number::peek(); }
 
 LocalGraph::LocalGraph(const std::vector<at::Tensor>& results, std::uint64_t begin) : begin_(begin) {
-  for (const at::Tensor& result : results) {
-    roots_.push_back(autograd::impl::gradient_edge(result));
-    visit(roots_.back());
-  }
-  walk();
+  for (const at::Tensor& result : results) roots_.push_back(autograd::impl::gradient_edge(result));
+  record_steps();
+  list_exits();
 }
 
-void LocalGraph::walk() {
-  std::unordered_set<autograd::Node*> seen;
-  while (!to_visit_.empty()) {
-    autograd::Node* const step = to_visit_.back();
-    to_visit_.pop_back();
-    if (!seen.insert(step).second) continue;
-    steps_.push_back(step->getptr());
-    for (autograd::Edge& edge : step->next_edges()) {
-      if (edge.is_valid()) visit(edge);
+void LocalGraph::record_steps() {
+  for (const autograd::Edge& root : roots_) targets_of_roots_.push_back(target_of(root));
+  for (std::size_t i = 0; i < steps_.size(); ++i) {  // target_of() adds the steps that it meets
+    std::vector<Target> targets;
+    for (const autograd::Edge& edge : steps_[i].node.lock()->next_edges()) {
+      targets.push_back(edge.is_valid() ? target_of(edge) : Target());
     }
-    keep_alike(*step);
+    steps_[i].targets = std::move(targets);
   }
 }
 
-std::vector<std::weak_ptr<autograd::Node>> LocalGraph::release() {
-  roots_.clear();
-  return std::move(steps_);
+LocalGraph::Target LocalGraph::target_of(const autograd::Edge& edge) {
+  const autograd::Node& node = *edge.function;
+  // The step that adds up the gradients of a leaf has no number of its own.
+  const bool is_new = node.sequence_nr() >= begin_ && dynamic_cast<const autograd::AccumulateGrad*>(&node) == nullptr;
+  if (!is_new) return {std::nullopt, edge, edge.input_nr};
+  const auto [found, is_first] = step_of_.try_emplace(&node, steps_.size());
+  if (is_first) steps_.push_back({edge.function, {}});
+  return {found->second, {}, edge.input_nr};
 }
 
-// The gradients of a leaf are added up by a step that has no number of its own.
-bool LocalGraph::is_local(const autograd::Node& step) const {
-  return step.sequence_nr() >= begin_ && dynamic_cast<const autograd::AccumulateGrad*>(&step) == nullptr;
-}
-
-// An edge that leaves the graph leads to an end of its own from now on.
-void LocalGraph::visit(autograd::Edge& edge) {
-  if (is_local(*edge.function)) {
-    to_visit_.push_back(edge.function.get());
-  } else {
-    edge = autograd::Edge(ends_[find_or_add(edge)], 0);
+// The last target that it finds comes first in its turn, so that both runs of the same code list the same order.
+void LocalGraph::list_exits() {
+  exits_.clear();
+  std::vector<std::size_t> to_visit;
+  std::vector<bool> seen(steps_.size());
+  for (const Target& target : targets_of_roots_) list_exit(target, to_visit);
+  while (!to_visit.empty()) {
+    const std::size_t step = to_visit.back();
+    to_visit.pop_back();
+    if (seen[step]) continue;
+    seen[step] = true;
+    for (const Target& target : steps_[step].targets) list_exit(target, to_visit);
   }
 }
 
-std::size_t LocalGraph::find_or_add(const autograd::Edge& exit) {
-  const auto found = std::find(exits_.begin(), exits_.end(), exit);
-  if (found != exits_.end()) return static_cast<std::size_t>(found - exits_.begin());
-  exits_.push_back(exit);
-  ends_.push_back(make_end(exit));
-  return exits_.size() - 1;
+void LocalGraph::list_exit(const Target& target, std::vector<std::size_t>& to_visit) {
+  if (target.step) return to_visit.push_back(*target.step);
+  if (!target.edge.is_valid() || std::find(exits_.begin(), exits_.end(), target.edge) != exits_.end()) return;
+  exits_.push_back(target.edge);
+}
+
+std::shared_ptr<autograd::Node> LocalGraph::find_kept(const std::vector<at::Tensor>& leaves) const {
+  const auto leads_inside = [&](const Target& target) {
+    return target.step || std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& leaf) {
+             return leaf.defined() && leaf.requires_grad() && autograd::impl::gradient_edge(leaf) == target.edge;
+           });
+  };
+  for (const Step& step : steps_) {
+    auto node = step.node.lock();
+    if (node == nullptr) continue;
+    const bool is_view = dynamic_cast<const autograd::generated::AsStridedBackward0*>(node.get()) != nullptr;
+    if (!is_view || std::any_of(step.targets.begin(), step.targets.end(), leads_inside)) return node;
+  }
+  return nullptr;
+}
+
+void LocalGraph::leave_out_kept() {
+  const auto leave_out = [&](std::vector<Target>& targets) {
+    for (Target& target : targets) {
+      if (!target.step) continue;
+      if (auto kept = steps_[*target.step].node.lock()) target = {std::nullopt, {kept, target.input_nr}, 0};
+    }
+  };
+  leave_out(targets_of_roots_);
+  for (Step& step : steps_) leave_out(step.targets);
+  list_exits();
+}
+
+// Gives the ends, one for each exit.
+std::vector<std::shared_ptr<autograd::Node>> LocalGraph::put_ends_in_place_of_exits() {
+  std::vector<std::shared_ptr<autograd::Node>> ends;
+  for (const autograd::Edge& exit : exits_) ends.push_back(make_end(exit));
+  const auto redirect = [&](autograd::Edge& edge, const Target& target) {
+    if (target.step || !target.edge.is_valid()) return;
+    const auto exit = std::find(exits_.begin(), exits_.end(), target.edge);
+    edge = autograd::Edge(ends[static_cast<std::size_t>(exit - exits_.begin())], 0);
+  };
+  for (std::size_t i = 0; i < roots_.size(); ++i) redirect(roots_[i], targets_of_roots_[i]);
+  for (const Step& step : steps_) {
+    const auto node = step.node.lock();
+    for (std::size_t i = 0; i < step.targets.size(); ++i) redirect(node->next_edges()[i], step.targets[i]);
+    keep_alike(*node);
+  }
+  return ends;
 }
 
 autograd::variable_list LocalGraph::run_backward(autograd::variable_list gradients, const std::vector<bool>& wanted) {
   REHEARSE_CHECK(gradients.size() == roots_.size() && wanted.size() == exits_.size(), gradients.size(), wanted.size());
+  const auto nodes_of_ends = put_ends_in_place_of_exits();
   autograd::edge_list roots, ends;
   autograd::variable_list defined;
   for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -97,14 +142,14 @@ autograd::variable_list LocalGraph::run_backward(autograd::variable_list gradien
     roots.push_back(std::move(roots_[i]));
     defined.push_back(std::move(gradients[i]));
   }
-  for (std::size_t i = 0; i < ends_.size(); ++i) {
-    if (wanted[i]) ends.emplace_back(ends_[i], 0);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i]) ends.emplace_back(nodes_of_ends[i], 0);
   }
   autograd::variable_list of_exits(exits_.size());
   if (roots.empty() || ends.empty()) return of_exits;
   auto found = autograd::Engine::get_default_engine().execute(roots, defined, false, false, false, ends);
   auto next = found.begin();
-  for (std::size_t i = 0; i < ends_.size(); ++i) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i]) of_exits[i] = std::move(*next++);
   }
   return of_exits;

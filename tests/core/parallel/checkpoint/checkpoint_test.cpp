@@ -150,6 +150,32 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
       {leaf({4, 3}, 1), leaf({3}, 2)});
 }
 
+// LibTorch gives such a view a new step when it is used first, here in the checkpoint's code. The view keeps that step,
+// as it is older than the code.
+TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
+  for (const bool returns_the_view : {false, true}) {
+    for (const bool is_used_outside : {false, true}) {
+      SCOPED_TRACE(testing::Message() << returns_the_view << is_used_outside);
+      expect_like_without(
+          [&](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {
+            const at::Tensor base = leaves[0] * 2;
+            const at::Tensor view = base.slice(0, 1, 3), unused = base[0];
+            base.mul_(leaves[1]);
+            const auto code = [&, view, unused](const std::vector<at::Tensor>& in) {
+              if (returns_the_view) return std::vector<at::Tensor>{view, in[0].sin()};
+              return std::vector<at::Tensor>{view * in[0] + unused, view.select(0, 1) * leaves[1]};
+            };
+            const auto results = wrap(code, {leaves[2]});
+            const at::Tensor loss = results[0].sum() + results[1].sum();
+            return is_used_outside ? loss + view.square().sum() + base.sum() : loss;
+          },
+          // Sums of such values are exact in any order.
+          {(leaf({4, 3}, 1) * 16).detach().round().requires_grad_(), at::full({3}, 2.0).requires_grad_(),
+           at::full({2, 3}, 4.0).requires_grad_()});
+    }
+  }
+}
+
 // As deep as `depth`: what a checkpoint refers to must live until the backward.
 at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& x, int depth) {
   const auto code = [&wrap, weight, depth](const std::vector<at::Tensor>& in) {
@@ -289,6 +315,11 @@ TEST(Checkpoint, CodeThatCannotRunTwice_IsToldSo) {
   at::Tensor kept;
   EXPECT_THAT(error_of([&] { checkpoint([&](const at::Tensor& t) { return kept = t * 2; }, x); }),
               HasSubstr("the code keeps a tensor that it has made, with its history (MulBackward1)"));
+  EXPECT_THAT(error_of([&] { checkpoint([&](const at::Tensor& t) { return kept = t.as_strided({2}, {1}); }, x); }),
+              HasSubstr("the code keeps a tensor that it has made, with its history (AsStridedBackward0)"));
+  const at::Tensor strided = checkpoint([&](const at::Tensor& t) { return t[0] * (kept = w.as_strided({2}, {1})); }, x);
+  EXPECT_THAT(error_of([&] { strided.sum().backward(); }),
+              HasSubstr("used other tensors that require grad than before"));
   int runs = 0;
   const at::Tensor other = checkpoint([&](const at::Tensor& t) { return ++runs == 1 ? t * w : t * 2; }, x);
   EXPECT_THAT(error_of([&] { other.sum().backward(); }),
