@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators on fakes in threads that know nothing of the capture.
+// Calls operators on fakes in threads other than that of the capture.
 #include <exception>
 #include <memory>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 
 using torch::jit::Stack;
 
-// Null: the tensor belongs to no capture that is on in another thread.
+// The capture to which `tensor` belongs, if it is on in another thread; else null.
 std::shared_ptr<CaptureThread> other_capture_of(const at::Tensor& tensor) {
   const FakeImpl* const fake = fake_impl(tensor);
   const bool is_another = fake && fake->capture_thread() && fake->capture_thread()->is_another();
@@ -42,7 +42,7 @@ FirstFake first_fake(const Stack& stack, std::size_t arguments) {
   return first;
 }
 
-// Something of the result's type that the code behind the operator can hold.
+// A placeholder of the return type, so that the code that called the operator can go on.
 c10::IValue some_result(const c10::Type& type, const at::Tensor& like) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -71,7 +71,7 @@ void own_results(const Stack& stack, std::size_t first, const std::shared_ptr<Ca
   }
 }
 
-// The result is thrown away, and so is an error: the code runs once more, without a capture.
+// The capture will be refused and the code will run again without one, so errors and results here do not matter.
 void call_in_another_thread(const FirstFake& fake, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                             Stack& stack) {
   const std::size_t first = stack.size() - op.schema().arguments().size();

@@ -32,8 +32,8 @@ std::unique_ptr<autograd::AutogradMeta> view_meta_of(const autograd::Differentia
   return made;
 }
 
-// The step of a view whose base has changed is made anew when it is asked for. Where that is an error, as for a result
-// of unbind(), who uses the view gets it.
+// grad_fn() recomputes the autograd node of a view whose base has changed. It throws for views that must not be
+// changed, such as the results of unbind(). Ignore that here: the user gets the error when he uses the view.
 void renew_step(const at::Tensor& tensor) {
   try {
     static_cast<void>(tensor.grad_fn());
@@ -41,7 +41,7 @@ void renew_step(const at::Tensor& tensor) {
   }
 }
 
-// The place of `real` in the graph of autograd; null: it has none.
+// The autograd metadata of `real`, with `owner` as its tensor. Null if `real` has none.
 std::unique_ptr<autograd::AutogradMeta> meta_of_real(const at::Tensor& real, c10::TensorImpl& owner,
                                                      const HandleOf& handle_of) {
   const autograd::AutogradMeta* const meta = autograd::impl::get_autograd_meta(real);
@@ -62,7 +62,7 @@ void take_gradients(const at::Tensor& fake, const at::Tensor& real) {
   autograd::impl::set_grad_accumulator(fake, accumulator);
 }
 
-// The place in autograd's graph of a second object for a leaf: gradients come to the leaf itself.
+// Autograd metadata for a second tensor object of a leaf: gradients accumulate in the leaf itself.
 class LeafMeta final : public autograd::AutogradMeta {
  public:
   LeafMeta(c10::TensorImpl& owner, at::Tensor leaf)

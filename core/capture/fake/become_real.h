@@ -9,22 +9,24 @@
 
 namespace rehearse::capture {
 
-// Which tensor user code has in the place of a real one that it was never given; the same one where there is none.
+// Maps a real tensor that user code was never given to the tensor that user code holds in its place. Returns `real`
+// itself if there is none.
 using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 
-// Makes the fake, which user code still holds, the real tensor that it stood for: its memory, its versions and its
-// place in autograd's graph, as a view of the same base. `real` is to be used by nobody else afterwards but by
-// autograd's own references. A leaf takes over the gradients of `real`: those of graphs that exist come to it.
+// Turns the fake, which user code still holds, into the real tensor: it takes over the memory, the version counter and
+// the place in autograd's graph, as a view of the same base. Afterwards only autograd's own references may use `real`.
+// A leaf also takes over the gradient accumulator of `real`, so gradients of existing graphs reach it.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
-// The same where others do use `real`, as an argument of the call: the two share memory and versions, and those of a
-// leaf its gradients. set_data() and requires_grad_() of one of them say nothing of the other.
+// Like become_real(), but others keep using `real`, for example because it is an argument of the call. Both tensors
+// share memory and versions, and leaves also share their gradient. set_data() and requires_grad_() on one do not affect
+// the other.
 void share_real(const at::Tensor& fake, const at::Tensor& real);
 
-// Edges of autograd that code makes of the fake lead from now on to where those of `real` lead. What is returned is to
-// be kept as long as the fake is used; it may be null.
+// From now on, autograd edges to the fake lead to the autograd node of `real`. The caller must keep the returned node,
+// which may be null, for as long as it uses the fake.
 std::shared_ptr<torch::autograd::Node> lend_history(const at::Tensor& fake, const at::Tensor& real);
-// The fake requires no grad from now on.
+// From now on the fake does not require grad.
 void take_history(const at::Tensor& fake);
 
 }  // namespace rehearse::capture

@@ -13,33 +13,33 @@
 
 namespace rehearse::capture {
 
-// The thread in which a capture is on, and what other threads have done with its tensors meanwhile. What an operator
-// throws in a std::thread nobody catches, and the process (in a world the rank) ends. So the operator gives some fake
-// there, and the capture is refused in its own thread.
+// The thread of a capture, and a note of other threads that used the capture's tensors. If an operator threw in another
+// std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the operator
+// returns a fake there, and the capture is refused in its own thread.
 //
-// Any thread may call note() and is_another(); the others are for the thread of the capture. Never blocks for long.
+// Any thread may call note() and is_another(). Only the capture's thread may call the others. Nothing blocks for long.
 class CaptureThread {
  public:
-  // `is_traced`: a tracer takes operators above autograd.
+  // `is_traced`: a tracer handles operators above autograd.
   explicit CaptureThread(bool is_traced) : is_traced_(is_traced) {}
 
   bool is_traced() const noexcept { return is_traced_; }
   void begin();
   void end();
 
-  // A capture is on, and the caller is another thread of its process, or in a world of its rank. A tensor that another
-  // rank has got is that rank's error.
+  // True if a capture is on and the caller is another thread of its process, or, in a world, another fiber of its rank.
+  // False on other ranks: a rank that uses another rank's tensor gets an error.
   bool is_another() const;
 
-  // Whether an operator is at work, and not the code that is being captured.
+  // True while an operator runs, false while the captured code runs.
   bool& in_operator() noexcept { return in_operator_; }
-  // The storages in which the code has asked where a tensor begins.
+  // Notes a storage for which captured code read a tensor's storage offset.
   void note_offset(const void* storage) { offsets_read_.insert(storage); }
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 
-  // Of several operators the first one counts.
+  // Notes an operator that another thread called. Only the first one counts.
   void note(std::string operator_name, exec::CallSite where);
-  // Throws NotCapturable with what was noted.
+  // Throws NotCapturable if note() was called, and names the operator.
   void refuse_others() const {
     if (noted_.load(std::memory_order_acquire)) refuse();
   }

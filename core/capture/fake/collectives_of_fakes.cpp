@@ -35,7 +35,7 @@ at::Tensor with_rows(const at::Tensor& like, c10::SymInt rows) {
 
 c10::SymInt rows_of(const at::Tensor& tensor) { return tensor.dim() == 0 ? c10::SymInt(1) : tensor.sym_size(0); }
 
-// By the schemas: (input, group_size, group), (input, reduce_op, group_size, group), (input, output_splits, ...).
+// Arguments by schema: (input, group_size, group), (input, reduce_op, group_size, group), (input, output_splits, ...).
 at::Tensor result_of_one(std::string_view name, const at::Tensor& input, const Stack& arguments) {
   if (name.starts_with("all_gather")) return with_rows(input, rows_of(input) * arguments[1].toInt());
   if (name.starts_with("reduce_scatter")) return with_rows(input, rows_of(input) / arguments[2].toInt());
@@ -73,8 +73,8 @@ bool is_differentiated(const c10::IValue& inputs) {
   return any && at::GradMode::is_enabled() && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
 }
 
-// LibTorch's kernels of these copy their inputs and reduce the copies in place. They have no gradient, but the copies
-// have one, which therefore is that of all.
+// LibTorch's kernels of these collectives copy their inputs and reduce the copies in place. The collective has no
+// gradient formula but the copy has one, so the result has the gradient of the copy.
 bool copies_inputs(std::string_view name) {
   return name == "all_reduce" || name == "broadcast" || name == "all_reduce_coalesced";
 }

@@ -3,8 +3,9 @@
 
 namespace rehearse::capture {
 
-// Makes the functional collectives (_c10d_functional and _c10d_functional_autograd) give fakes of their results' sizes
-// at the key Fake: nothing is sent. FakeMode does it. For the life of the process; later calls do nothing.
+// Registers kernels for the functional collectives (_c10d_functional and _c10d_functional_autograd) at the key Fake.
+// They return fakes of the results' sizes and send nothing. FakeMode calls this. The registration lasts for the life of
+// the process; later calls do nothing.
 void register_collectives_of_fakes();
 
 }  // namespace rehearse::capture

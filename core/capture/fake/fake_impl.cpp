@@ -16,7 +16,7 @@ c10::DispatchKeySet keys_of(const TensorSpec& spec) {
   return keys;
 }
 
-// Written over where they stand: the caller may still hold what an earlier question gave.
+// Keeps the buffer: the caller may still hold the reference that an earlier call returned.
 c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::vector<std::int64_t>& numbers) {
   numbers.resize(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].guard_int(what, 0);
@@ -28,7 +28,7 @@ c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::v
 FakeImpl::FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id)
     : TensorImpl(std::move(storage), keys_of(spec), c10::scalarTypeToTypeMeta(spec.dtype)), id_(id) {
   device_opt_ = spec.device;
-  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);  // every question comes to this class
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);  // this class answers all such questions
   set_geometry(spec.sizes, spec.strides, spec.storage_offset);
   if (spec.is_wrapped_number) set_wrapped_number(true);
 }
@@ -37,7 +37,7 @@ void FakeImpl::set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strid
   const auto plain_sizes = c10::asIntArrayRefSlowOpt(sizes);
   const auto plain_strides = c10::asIntArrayRefSlowOpt(strides);
   if (has_symbolic_sizes_strides_ || !plain_sizes || !plain_strides || storage_offset.is_heap_allocated()) {
-    // As a symbolic tensor: also the plain numbers of one that was symbolic before, for TensorImpl has no way back.
+    // A tensor that was symbolic before must stay symbolic, even with plain numbers: TensorImpl has no way back.
     set_sizes_and_strides(sizes, strides, storage_offset);
     return;
   }
@@ -116,7 +116,8 @@ void FakeImpl::take_memory(const at::Tensor& real) {
 }
 
 void FakeImpl::become(const c10::TensorImpl& real) {
-  // LibTorch's indexing keeps a reference to the sizes of a tensor while it reads an index, which ends the capture.
+  // Keep the old sizes alive: if reading an index ends the capture, LibTorch's indexing still holds a reference to
+  // them.
   former_layout_ = std::move(extra_meta_);
   copy_tensor_metadata(&real, this, real.version_counter(), real.allow_tensor_metadata_change());
   set_custom_sizes_strides(SizesStridesPolicy::Default);

@@ -15,25 +15,26 @@
 
 namespace rehearse::capture {
 
-// The tensor itself. int-valued questions about symbolic sizes are guards of the symbols.
+// A fake tensor. Reading a symbolic size as an int adds a guard on its symbols.
 class FakeImpl final : public c10::TensorImpl {
  public:
   FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id);
 
   std::uint64_t id() const noexcept { return id_; }
-  // Of the capture that it belongs to. Null: of none that is known.
+  // The capture to which the fake belongs. Null if none is known.
   const std::shared_ptr<CaptureThread>& capture_thread() const noexcept { return capture_thread_; }
-  // Operators in other threads come to the key DeferredInit then, above autograd, which would refuse some.
+  // In a traced capture this also adds the key DeferredInit, so that operators in other threads are caught above
+  // autograd, which would refuse some of them.
   void set_capture_thread(std::shared_ptr<CaptureThread> thread);
-  // What an operator such as t_() does to its argument.
+  // For operators that change their argument's geometry in place, such as t_().
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
-  // Is a fake no longer, but another object for the memory of a real tensor; all but its place in autograd's graph.
+  // Turns the fake into another object for the memory of a real tensor. Does not set its place in autograd's graph.
   void become(const c10::TensorImpl& real);
 
-  // Whether sizes, strides, offset or what follows from them were asked for.
+  // True if anyone read sizes, strides, offset or a value derived from them.
   bool layout_was_read() const noexcept { return layout_was_read_; }
-  // From now on its memory is that of the tensor that it stands for; all else goes to that tensor itself. Not if its
-  // layout is symbolic: then its memory cannot be asked for.
+  // Shares the memory of `real` from now on; everything else stays. Does nothing if the layout is symbolic, because
+  // then no one can ask for the memory.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
   bool is_seen() const noexcept { return is_seen_; }
@@ -65,17 +66,17 @@ class FakeImpl final : public c10::TensorImpl {
 
   std::uint64_t id_;
   std::shared_ptr<CaptureThread> capture_thread_;
-  bool is_real_ = false;                           // has become so
-  std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides of the time before
+  bool is_real_ = false;                           // become() was called
+  std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before become()
   mutable bool layout_was_read_ = false;
-  mutable bool is_seen_ = true;  // reading it is noted
+  mutable bool is_seen_ = true;  // reads are noted
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 
-// Null when it is not fake.
+// Null if the tensor is not fake.
 FakeImpl* fake_impl(const at::Tensor& tensor);
 
-// While it lives, reading the fake's layout is not noted. For a real tensor nothing.
+// While it lives, reading the fake's layout is not noted. Does nothing for a real tensor.
 class UnseenRead {
  public:
   explicit UnseenRead(const at::Tensor& tensor) : impl_(fake_impl(tensor)) {
@@ -98,7 +99,7 @@ class UnseenRead {
   bool was_seen_ = true;
 };
 
-// The words of LibTorch's error about a fake's memory: how that error is known again.
+// LibTorch's error about a fake's memory contains these words; with_typed_errors() recognises it by them.
 inline constexpr const char* kDataAccessMessage = "A fake tensor has no data (it is being captured).";
 
 }  // namespace rehearse::capture

@@ -17,7 +17,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Only the recording of a backward listens.
+// Only the recording of a backward uses a listener.
 shapes::ShapeEnv::Maker maker_of(const FakeListener* listener) {
   return listener ? shapes::ShapeEnv::Maker::Backward : shapes::ShapeEnv::Maker::Capture;
 }

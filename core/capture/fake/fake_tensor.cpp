@@ -16,7 +16,8 @@
 namespace rehearse::capture {
 namespace {
 
-// Each fiber and thread counts by itself, from a place of its own: a thread may give its fakes to a capture elsewhere.
+// Each fiber and thread counts in its own range: a thread may pass its fakes to a capture elsewhere, and identities
+// must not collide.
 struct Identities {
   std::uint64_t last = next_place.fetch_add(1) << 40;
   static inline std::atomic<std::uint64_t> next_place = 0;

@@ -49,14 +49,14 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
   return list_of_fakes(mode, value.toOptionalTensorList());
 }
 
-// A fake is dense.
+// A fake is always dense.
 void check_layout(const Call& call) {
   const auto& place = call.facts.layout_argument;
   if (!place || call.arguments[*place].isNone() || call.arguments[*place].toLayout() == c10::kStrided) return;
   throw UnknownShape(call.facts.name, "it is not dense", exec::CallSite::capture());
 }
 
-// Eager mode refuses a negative size. Where only the running program knows it, the graph checks that.
+// Eager mode refuses negative sizes. If only the running program knows the size, the graph checks it.
 void check_sizes(const Call& call, const TensorSpec& spec) {
   for (const c10::SymInt& size : spec.sizes) {
     if (!size.is_symbolic() || size.has_hint()) continue;
@@ -73,7 +73,7 @@ void check_sizes(const Call& call, const Outputs& outputs) {
   }
 }
 
-// What return `i` gives; for an argument that is returned, the fake that stands for it.
+// The value for return `i`. If the operator returns an argument, this is the fake of that argument.
 c10::IValue result_of(const Call& call, std::size_t i, const Output& output) {
   const ReturnFacts& facts = call.facts.returns[i];
   const auto* const spec = std::get_if<TensorSpec>(&output.value);
@@ -107,7 +107,7 @@ void run_on_fakes(FakeMode& mode, const OperatorFacts& facts, Stack& stack) {
   results.reserve(outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) results.push_back(result_of(call, i, outputs[i]));
   if (mode.listener()) mode.listener()->on_operator(facts.handle, arguments, results);
-  for (std::size_t i = 0; i < results.size(); ++i) {  // an argument is given back as the object that came
+  for (std::size_t i = 0; i < results.size(); ++i) {  // returned arguments are the very objects that the caller passed
     if (facts.returns[i].is_argument) results[i] = stack[first + *facts.returns[i].alias_of];
   }
   stack.resize(first);
@@ -124,7 +124,7 @@ void fake_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stac
 
 void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
   const OperatorFacts& facts = facts_of(op);
-  if (facts.is_composite) {  // its parts come back to the fallback
+  if (facts.is_composite) {  // its parts reach this fallback again
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), &stack);
     return;
   }

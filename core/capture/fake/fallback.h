@@ -8,11 +8,11 @@ namespace rehearse::capture {
 
 class FakeMode;
 
-// Makes operators with the Fake key come to FakeMode::current(). The first call registers, for the life of the process
-// (4 to 5 ms: LibTorch computes its dispatch tables anew); later ones do nothing.
+// Routes operators with the Fake key to FakeMode::current(). The first call registers the fallback for the life of the
+// process; it takes 4 to 5 ms, because LibTorch recomputes its dispatch tables. Later calls do nothing.
 void register_fake_fallback();
 
-// What the fallback does while `mode` is on.
+// Runs one operator on fakes under `mode`.
 void call_on_fakes(FakeMode& mode, const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// A static object that is left in place at exit: for kernels, since LibTorch's dispatcher may be gone before them. It
-// lies in static memory and not behind a pointer that nobody reads, so that no leak is seen in it.
+// A static object whose destructor never runs, for registered kernels: LibTorch's dispatcher may be destroyed before
+// them. The object lies in static memory, not behind a pointer that nobody reads, so leak checkers do not report it.
 //   static const NeverDestroyed<torch::Library> library([] { torch::Library made(...); ...; return made; });
 template <class T>
 class NeverDestroyed {

@@ -79,7 +79,7 @@ Argument to_argument(const c10::IValue& value, const c10::Type& type, const Argu
 CallArguments to_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values,
                            const ArgumentContext& context) {
   CallArguments call;
-  std::size_t needed = 0;  // positional arguments up to the last one that is no default
+  std::size_t needed = 0;  // number of positional arguments up to the last one that differs from its default
   for (std::size_t i = 0; i < values.size(); ++i) {
     const c10::Argument& formal = schema.arguments()[i];
     Argument argument = to_argument(values[i], *formal.real_type(), context);

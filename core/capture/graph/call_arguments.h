@@ -13,15 +13,15 @@
 
 namespace rehearse::capture {
 
-// What turns the values of a call into arguments of a node.
+// What to_argument() needs to turn the values of a call into arguments of a node.
 struct ArgumentContext {
   std::function<graph::Argument(const at::Tensor&)> tensor_of;  // for a defined tensor
   ExpressionNodes& expressions;                                 // symbolic integers become its nodes
-  const exec::CallSite& site;                                   // of the call, for errors
+  const exec::CallSite& site;                                   // the call, for errors
 };
 
-// Throws NotCapturable for what no graph can hold: generators, streams, process groups without a
-// name in c10d's registry, symbolic floats.
+// Throws NotCapturable for values that no graph can hold: generators, streams, symbolic floats, and process groups
+// without a name in c10d's registry.
 graph::Argument to_argument(const c10::IValue& value, const c10::Type& type, const ArgumentContext& context);
 
 // The arguments of a node that calls an operator.
@@ -30,8 +30,8 @@ struct CallArguments {
   graph::Dict kwargs;
 };
 
-// Of a whole call: by position, those that the schema takes by name only by name. What is the schema's default is left
-// out, by position from the end on.
+// Converts all arguments of a call. Keyword-only arguments go to `kwargs`, the others are positional. Arguments equal
+// to their default are left out, positional ones only at the end.
 CallArguments to_arguments(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> values,
                            const ArgumentContext& context);
 

@@ -50,7 +50,7 @@ Expr value_of(const TermView& term) {
   return term.coefficient * value;
 }
 
-// A symbol or function by itself.
+// True if the term is a single symbol or function.
 bool is_atom(const TermView& term) {
   return term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].exponent == 1;
 }

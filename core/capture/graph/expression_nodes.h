@@ -14,37 +14,37 @@
 
 namespace rehearse::capture {
 
-// Symbolic integers as nodes of a graph that is being recorded: arithmetic on the nodes that have the symbols' values
-// (`_operator.mul`, `torch.sym_max`, ...), as Dynamo records it, one node for each expression.
+// Turns symbolic integers into nodes of the graph under recording: arithmetic on the nodes that have the symbols'
+// values (`_operator.mul`, `torch.sym_max`, ...), one node for each expression, as Dynamo records it.
 class ExpressionNodes {
  public:
   using MakeCall = std::function<graph::Node&(const std::string& target, graph::List arguments)>;
   using NodeOfSymbol = std::function<graph::Node&(const std::string& symbol)>;
 
-  // `make_call`: puts a new node where the recording is. `node_of_symbol`: of a symbol that is bound to nothing yet;
-  // without it that is a GraphError.
+  // `make_call`: adds a node at the current end of the recording. `node_of_symbol`: makes a node for a symbol that is
+  // not bound yet; without it, such a symbol is a GraphError.
   explicit ExpressionNodes(MakeCall make_call, NodeOfSymbol node_of_symbol = {})
       : make_call_(std::move(make_call)), node_of_symbol_(std::move(node_of_symbol)) {}
 
-  // A node that has the value. What is bound first stays.
+  // Declares that `node` has the value of `expr`. The first binding stays.
   void bind(const shapes::Expr& expr, graph::Node& node) { nodes_.emplace(expr, &node); }
-  // The same for a symbol, which becomes what the node says of its value.
+  // Like bind(), for a symbol. Also sets the node's metadata to the symbol.
   void bind_symbol(const std::string& symbol, graph::Node& node);
-  // Made when it is wanted.
+  // `make` adds the node when it is first used.
   void bind_lazily(const shapes::Expr& expr, std::function<graph::Node&()> make) {
     makers_.emplace(expr, std::move(make));
   }
   bool knows(const shapes::Expr& expr) const { return nodes_.contains(expr) || makers_.contains(expr); }
   bool knows_symbol(const std::string& symbol) const { return knows(shapes::Expr::symbol(symbol)); }
 
-  // A number, or the node that has the value.
+  // The number itself, or the node that has the value.
   graph::Argument of(const shapes::Expr& expr);
   graph::Argument of(const c10::SymInt& value);
-  // A truth, or nodes that compute it: as the condition stands, whatever is known of its symbols.
+  // Nodes that compute the condition as written, whatever is known of its symbols; or a constant if it is one.
   graph::Argument truth_of(const shapes::Condition& condition);
 
  private:
-  // As the expression says, whether it has a node or not.
+  // Builds nodes for the expression even if one exists.
   graph::Argument built(const shapes::Expr& expr);
   graph::Argument sum_of(const std::vector<shapes::TermView>& terms);
   graph::Argument product_of(const shapes::TermView& term);
@@ -59,7 +59,7 @@ class ExpressionNodes {
   std::map<shapes::Expr, std::function<graph::Node&()>> makers_;
 };
 
-// What a node says of a symbolic integer.
+// The metadata of a node for a symbolic integer.
 graph::SymScalarMeta meta_of(const shapes::Expr& expr);
 
 }  // namespace rehearse::capture

@@ -30,7 +30,7 @@ bool is_unbacked(const shapes::ShapeEnv& shapes, const std::string& name) {
   return std::any_of(symbols.begin(), symbols.end(), [&](const auto& symbol) { return symbol.name == name; });
 }
 
-// The run of a part on fakes, from its inputs to the gradients.
+// Runs a part on fakes once, from its inputs to their gradients.
 class Capture {
  public:
   Capture(const std::shared_ptr<graph::GraphModule>& part, const std::vector<c10::IValue>& example_inputs,
@@ -81,7 +81,8 @@ class Capture {
     if (node != nullptr) recorder_.begin_of_node(*node);
   }
 
-  // `values`: the forward's, undefined where they are no tensors. One gradient for each input, or nothing at all.
+  // `values`: the forward's values, undefined if they are no tensors. Returns one gradient for each input, or an empty
+  // list.
   graph::List run_backward(const std::vector<at::Tensor>& values) {
     if (!at::GradMode::is_enabled() || inputs_.differentiable().empty()) return {};
     joint_.tangents = wanted_ != nullptr ? *wanted_ : usual_tangents(values);
@@ -95,14 +96,14 @@ class Capture {
     joint_.leading_tangents = leading_tangents(roots, inputs_);
     graph::Graph& graph = joint_.module->graph();
     graph::Node& boundary =
-        graph.call_function("_operator.pos", {0});  // sizes of the forward are still asked for there
+        graph.call_function("_operator.pos", {0});  // end of the forward; size queries may still go before it
     graph::List result = gradients_of(roots, tangents);
     joint_.backward_begin = boundary.next();
     graph.erase_node(boundary);
     return result;
   }
 
-  // What was changed without autograd goes back into the caller's tensor alone, where it leaves no history.
+  // A value that was changed without autograd is only copied back into the caller's tensor. It has no history there.
   bool has_tangent(std::size_t value, const at::Tensor& tensor) const {
     const auto is_it = [&](const ChangedInput& changed) { return changed.value == value && !changed.under_autograd; };
     return tensor.defined() && tensor.requires_grad() &&
@@ -123,12 +124,12 @@ class Capture {
                                    /*create_graph=*/false, /*allow_unused=*/true);
     } catch (const c10::Error& error) {
       throw NoRecordedBackward("", "backward", error.what_without_backtrace());
-    } catch (const graph::GraphError& error) {  // of the code of a captured hook
+    } catch (const graph::GraphError& error) {  // from the code of a captured hook
       throw NoRecordedBackward("", "backward", error.what());
     }
   }
 
-  // Outside of autocast, as a backward is run in eager mode.
+  // Runs without autocast, as backwards do in eager mode.
   graph::List gradients_of(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& tangents) {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const std::vector<at::Tensor> gradients = differentiate(roots, tangents);
@@ -161,7 +162,7 @@ JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
   if (part == nullptr) throw graph::GraphError("", "module", "is null");
   try {
     return Capture(part, example_inputs, shapes, tangents).run();
-  } catch (const CheckpointError& error) {  // the body of a checkpoint: eager autograd refuses it too
+  } catch (const CheckpointError& error) {  // from the body of a checkpoint: eager autograd refuses it too
     throw NoRecordedBackward("", "backward", error.what());
   }
 }

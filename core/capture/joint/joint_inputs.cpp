@@ -14,7 +14,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Where gradients of an input arrive: the end of the joint graph's backward.
+// The autograd node at which the gradients of an input arrive. Here the backward of the joint graph ends.
 struct InputEnd : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
   std::string name() const override { return "InputOfJointGraph"; }
@@ -63,7 +63,7 @@ at::Tensor JointInputs::add_tensor(const at::Tensor& example, const at::Tensor& 
   const auto end = std::make_shared<InputEnd>();
   const auto place = end->add_input_metadata(input);
   torch::autograd::impl::set_gradient_edge(input, {end, place});
-  at::Tensor target = make_fake(spec);  // keeps the edge when `input` is written to
+  at::Tensor target = make_fake(spec);  // keeps its edge even if operators write to `input`
   torch::autograd::impl::set_gradient_edge(target, {end, place});
   differentiable_.push_back(std::move(target));
   positions_.push_back(values_.size());

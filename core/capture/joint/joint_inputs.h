@@ -13,22 +13,24 @@
 
 namespace rehearse::capture {
 
-// The inputs of a joint graph: fakes like the examples, which stay as they are, and placeholders for them.
+// The inputs of a joint graph: fakes like the examples, and their placeholders. The examples do not change.
 class JointInputs {
  public:
-  // One example for each placeholder of the part. Throws GraphError for another number of them, and for real tensors.
+  // Needs one example for each placeholder of the part. Throws GraphError for another number of examples and for real
+  // tensors.
   JointInputs(const graph::GraphModule& part, const std::vector<c10::IValue>& examples, JointRecorder& recorder);
 
-  // What to run the part on. Tensors that require a gradient are no leaves: operators may change them in place.
+  // The arguments for running the part. A tensor that requires a gradient is no leaf, so operators may change it in
+  // place.
   const std::vector<c10::IValue>& values() const noexcept { return values_; }
   const std::vector<const graph::Node*>& nodes() const noexcept { return nodes_; }
 
-  // What to differentiate with respect to, and which inputs that are. Gradients reach these as the inputs were given,
-  // whatever was written to them later.
+  // The tensors to differentiate with respect to, and the positions of their inputs. They receive the gradients of the
+  // inputs as they were passed, whatever operators wrote to them later.
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 
-  // Whether what was written to a differentiable input is differentiated: not so below a torch::NoGradGuard.
+  // True if autograd recorded the writes to a differentiable input. False for writes under a torch::NoGradGuard.
   bool has_new_history(std::size_t input) const;
 
  private:

@@ -18,13 +18,13 @@ namespace {
 
 using SymInts = std::vector<c10::SymInt>;
 
-// A key above autograd that Python's tracing alone uses: LibTorch has operators fall through there.
+// A key above autograd that only Python's tracing uses. In LibTorch, operators fall through it.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::PreDispatch;
 
 bool has_symbols(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
 
-// at::native's should_fold(): whether the larger one can be a matrix without being copied, or the copy pays in the
-// backward. `larger` has at least three dimensions, `smaller` one or two.
+// Like should_fold() in at::native: true if `larger` can become a matrix without a copy, or if the copy pays off in the
+// backward. `larger` has at least three dimensions, `smaller` has one or two.
 bool folds(const at::Tensor& larger, const at::Tensor& smaller, bool larger_is_second) {
   if (smaller.requires_grad()) return true;
   if (larger_is_second && smaller.dim() == 2) return false;
@@ -49,7 +49,7 @@ at::Tensor folded(const at::Tensor& left, const at::Tensor& right) {
   return transpose ? result.mT().contiguous() : result;
 }
 
-// As batches of matrices: both are expanded to all batch dimensions, and those become one.
+// Computes the product as batches of matrices: expands both to all batch dimensions, and flattens those into one.
 at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
   const auto batch_of = [](const at::Tensor& tensor) {
     const auto sizes = tensor.sym_sizes();

@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// While it lives, matmul above autograd is taken apart as LibTorch does it, but by symbolic sizes: LibTorch's own
-// kernel asks for numbers, which would make every symbolic batch one. Registers its kernel on first use.
+// While it lives, matmul is decomposed above autograd as in LibTorch, but with symbolic sizes. LibTorch's own kernel
+// asks for plain numbers, which would fix every symbolic batch size. Registers its kernel on first use.
 class SymbolicMatmul {
  public:
   SymbolicMatmul();

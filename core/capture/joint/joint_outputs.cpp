@@ -14,13 +14,13 @@
 namespace rehearse::capture {
 namespace {
 
-// The tensor that autograd takes it for a view of, or itself.
+// The tensor of which autograd considers `tensor` a view, or `tensor` itself.
 at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
 
 bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }
 
-// Whether elements of it may share memory, as in what unfold() gives: then the change of one is a change of another,
-// and what autograd makes of that depends on the operator.
+// True if elements of the tensor may share memory, as in the result of unfold(). Then changing one element changes
+// another, and autograd's result depends on the operator.
 bool may_overlap_itself(const at::Tensor& tensor) {
   std::vector<std::pair<c10::SymInt, c10::SymInt>> dimensions;
   for (std::int64_t d = 0; d < tensor.dim(); ++d) {
@@ -85,7 +85,7 @@ void JointOutputs::refuse_overlap(std::size_t input) const {
       "is changed in place, requires a gradient and has elements that share memory: give it a copy");
 }
 
-// The copy that the forward works on has no lazy bits.
+// The forward works on a copy, and the copy has no conjugate or negative bit.
 void JointOutputs::refuse_lazy_bits(std::size_t input) const {
   const at::Tensor& tensor = inputs_.values()[input].toTensor();
   if (!tensor.is_conj() && !tensor.is_neg()) return;
@@ -94,7 +94,7 @@ void JointOutputs::refuse_lazy_bits(std::size_t input) const {
                            "its memory: use resolve_conj() and resolve_neg() first");
 }
 
-// Its new contents are copied back into it, and a copy changes neither sizes nor strides.
+// The forward's result is copied back into the input, and a copy cannot change sizes or strides.
 void JointOutputs::refuse_other_form(std::size_t input) const {
   if (!has_other_form(input)) return;
   throw SharedInputChanges(inputs_.nodes()[input]->name(), "inputs",
@@ -108,7 +108,8 @@ bool JointOutputs::has_other_form(std::size_t input) const {
   return before->sizes != now.sizes || before->strides != now.strides || before->storage_offset != now.storage_offset;
 }
 
-// A view is made once more when the graph has run: of its base as that is then, and without what changes its own form.
+// After the graph has run, a returned view is made again from its base in the base's final form. Operators that change
+// the view's own form are not replayed.
 void JointOutputs::refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const {
   const at::Tensor base = base_of(view);
   const auto input = inputs_by_id_.find(fake_id(base));
@@ -123,7 +124,7 @@ void JointOutputs::refuse_view_of_other_form(std::size_t output, const at::Tenso
                            "gives a new tensor");
 }
 
-// The graph changes a copy of the input, in whose memory the result would be.
+// The graph changes a copy of the input, so the result would no longer share memory with the caller's tensor.
 void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& result) const {
   for (const ChangedInput& changed : changed_inputs_) {
     if (!share_storage(inputs_.values()[changed.input].toTensor(), result)) continue;
@@ -134,8 +135,8 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
-// A view that was made before its base was changed: no view of the base as it is gives it, and code behind the graph
-// that writes to one of them would not be seen in the history of the other.
+// The view was made before its base was changed, so no view of the changed base equals it. Autograd would not connect
+// later writes to one with the history of the other.
 void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
   if (!view.requires_grad() && !base_of(view).requires_grad()) return;
   throw SharedInputChanges(
@@ -143,7 +144,7 @@ void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view)
       "is a view of another result that was changed in place since: make the view behind the change");
 }
 
-// How many results are one intermediate tensor, or views of it.
+// Counts the results that are the same intermediate tensor or views of it.
 void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& results) {
   for (const c10::IValue& result : results) {
     if (!is_fake_tensor(result)) continue;
@@ -152,7 +153,7 @@ void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& result
   }
 }
 
-// Of something that the caller has in its hands too: writing to one is to be seen, by autograd as well, in the other.
+// True if the caller also holds the base of this view. A write to either must be visible in both, and to autograd.
 bool JointOutputs::is_view_of_visible(const at::Tensor& tensor) const {
   if (!is_differentiated() || !tensor.is_view()) return false;
   const std::uint64_t base = fake_id(base_of(tensor));
@@ -174,7 +175,7 @@ void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
   if (input != inputs_by_id_.end()) {
     outputs_[output] = {Kind::Input, input->second};
   } else if (is_view_of_visible(tensor)) {
-    outputs_[output].kind = Kind::View;  // which one: add_views()
+    outputs_[output].kind = Kind::View;  // add_views() sets the index
     const at::Tensor base = base_of(tensor);
     if (!inputs_by_id_.contains(fake_id(base))) {
       refuse_hidden_alias(output, base);
@@ -190,7 +191,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
   ViewReplay replay([this](const graph::Node& node) { return recorder_.is_without_grad_mode(node); });
   for (const graph::Node* input : inputs_.nodes()) replay.add_source(input);
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    // A changed input's new contents are made visible in the input itself.
+    // A changed input receives its new contents in the caller's tensor, so views come from the input itself.
     replay.add_source(i < changed_inputs_.size() ? nullptr : values_[i].node());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {

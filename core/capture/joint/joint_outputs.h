@@ -17,16 +17,16 @@
 
 namespace rehearse::capture {
 
-// What a part has returned, sorted into what its operators below autograd give (values) and what is made of inputs and
-// values under autograd (inputs themselves, views).
+// Sorts the results of a part into values, which operators compute below autograd, and results that are made from
+// inputs and values under autograd: inputs themselves and views.
 class JointOutputs {
  public:
-  // `results`: what the part returned on `inputs`. Throws GraphError for what a graph cannot return, and
+  // `results`: what the part returned for `inputs`. Throws GraphError for results that no graph can return, and
   // SharedInputChanges.
   JointOutputs(JointRecorder& recorder, const JointInputs& inputs, const std::vector<c10::IValue>& results);
 
   const graph::List& values() const noexcept { return values_; }
-  // By value; undefined where it is no fake tensor.
+  // One tensor for each value; undefined if the value is no fake tensor.
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
   const std::vector<PartOutput>& outputs() const noexcept { return outputs_; }
   const std::vector<ChangedInput>& changed_inputs() const noexcept { return changed_inputs_; }
@@ -41,7 +41,7 @@ class JointOutputs {
   void refuse_overlap(std::size_t input) const;
   bool has_other_form(std::size_t input) const;
   void refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const;
-  // A result in the memory of a changed input that autograd takes for no view of it.
+  // Both refuse a result in the memory of a changed input that autograd does not consider a view of it.
   void refuse_stale_view(std::size_t output, const at::Tensor& view) const;
   void refuse_hidden_alias(std::size_t output, const at::Tensor& result) const;
   void count_results_of_bases(const std::vector<c10::IValue>& results);

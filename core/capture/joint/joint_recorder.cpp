@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kAssertScalar = "torch.ops.aten._assert_scalar.default";
 
-// Tensors that share memory have one; they need not have data.
+// The storage object of the tensor, which tensors that share memory have in common. It may have no data.
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -157,7 +157,7 @@ graph::Node& JointRecorder::add_call(const c10::OperatorHandle& op, c10::ArrayRe
   if (part_node_ != nullptr && part_node_->target() == target && target == kAssertScalar) {
     for (const graph::Argument& argument : part_node_->args()) call.args.push_back(numbers_of_part_.of(argument));
   } else {
-    const exec::CallSite no_site;  // nodes are of the graph that is interpreted
+    const exec::CallSite no_site;  // nodes have the origins of the interpreted graph
     call = to_arguments(op.schema(), arguments,
                         {[this](const at::Tensor& fake) { return argument_of(fake); }, expressions_, no_site});
   }
@@ -183,8 +183,8 @@ void JointRecorder::bind_tensor(graph::Node& node, const at::Tensor& fake) {
   bind_layout(node, fake);
 }
 
-// Sizes and strides that no node gives yet can be had from this tensor. They are asked for right after it, so that what
-// the backward needs of them is a number that the forward saves, not the tensor.
+// Later nodes can get the sizes and strides that no node has yet from this tensor. The queries are inserted right after
+// the tensor's node, so that the forward saves a number for the backward and not the tensor.
 void JointRecorder::bind_layout(graph::Node& node, const at::Tensor& fake) {
   const auto bind = [&](const c10::SymInt& value, std::string_view query, graph::List arguments) {
     const shapes::Expr expr = shapes::expr_of(value);
@@ -248,7 +248,7 @@ graph::Argument JointRecorder::unbacked_result(std::size_t output) {
                                                                                : graph::Argument();
 }
 
-// A step of the backward comes from where the forward noted it.
+// A step of the backward has the origin that the matching step of the forward noted.
 std::shared_ptr<const graph::Origin> JointRecorder::origin_of_backward() const {
   const auto step = torch::autograd::get_current_node();
   if (step == nullptr) return nullptr;
@@ -258,7 +258,7 @@ std::shared_ptr<const graph::Origin> JointRecorder::origin_of_backward() const {
   if (found == origins_.end() || !found->origin || !found->origin->label) {
     return found != origins_.end() ? found->origin : nullptr;
   }
-  // The label was set while the forward ran, not around the backward.
+  // The label was set around the forward, not around the backward.
   graph::Origin origin = *found->origin;
   origin.label.reset();
   return std::make_shared<const graph::Origin>(std::move(origin));

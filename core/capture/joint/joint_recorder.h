@@ -17,36 +17,37 @@
 
 namespace rehearse::capture {
 
-// A defined one.
+// True for a defined tensor.
 bool is_tensor(const c10::IValue& value);
 
-// Writes down what operators are called on fakes below autograd, as the nodes of a joint graph.
+// Records the operators that are called on fakes below autograd as the nodes of a joint graph.
 class JointRecorder final : public FakeListener {
  public:
-  // `part`: whose attributes may come as real tensors. `joint`: where nodes go, to its end.
+  // `part`: the graph that runs; its attributes may occur as real tensors. `joint`: receives new nodes at its end.
   JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint);
 
-  // A placeholder for one of the part, of this value.
+  // Adds a placeholder for `placeholder` of the part, with this value.
   graph::Node& add_input(const graph::Node& placeholder, const c10::IValue& value);
-  // A placeholder before all other nodes, for a fake or a symbolic integer; anything else has no metadata.
+  // Adds a placeholder before all other nodes, for a fake or a symbolic integer. Other values get no metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
-  // The node that has this fake's value now: after an in-place operator, that operator's. Null: it was never seen.
+  // The node that has this fake's current value: after an in-place operator, that operator's node. Null: the recorder
+  // has never seen the fake.
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
-  // Result `output` of the part, where that is an integer known only at run time, whatever is known of it here. Else
-  // none.
+  // The node for result `output` of the part, if that is an integer known only at run time, even if its value is known
+  // here. Returns an empty argument otherwise.
   graph::Argument unbacked_result(std::size_t output);
 
-  // Whether an operator has written to the memory that `fake` shares.
+  // True if an operator has written to the memory that `fake` shares.
   bool was_written(const at::Tensor& fake) const;
 
-  // Whether grad mode was off where this node was called.
+  // True if grad mode was off when this node was called.
   bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
-  // Around what a node of the part does. Nodes without an origin, and those that the backward adds for what autograd
-  // has noted in between, come from where the node does.
+  // Enclose the run of one node of the part. Nodes recorded in between without an origin get the node's origin, and so
+  // do the nodes of the backward that belong to autograd steps recorded in between.
   void begin_of_node(const graph::Node& node);
   void end_of_node(const graph::Node& node, const c10::IValue& value);
 
@@ -55,16 +56,16 @@ class JointRecorder final : public FakeListener {
                    c10::ArrayRef<c10::IValue> results) override;
 
  private:
-  struct Stand {  // in for a real tensor
+  struct Stand {  // a fake that replaces a real tensor
     at::Tensor real, fake;
   };
-  // Steps of autograd up to this number come from there.
+  // Autograd steps up to this sequence number have this origin.
   struct OriginUpTo {
     std::uint64_t sequence = 0;
     std::shared_ptr<const graph::Origin> origin;
   };
 
-  graph::Node* first_step() const;  // null: there are placeholders only
+  graph::Node* first_step() const;  // null: the graph has only placeholders
   graph::Argument argument_of(const at::Tensor& fake) const;
   graph::Node& add_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   void note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
@@ -79,12 +80,12 @@ class JointRecorder final : public FakeListener {
   graph::GraphModule& joint_;
   ExpressionNodes expressions_;
   std::unordered_map<std::uint64_t, graph::Node*> nodes_;       // by fake_id
-  std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: numbers that came as tensors
+  std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: numbers that arrived as tensors
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;    // by real tensor
   std::unordered_set<const c10::StorageImpl*> written_;
   std::vector<OriginUpTo> origins_;         // in order
-  const graph::Node* part_node_ = nullptr;  // whose operators come; null: none's
-  graph::Node* last_call_ = nullptr;        // among them
+  const graph::Node* part_node_ = nullptr;  // the node that is running; null: none
+  graph::Node* last_call_ = nullptr;        // the last call that it recorded
   NumbersOfPart numbers_of_part_;
   ZeroTensors zeros_;
   std::unordered_set<const graph::Node*> without_grad_mode_;

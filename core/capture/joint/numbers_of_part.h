@@ -7,16 +7,18 @@
 
 namespace rehearse::capture {
 
-// Numbers of the part as nodes of its joint graph, whatever is known of them. While a part runs on fakes, a fact that
-// it states (`u0 <= 5`) is known, and so the condition is true: the joint graph has to compute it all the same.
+// Maps numbers of the part to nodes of its joint graph, even if their values are known. While a part runs on fakes, the
+// facts that it states (`u0 <= 5`) are assumed, so the condition counts as true there. The joint graph must still
+// compute it.
 class NumbersOfPart {
  public:
   explicit NumbersOfPart(graph::GraphModule& joint) : joint_(joint) {}
 
-  // `node` of the part has the value of `joint`.
+  // Declares that `node` of the part has the value of `joint`.
   void bind(const graph::Node& node, graph::Node& joint) { nodes_.insert_or_assign(&node, &joint); }
 
-  // The argument of a node of the part, as arithmetic on what is bound. Throws GraphError where it is something else.
+  // Translates an argument of a node of the part, using arithmetic on bound nodes. Throws GraphError if that is not
+  // possible.
   graph::Argument of(const graph::Argument& argument);
 
  private:

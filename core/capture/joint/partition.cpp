@@ -26,7 +26,7 @@ bool is_number(const Node& node) {
   return node.meta().value->scalar() != nullptr;
 }
 
-// The nodes of a joint graph by the side on which they run.
+// Sorts the nodes of a joint graph by whether they run in the forward or in the backward.
 struct Sides {
   std::vector<const Node*> inputs, tangents;
   std::vector<const Node*> forward, backward;  // without placeholders
@@ -34,7 +34,7 @@ struct Sides {
 
   explicit Sides(const JointGraph& joint) {
     bool in_backward = false;
-    std::unordered_set<const Node*> of_tangents;  // a size that the backward asks for is fetched behind its tensor
+    std::unordered_set<const Node*> of_tangents;  // the forward's size queries may lie after backward_begin
     for (const Node& node : joint.module->graph()) {
       in_backward |= &node == joint.backward_begin;
       if (node.op() == Op::Output) continue;
@@ -62,13 +62,12 @@ struct Sides {
   }
 };
 
-// What the live part of the backward takes from the forward, in the graph's order.
+// The values that the live part of the backward takes from the forward, in the graph's order.
 struct Saved {
   std::vector<const Node*> tensors, numbers;
 };
 
-// The backward with all of the forward as inputs, but for what it fetches by itself; then dead code tells what it
-// needs.
+// Walks the backward from its end and collects the forward values that its live nodes use.
 Saved saved_of(const JointGraph& joint, const Sides& sides) {
   std::unordered_set<const Node*> needed;
   const auto need = [&](Node& node) { needed.insert(&node); };
@@ -111,14 +110,14 @@ std::shared_ptr<graph::GraphModule> backward_of(const JointGraph& joint, const S
     const bool has_inputs = std::all_of(inputs.begin(), inputs.end(), [&](const Node* input) {
       return copy.has(*input) || input->op() == Op::GetAttr;
     });
-    if (has_inputs) copy.take(*node);  // else it is dead: what it uses is not saved
+    if (has_inputs) copy.take(*node);  // a node without its inputs is dead: saved_of() did not save what it uses
   }
   copy.return_list(sides.gradients);
   graph::eliminate_dead_code(*copy.module());
   return copy.module();
 }
 
-// For each gradient: the gradient is defined if at least one of these tangents is.
+// For each gradient, the tangents that define it: the gradient is defined if at least one of them is.
 std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint, const Sides& sides) {
   TangentReach reach(sides.tangents);
   for (const Node* node : sides.backward) reach.pass(*node);

@@ -60,7 +60,8 @@ std::vector<c10::IValue> run_on_fakes(const std::shared_ptr<const graph::GraphMo
   for (const c10::IValue& input : inputs) {
     if (!input.isTensor() || !input.toTensor().defined()) continue;
     mode.own(input.toTensor());
-    // The graph may switch grad mode on, and change what is no leaf for the caller.
+    // The graph may switch grad mode on and write to tensors that are not leaves for the caller; on a leaf that would
+    // throw.
     input.toTensor().set_requires_grad(false);
   }
   const FakeMode::Scope scope(mode);

@@ -11,21 +11,21 @@
 
 namespace rehearse::capture {
 
-// Facts about sizes known only at run time that come up while a part is interpreted, as in the backward of an operator:
-// the joint graph checks them. (What the part itself states, it has nodes for.)
+// Facts about run-time sizes that come up while a part is interpreted, for example in an operator's backward. The joint
+// graph checks them. (The part has its own nodes for the facts that it states itself.)
 class StatedFacts {
  public:
-  // `shapes`: null where there are no symbols.
+  // `shapes`: null if there are no symbols.
   explicit StatedFacts(std::shared_ptr<shapes::ShapeEnv> shapes)
       : shapes_(std::move(shapes)), checked_(shapes_ != nullptr ? shapes_->asserts().size() : 0) {}
 
-  // At the graph's end, a check of each fact stated since the last call; not of sizes that no node has, which operators
-  // keep to themselves.
+  // Adds to the end of the graph a check of each fact stated since the last call. Skips facts about sizes that no node
+  // has: those are internal to operators.
   void add_checks(ExpressionNodes& expressions, graph::Graph& graph);
 
  private:
   const std::shared_ptr<shapes::ShapeEnv> shapes_;
-  std::size_t checked_;  // of the ShapeEnv's asserts
+  std::size_t checked_;  // number of asserts of `shapes` that are done
 };
 
 }  // namespace rehearse::capture

@@ -9,14 +9,15 @@
 
 namespace rehearse::capture {
 
-// A module that takes over nodes of another one, node by node. Attributes that it fetches are shared.
+// Copies nodes of another module into a new module, one by one. Both share attributes.
 class SubgraphCopy {
  public:
   explicit SubgraphCopy(const graph::GraphModule& from) : from_(from) {}
 
-  // A placeholder of the new module stands for the node's value.
+  // Adds a placeholder that stands for the node's value.
   void take_as_input(const graph::Node& node);
-  // The node itself; its inputs are taken before, and attributes on demand. Nothing happens when it is there.
+  // Copies the node. Its inputs must have been taken before; attributes come on demand. Does nothing if the node was
+  // taken.
   void take(const graph::Node& node);
   void return_list(const graph::List& outputs);
 

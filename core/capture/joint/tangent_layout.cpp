@@ -11,7 +11,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Strides as numbers; none where a symbol has no hint.
+// Strides as numbers; nothing if a symbol has no hint.
 std::optional<std::vector<std::int64_t>> stride_hints(const TensorSpec& spec, const shapes::ShapeEnv* shapes) {
   std::vector<std::int64_t> hints;
   for (const c10::SymInt& stride : spec.strides) {

@@ -14,11 +14,11 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
-// How the gradient of a result is taken to lie in memory: as the result does, its dimensions in the same order.
-// Where symbols decide, their hints do; without hints, row by row.
+// The memory layout that a result's gradient is assumed to have: the same order of dimensions as the result. Hints
+// decide for symbols; without hints the order is row-major.
 TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes);
 
-// A gradient of the result that lies like that.
+// The description of a gradient of `result` with that layout.
 TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form);
 
 }  // namespace rehearse::capture

@@ -19,10 +19,10 @@ namespace {
 
 using graph::Node;
 
-// What an operator does with the memory of its arguments.
+// The effect of an operator on the memory of its arguments.
 struct Access {
   std::vector<const Node*> written;
-  const Node* aliased = nullptr;  // by the result
+  const Node* aliased = nullptr;  // the argument that the result aliases
 };
 
 const graph::Argument* argument_of(const Node& node, std::size_t position, const std::string& name) {

@@ -14,25 +14,25 @@
 
 namespace rehearse::capture {
 
-// Which tangents the values of a backward depend on. What is written to a view is in all that shares its memory: the
-// backward of matrix_exp() copies the tangent into a part of zeros, and goes on with the whole.
+// Finds the tangents on which the values of a backward depend. A write to a view affects everything that shares its
+// memory: the backward of matrix_exp() copies the tangent into a slice of zeros and then uses the whole tensor.
 class TangentReach {
  public:
   explicit TangentReach(const std::vector<const graph::Node*>& tangents);
 
-  // The next node of the backward, in order.
+  // Call it for each node of the backward, in order.
   void pass(const graph::Node& node);
-  // By position, in order.
+  // Positions of the tangents on which `node` depends, in order.
   std::vector<std::size_t> of(const graph::Node& node) const;
 
  private:
   std::size_t memory_of(const graph::Node& node);
 
-  std::unordered_map<const graph::Node*, std::size_t> memories_;  // of values
+  std::unordered_map<const graph::Node*, std::size_t> memories_;  // of each value
   std::vector<std::set<std::size_t>> reached_;                    // by memory
 };
 
-// For each input the tangents of these roots from which autograd comes to it.
+// For each input, the tangents of these roots from which autograd reaches it.
 std::vector<std::vector<std::size_t>> leading_tangents(const std::vector<at::Tensor>& roots, const JointInputs& inputs);
 
 }  // namespace rehearse::capture

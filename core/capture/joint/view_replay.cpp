@@ -18,7 +18,7 @@ using graph::Op;
 
 enum class Role { View, InPlace, Number, Other };
 
-// `Tensor(a) self` and a result in a, or in `Tensor(a)[]`.
+// A view operator has `Tensor(a) self` and a result in `a` or in `Tensor(a)[]`.
 Role role_of_operator(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   if (schema.returns().empty() || schema.arguments().empty()) return Role::Other;
@@ -32,7 +32,7 @@ Role role_of_operator(const c10::OperatorHandle& op) {
   return argument->isWrite() ? Role::InPlace : Role::View;
 }
 
-// t_(), squeeze_() and the like: what was a view of the base has another form from here on.
+// In-place operators like t_() and squeeze_(): views of the same base have another form from here on.
 bool changes_form(const Node& in_place) {
   const Node* const changed = in_place.args()[0].node();
   const graph::TensorMeta* const before = changed != nullptr ? changed->meta().tensor() : nullptr;
@@ -94,7 +94,7 @@ Node& ViewReplay::take(const Node& node) {
   return *copy;
 }
 
-// Where its inputs are there already.
+// All inputs of `node` must have been copied.
 Node& ViewReplay::copy_of(const Node& node) {
   const bool without_grad_mode = role_of(node) == Role::View && without_grad_mode_(node);
   if (without_grad_mode) set_grad_mode(false);

@@ -10,25 +10,26 @@
 
 namespace rehearse::capture {
 
-// Collects from a joint graph how returned views come from their bases, as a module that makes them anew.
+// Collects from a joint graph how returned views derive from their bases, and builds a module that makes them again.
 class ViewReplay {
  public:
-  // `without_grad_mode`: of a node of the joint graph. A view that was made there has no history of its own.
+  // `without_grad_mode`: true for a node of the joint graph that was called without grad mode. Such a view has no
+  // history.
   explicit ViewReplay(std::function<bool(const graph::Node&)> without_grad_mode)
       : without_grad_mode_(std::move(without_grad_mode)) {}
 
-  // The module's next placeholder stands for this node; for nothing that a view is made of where it is null.
+  // Adds a placeholder that stands for `node`. Null: the placeholder is unused.
   void add_source(const graph::Node* node);
 
-  // Whether `view` comes from the sources by views, items and numbers alone. In-place operators on the way count as
-  // what they change: has_other_form() must not hold.
+  // True if `view` derives from the sources only by views, items and numbers. An in-place operator on the way counts as
+  // the tensor that it changes, so has_other_form() must be false.
   bool can_make(const graph::Node& view) const;
-  // Whether an in-place operator has given the tensor, or one that it is a view of, other sizes or strides.
+  // True if an in-place operator has changed the sizes or strides of the tensor or of its base.
   static bool has_other_form(const graph::Node& view);
-  // The position of the view among the module's outputs. can_make(view) must hold.
+  // Returns the view's position among the module's outputs. can_make(view) must hold.
   std::size_t add(const graph::Node& view);
 
-  // Null when no view was added. Nothing can be added then.
+  // Returns the module, or null if no view was added. Call add() no more afterwards.
   std::shared_ptr<graph::GraphModule> finish();
 
  private:

@@ -10,12 +10,13 @@
 
 namespace rehearse::capture {
 
-// Which fakes are ZeroTensors when the graph runs: the gradient of sgn() is one, without memory, and autograd adds
-// another gradient to it out of place, where it adds two others in place. A fake does not show it.
+// Notes which fakes will be ZeroTensors when the graph runs. The gradient of sgn() is one: it has no memory. Autograd
+// adds another gradient to it out of place, but adds two ordinary gradients in place. A fake does not show the
+// difference.
 class ZeroTensors {
  public:
   void note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
-  // What is to be called in the operator's place.
+  // The operator to call instead of `op`.
   c10::OperatorHandle callable(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps of at::TensorIterator (ATen/native/TensorIterator.cpp of LibTorch) that decide a result's strides.
+// Computes the strides of a result with the same steps as at::TensorIterator (ATen/native/TensorIterator.cpp in
+// LibTorch).
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -53,7 +54,7 @@ bool same_dense_strides(const std::vector<at::Tensor>& operands) {
   });
 }
 
-// Strides of each operand in the broadcast shape; 0 where it is broadcast.
+// Strides of each operand in the broadcast shape; 0 along broadcast dimensions.
 std::vector<SymInts> broadcast_strides(const std::vector<at::Tensor>& operands, const SymInts& sizes) {
   std::vector<SymInts> all;
   for (const at::Tensor& operand : operands) {
@@ -68,7 +69,8 @@ std::vector<SymInts> broadcast_strides(const std::vector<at::Tensor>& operands, 
   return all;
 }
 
-// Positive: dimension `inner` must go outside of `outer`; 0: nothing says.
+// Positive: dimension `inner` must become the outer of the two. Negative: they are in order. 0: the strides do not
+// decide.
 int order_of(std::size_t inner, std::size_t outer, const std::vector<SymInts>& strides, const SymInts& sizes) {
   for (const SymInts& of : strides) {
     if (is_known(of[inner].sym_eq(0)) || is_known(of[outer].sym_eq(0))) continue;

@@ -15,7 +15,7 @@
 
 namespace rehearse::capture {
 
-// What an operator gives for one return of its schema. monostate: an undefined tensor.
+// The result for one return of an operator's schema. monostate: an undefined tensor.
 struct Output {
   std::variant<std::monostate, TensorSpec, std::vector<TensorSpec>, c10::IValue> value;
 
@@ -26,7 +26,7 @@ struct Output {
 };
 using Outputs = std::vector<Output>;
 
-// A call of an operator whose tensors are all fake. Arguments by their place in the schema.
+// An operator's call with fakes as its only tensors. Arguments are in the order of the schema.
 struct Call {
   const OperatorFacts& facts;
   c10::ArrayRef<c10::IValue> arguments;
@@ -45,13 +45,13 @@ struct Call {
   }
 };
 
-// Whether a size, stride or offset of a tensor, or an integer among the arguments, is a symbol.
+// True if a size, stride or offset of a tensor, or an integer among the arguments, is a symbol.
 bool has_symbols(const at::Tensor& tensor);
 bool has_symbols(const c10::IValue& value);
 bool has_symbols(const Call& call);
 
-// The device of the results: that of the device argument, else of the first tensor that is not 0-dimensional, else of
-// the first tensor, else CPU.
+// Device of the results: the device argument; without one, the device of the first tensor that is not 0-dimensional;
+// without such a tensor, that of the first tensor; without any tensor, CPU.
 c10::Device device_of(const Call& call);
 
 }  // namespace rehearse::capture

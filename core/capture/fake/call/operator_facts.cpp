@@ -16,7 +16,7 @@ namespace {
 
 using c10::DispatchKey;
 
-// The set of a list is noted at its elements: Tensor(a)[].
+// The schema notes the alias set of a list at its elements: Tensor(a)[].
 const std::unordered_set<c10::Symbol>* alias_set(const c10::Argument& argument, bool after) {
   const c10::AliasInfo* info = argument.alias_info();
   if (!info) return nullptr;
@@ -52,7 +52,7 @@ ReturnFacts facts_of_return(const c10::FunctionSchema& schema, const c10::Argume
   return facts;
 }
 
-// A kernel of its own for CPU may give other strides than the composite one that Meta would get.
+// If an operator has its own CPU kernel, the composite kernel that Meta would use may give other strides.
 bool meta_is_faithful(const c10::OperatorHandle& op) {
   if (op.hasKernelForDispatchKey(DispatchKey::Meta)) return true;
   const bool composite = op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||

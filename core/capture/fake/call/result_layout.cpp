@@ -12,7 +12,7 @@
 namespace rehearse::capture {
 namespace {
 
-// -1, 0 or 1: whether dimension `inner` may stay inside of `outer`, by their strides in one tensor.
+// -1: dimension `inner` may stay inside `outer`, by their strides in one tensor. 1: they must be swapped. 0: undecided.
 int compare(const c10::SymInt& inner_stride, const c10::SymInt& outer_stride, const c10::SymInt& inner_size,
             const c10::SymInt& outer_size) {
   if (is_known(inner_stride.sym_eq(0)) || is_known(outer_stride.sym_eq(0))) return 0;
@@ -60,7 +60,7 @@ SymInts strides_of(c10::SymIntArrayRef sizes, c10::MemoryFormat format) {
 SymInts dense_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.rbegin(), order.rend(), std::size_t{0});
-  for (std::size_t i = 1; i < order.size(); ++i) {  // by insertion, as LibTorch does: ties stay as they are
+  for (std::size_t i = 1; i < order.size(); ++i) {  // insertion sort, as in LibTorch: keeps the order of ties
     for (std::size_t at = i; at-- > 0;) {
       const int order_now = compare(strides[order[at]], strides[order[at + 1]], sizes[order[at]], sizes[order[at + 1]]);
       if (order_now < 0) break;

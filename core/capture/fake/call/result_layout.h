@@ -10,7 +10,7 @@
 #include <c10/core/SymBool.h>
 #include <c10/core/SymInt.h>
 
-// Sizes and strides that LibTorch's kernels give their results, in arithmetic on symbols.
+// Sizes and strides that LibTorch's kernels give their results, computed with symbolic arithmetic.
 namespace rehearse::capture {
 
 using SymInts = std::vector<c10::SymInt>;
@@ -19,19 +19,19 @@ struct Layout {
   SymInts sizes, strides;
 };
 
-// A guard where symbols decide; false where unbacked ones would have to.
+// True if the condition holds. Adds a guard if symbols decide; false if unbacked symbols would decide.
 inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(condition); }
 
-// Known without a guard.
+// True if the condition holds without a guard.
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
 
-// As holds(); none where unbacked sizes decide.
+// Like holds(), but returns nothing if unbacked symbols decide.
 inline std::optional<bool> answer(const c10::SymBool& condition) {
   if (TORCH_GUARD_OR_FALSE(condition)) return true;
   return TORCH_GUARD_OR_TRUE(condition) ? std::nullopt : std::optional(false);
 }
 
-// `then` where the condition holds, else `otherwise`: decided where that is known, in the graph where it is not.
+// `then` if the condition holds, else `otherwise`. If only the running program can decide, the graph makes the choice.
 c10::SymInt choose(const c10::SymBool& condition, const c10::SymInt& then, const c10::SymInt& otherwise);
 
 c10::SymInt product(c10::SymIntArrayRef values);
@@ -39,22 +39,23 @@ c10::SymInt product(c10::SymIntArrayRef values);
 // Dense strides; `order`: dimensions from the innermost to the outermost.
 SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_t>& order);
 
-// Of a new tensor in that format; Preserve is not one.
+// Strides of a new tensor in `format`, which must not be Preserve.
 SymInts strides_of(c10::SymIntArrayRef sizes, c10::MemoryFormat format);
 
-// What at::empty_like() gives: the strides of `like` where it is dense, else those nearest.
+// The strides that at::empty_like() chooses: those of `like` if it is dense, else the nearest dense ones.
 SymInts strides_like(const at::Tensor& like, c10::MemoryFormat format);
 
-// As at::infer_dense_strides(): dense, in the order of `strides`.
+// Dense strides in the same order as `strides`, as at::infer_dense_strides() gives them.
 SymInts dense_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides);
 
 // ChannelsLast, ChannelsLast3d or Contiguous, as Tensor::suggest_memory_format().
 c10::MemoryFormat suggested_format(const at::Tensor& tensor);
 
-// What at::TensorIterator makes of operands with these strides in the broadcast sizes; 0 where one is broadcast.
+// The strides that at::TensorIterator gives the result. `of_operands`: the operands' strides in the broadcast shape, 0
+// along broadcast dimensions.
 SymInts iterated_strides(const SymInts& sizes, const std::vector<SymInts>& of_operands);
 
-// The result of at::TensorIterator for these operands: broadcast, and laid out as they are.
+// The layout that at::TensorIterator gives the result for these operands: broadcast sizes, strides like the operands'.
 Layout elementwise_layout(const std::vector<at::Tensor>& operands);
 
 }  // namespace rehearse::capture

@@ -9,7 +9,7 @@
 #include "capture/fake/call/operator_call.h"
 #include "capture/fake/call/result_layout.h"
 
-// What rules are written with.
+// Helper functions for rules.
 namespace rehearse::capture {
 
 // A new tensor on the device of the call's results.
@@ -28,7 +28,7 @@ inline TensorSpec result(const Call& call, SymInts sizes, c10::ScalarType dtype,
   return result(call, Layout{std::move(sizes), std::move(strides)}, dtype);
 }
 
-// Of the sizes of `like`; with Preserve laid out as it is too.
+// A new tensor with the sizes of `like`; with Preserve also with its strides.
 inline TensorSpec result_like(const Call& call, const at::Tensor& like, c10::ScalarType dtype,
                               c10::MemoryFormat format = c10::MemoryFormat::Preserve) {
   return result(call, Layout{like.sym_sizes().vec(), strides_like(like, format)}, dtype);
@@ -55,12 +55,13 @@ inline c10::MemoryFormat format_or(const Call& call, std::size_t i, c10::MemoryF
   return call.arguments[i].isNone() ? other : call.arguments[i].toMemoryFormat();
 }
 
-// The place of dimension `dim`, counted from the end where it is negative. A 0-dimensional tensor has one.
+// The index of dimension `dim`; a negative `dim` counts from the end. A 0-dimensional tensor counts as having one
+// dimension.
 inline std::size_t wrap(std::int64_t dim, std::int64_t dimensions) {
   return static_cast<std::size_t>(c10::maybe_wrap_dim(dim, dimensions));
 }
 
-// The same where the operator wants a tensor that has dimensions.
+// Like wrap(), for operators that refuse 0-dimensional tensors.
 inline std::size_t wrap_existing(std::int64_t dim, std::int64_t dimensions) {
   return static_cast<std::size_t>(c10::maybe_wrap_dim(dim, dimensions, /*wrap_scalar=*/false));
 }

@@ -6,7 +6,7 @@
 
 namespace rehearse::capture {
 
-// Calls visit(const at::Tensor&) for each defined tensor in a value, those of lists in order.
+// Calls visit(const at::Tensor&) for each defined tensor in a value, including the elements of lists, in order.
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {
   if (value.isTensor()) {

@@ -6,7 +6,8 @@
 
 namespace rehearse::capture {
 
-// Backends' kernels only, whatever the caller's keys are: no autograd, autocast, capture or functorch.
+// While it lives, operators reach only the kernels of back ends, whatever keys the caller has set: no autograd,
+// autocast, capture or functorch.
 class BelowAutograd {
  public:
   BelowAutograd()

@@ -18,7 +18,7 @@ bool has_values(const Expr& expr, const Values& values, const std::vector<Assign
   return true;
 }
 
-// 1, the symbols, and products of two of them.
+// Returns 1, the symbols, and the products of two symbols.
 std::vector<Expr> monomials(const std::vector<std::string>& names) {
   std::vector<Expr> all{Expr(1)};
   for (const std::string& name : names) all.push_back(Expr::symbol(name));
@@ -28,7 +28,7 @@ std::vector<Expr> monomials(const std::vector<std::string>& names) {
   return all;
 }
 
-// Least coefficients of `columns` that give `values`, by elimination with partial pivoting; free ones are 0.
+// Finds coefficients of `columns` that give `values`, by elimination with partial pivoting. Free coefficients are 0.
 std::vector<long double> solve(std::vector<std::vector<long double>> rows, std::size_t columns) {
   constexpr long double kZero = 1e-9L;
   std::vector<long double> solution(columns, 0);
@@ -67,7 +67,7 @@ Expr fit_polynomial(const Values& values, const std::vector<Assignment>& assignm
   return sum;
 }
 
-// (s + b) // c, as sizes of windows are.
+// Fits (s + b) // c, the form that sizes of sliding windows have.
 std::optional<Expr> fit_quotient(const Values& values, const std::vector<Assignment>& assignments,
                                  const CallSymbols& symbols) {
   constexpr std::int64_t kDivisorMax = 16;

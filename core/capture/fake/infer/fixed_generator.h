@@ -7,8 +7,8 @@
 
 namespace rehearse::capture {
 
-// While it lives and `is_on`, what is drawn from the default CPU generator is not missed afterwards.
-// For code below a BelowAutograd.
+// If `is_on`, restores the state of the default CPU generator at the end, so that draws in between leave no trace. Use
+// it only under a BelowAutograd.
 class FixedGenerator {
  public:
   explicit FixedGenerator(bool is_on);

@@ -19,10 +19,10 @@ bool gives_arguments_only(const OperatorFacts& facts) {
                      [](const ReturnFacts& result) { return result.is_argument; });
 }
 
-// is_set_to(), is_pinned(): the kernels look at the fakes themselves, which have no data to look at.
+// The kernels of is_set_to() and is_pinned() work on fakes, because they read no data.
 Outputs ask_kernel(const Call& call) {
   BelowAutograd guard;
-  const FakeMode::Pause kernel;  // else the call would come back here
+  const FakeMode::Pause kernel;  // without it the call would come back here
   torch::jit::Stack stack(call.arguments.begin(), call.arguments.end());
   call.facts.handle.callBoxed(stack);
   return outputs_of(call.facts, stack, c10::Device(c10::kCPU));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last resort: run the kernel at several small sizes and see what it gives. Right where the kernel does not treat
-// other sizes in another way, which the table of operators has tested. Where what it gives fits no expression the sizes
-// of the call become guards.
+// The last resort: runs the kernel at several small sizes and looks at the sizes of its results. The inference is right
+// if the kernel treats other sizes in the same way; the table of operators has tested that. If no expression fits the
+// results, the sizes of the call become guards.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,7 +22,7 @@ namespace rehearse::capture {
 namespace {
 
 constexpr std::size_t kSamples = 12;
-constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;  // of one stand-in, which is real memory
+constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;  // for one stand-in, which takes real memory
 
 [[noreturn]] void give_up(const Call& call, const std::string& reason) {
   throw UnknownShape(call.facts.name, reason, exec::CallSite::capture());
@@ -39,7 +39,7 @@ std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& 
   return numbers;
 }
 
-// A real tensor of small positive numbers; integers are 0, an index of everything that is not empty.
+// A real tensor of small positive numbers. Integers are 0, a valid index into everything that is not empty.
 at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values) {
   const std::vector<std::int64_t> sizes = numbers_at(fake.sym_sizes(), values);
   const std::vector<std::int64_t> strides = numbers_at(fake.sym_strides(), values);
@@ -74,7 +74,7 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
-// On Meta, or with real numbers.
+// Runs the kernel on Meta, or on real numbers.
 Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
@@ -86,7 +86,7 @@ Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) 
   return outputs_of(call.facts, stack, device_of(call));
 }
 
-// The numbers in the tensors are made up, so what the kernel says against them is no error of the user's call.
+// The numbers in the tensors are made up, so an error of the kernel is not an error of the user's call.
 Outputs run_on_numbers_at(const Call& call, const Assignment& values) {
   try {
     return run_kernel_at(call, values, false);
@@ -96,18 +96,18 @@ Outputs run_on_numbers_at(const Call& call, const Assignment& values) {
   }
 }
 
-// On Meta where that has a kernel, for it needs no memory.
+// Prefers Meta, which needs no memory.
 Outputs run_at(const Call& call, const Assignment& values) {
   if (call.facts.has_meta_kernel) {
     try {
       return run_kernel_at(call, values, true);
-    } catch (const c10::NotImplementedError&) {  // a kernel for Meta that calls what has none
+    } catch (const c10::NotImplementedError&) {  // the Meta kernel calls an operator that has none
     }
   }
   return run_on_numbers_at(call, values);
 }
 
-// At sizes that the user never gave, an error says nothing of the user's call.
+// The sizes are not those of the user's call, so an error here is not the user's error.
 Outputs run_sample_at(const Call& call, const Assignment& values) {
   try {
     return run_at(call, values);
@@ -131,7 +131,7 @@ std::vector<TensorSpec*> tensors_of(Outputs& outputs) {
 struct Samples {
   CallSymbols symbols;
   std::vector<Assignment> assignments;
-  std::vector<std::vector<TensorSpec*>> specs;  // of each assignment
+  std::vector<std::vector<TensorSpec*>> specs;  // one list for each assignment
 };
 
 c10::SymInt fitted(const Call& call, const Samples& samples, std::size_t tensor,
@@ -157,7 +157,7 @@ void fit_tensor(const Call& call, const Samples& samples, std::size_t tensor) {
   spec = std::move(fitted_spec);
 }
 
-// What is inferred from here on holds for the sizes of this call alone.
+// Turns the call's sizes into guards: from here on, inferred results hold only for these sizes.
 void specialise(const Call& call) {
   for (const shapes::Expr& expression : symbols_of(call).expressions) {
     shapes::to_sym_int(call.mode.shapes(), expression).guard_int(call.facts.name.c_str(), 0);
@@ -188,7 +188,7 @@ Outputs fitted_outputs(const Call& call, CallSymbols symbols) {
           "Register a kernel for Meta tensors (TORCH_LIBRARY_IMPL) if it is yours");
 }
 
-// The kernel for Meta is the operator's own rule. It holds for the sizes at which it is asked.
+// Runs the Meta kernel at the sizes of this call only.
 Outputs infer_at_the_sizes(const Call& call) {
   if (!call.facts.has_meta_kernel || has_unbacked(symbols_of(call))) refuse_by_name(call);
   specialise(call);

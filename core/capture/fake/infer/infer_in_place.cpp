@@ -10,7 +10,7 @@
 namespace rehearse::capture {
 namespace {
 
-// All operands must broadcast to the one that is written.
+// All operands must broadcast to the operand that the operator writes.
 void check_broadcast(const Call& call) {
   const at::Tensor& self = call.tensor(call.facts.written.front());
   for (const c10::IValue& value : call.arguments) {
@@ -39,7 +39,7 @@ bool same_sizes(const at::Tensor& tensor, const SymInts& sizes) {
                     [](const c10::SymInt& a, const c10::SymInt& b) { return is_known(a.sym_eq(b)); });
 }
 
-// `out` takes the sizes of the result: eager mode resizes it.
+// Eager mode resizes `out` to the sizes of the result.
 Outputs infer_out(const Call& call) {
   if (!call.facts.is_pointwise || call.facts.written.size() != 1) return infer_by_sampling(call);
   std::vector<at::Tensor> operands;

@@ -81,10 +81,11 @@ std::optional<Outputs> try_on_meta(const Call& call) {
   if (unfit.contains(call.facts.name)) return std::nullopt;
   try {
     return infer_on_meta(call);
-  } catch (const c10::NotImplementedError&) {  // the kernel calls an operator that has none for Meta
+  } catch (const c10::NotImplementedError&) {  // the kernel calls an operator without a Meta kernel
     meta_failures->at_all.insert(call.facts.name);
   } catch (const c10::Error&) {
-    // Without symbols it is the call's own error. With them, where that is so, a kernel at plain sizes throws it again.
+    // Without symbols, the call itself is wrong. With symbols, it may be: a later kernel at plain sizes throws the
+    // error again.
     if (!has_symbols(call)) throw;
     meta_failures->with_symbols.insert(call.facts.name);
   }

@@ -17,7 +17,7 @@ namespace rehearse::capture {
 namespace {
 
 struct KnownDtypes {
-  std::map<std::string, std::vector<c10::ScalarType>> of;  // key_of() a call
+  std::map<std::string, std::vector<c10::ScalarType>> of;  // keyed by key_of() the call
 };
 const exec::FiberLocal<KnownDtypes> known_dtypes;
 
@@ -25,7 +25,7 @@ void append(std::string& key, const c10::IValue& value) {
   key += '|';
   if (value.isScalar() || value.isSymInt() || value.isSymFloat()) {
     key += value.isBool() ? 'b' : value.isDouble() || value.isSymFloat() ? 'd' : value.isComplexDouble() ? 'c' : 'i';
-    if (value.isInt()) key += std::to_string(value.toInt());  // a dtype is an integer too
+    if (value.isInt()) key += std::to_string(value.toInt());  // an argument of type dtype arrives as an integer
   } else if (value.isString()) {
     key += value.toStringRef();
   } else if (value.isNone()) {

@@ -7,9 +7,9 @@
 
 namespace rehearse::capture {
 
-// What a kernel gives for tensors of one element with the dtypes of the call's: the dtype of each tensor among the
-// results (those in lists too), by LibTorch's own type promotion. Remembered by operator and dtypes. For operators that
-// take tensors of any size.
+// The dtypes of an operator's result tensors, including those in lists, by LibTorch's own type promotion. Found by
+// running the kernel on tensors of one element with the call's dtypes, and cached by operator and dtypes. For operators
+// that accept tensors of any size.
 const std::vector<c10::ScalarType>& result_dtypes(const Call& call);
 
 }  // namespace rehearse::capture

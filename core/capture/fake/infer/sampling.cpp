@@ -72,7 +72,7 @@ std::vector<Assignment> assignments_for(const CallSymbols& symbols, const shapes
     for (const std::string& name : symbols.names) {
       state = state * 1103515245U + 12345U;
       const std::int64_t drawn = 2 + (state >> 16U) % 15U;
-      // Guards of divisibility are met by multiples of the hint more often than by chance.
+      // A multiple of the hint satisfies guards of divisibility more often than a random number.
       const std::int64_t hint = shapes.hints()(name).value_or(1);
       values[name] = i % 2 == 0 || hint > 64 ? drawn : hint * (1 + drawn % 4);
     }

@@ -11,16 +11,16 @@
 
 namespace rehearse::capture {
 
-// A tensor without data and with the geometry of `fake`, for LibTorch's Meta kernels.
+// A Meta tensor with the geometry of `fake`, for LibTorch's Meta kernels.
 at::Tensor meta_like(const at::Tensor& fake);
 
-// Other tensors in place of a call's fakes, so that a kernel may be run to see what it gives. A fake that stands twice
-// among the arguments has one stand-in.
+// Replaces the fakes of a call with other tensors, so that a kernel can run on them. A fake that occurs twice among the
+// arguments gets one stand-in.
 class StandIns {
  public:
   explicit StandIns(std::function<at::Tensor(const at::Tensor& fake)> make) : make_(std::move(make)) {}
 
-  // The arguments with stand-ins, and with `device` where a device is asked for. Memory is not pinned.
+  // The arguments with stand-ins, and with `device` as the device argument. Memory is not pinned.
   torch::jit::Stack arguments_of(const Call& call, c10::Device device);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Embeddings and the attention kernel of CPU.
+// Rules for embeddings and the CPU attention kernel.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -21,7 +21,7 @@ Outputs embedding_backward(const Call& call) {
   return {result(call, SymInts{call.sym_int(2), grad.sym_size(-1)}, grad.scalar_type())};
 }
 
-// A tensor [batch, heads, length, ...] that is kept as [batch, length, heads, ...].
+// A tensor [batch, heads, length, ...] with the memory order of [batch, length, heads, ...].
 TensorSpec by_length(const Call& call, const SymInts& sizes, c10::ScalarType dtype) {
   SymInts kept = sizes;
   std::swap(kept[1], kept[2]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Convolution of any number of dimensions, its transposition and its backward.
+// Rules for convolutions of any number of dimensions, transposed or not, and their backwards.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -8,13 +8,13 @@ namespace {
 
 using c10::MemoryFormat;
 
-// CPU kernels compute in channels_last where input or weight is laid out so.
+// CPU kernels compute in channels_last if input or weight has that layout.
 MemoryFormat convolution_format(const at::Tensor& input, const at::Tensor& weight) {
   const MemoryFormat of_input = suggested_format(input);
   return of_input == MemoryFormat::Contiguous ? suggested_format(weight) : of_input;
 }
 
-// Numbers for each dimension of space; one number stands for all.
+// One number for each spatial dimension; a single number stands for all.
 SymInts for_each_dimension(SymInts values, std::size_t dimensions) {
   if (values.size() == 1 && dimensions > 1) values.assign(dimensions, values.front());
   return values;
@@ -26,7 +26,7 @@ struct Geometry {
   c10::SymInt groups;
 };
 
-// The arguments stride, padding, dilation, transposed, output_padding, groups, from `first` on.
+// Reads the arguments stride, padding, dilation, transposed, output_padding, groups, beginning at index `first`.
 Geometry geometry_of(const Call& call, std::size_t first, std::size_t dimensions) {
   const auto values = [&](std::size_t i) { return for_each_dimension(call.sym_ints(i), dimensions); };
   return {values(first),     values(first + 1),       values(first + 2),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies and casts, and results that are laid out as an argument.
+// Rules for copies and casts, and for results with the layout of an argument.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -19,7 +19,7 @@ Outputs to_copy(const Call& call) {
   return {result_like(call, self, call.dtype_or(1, self.scalar_type()), format_or(call, 6, MemoryFormat::Preserve))};
 }
 
-// empty_like(self, dtype, layout, device, pin_memory, memory_format) and its kin.
+// empty_like(self, dtype, layout, device, pin_memory, memory_format) and similar operators.
 Outputs empty_like(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   return {result_like(call, self, call.dtype_or(1, self.scalar_type()), format_or(call, 5, MemoryFormat::Preserve))};
@@ -44,13 +44,13 @@ Outputs contiguous_like_first(const Call& call) {
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
-// roll(self, shifts, dims): a copy of an empty tensor keeps its strides.
+// roll(self, shifts, dims). A copy of an empty tensor keeps its strides.
 Outputs roll(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   return is_known(self.sym_numel().sym_eq(0)) ? like_first(call) : contiguous_like_first(call);
 }
 
-// native_dropout(input, p, train): the result and the mask of what stays.
+// native_dropout(input, p, train): the result, and the mask of the kept elements.
 Outputs native_dropout(const Call& call) {
   const at::Tensor& input = call.tensor(0);
   return {result(call, elementwise_layout({input}), input.scalar_type()), result_like(call, input, c10::kBool)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators whose result is data: what a fake cannot answer, and what it can.
+// Rules for operators whose results depend on data: they answer if they can and throw DataDependentRead if not.
 #include <ATen/ExpandUtils.h>
 
 #include <rehearse_internal/shapes/shape_env.h>
@@ -11,8 +11,8 @@
 namespace rehearse::capture {
 namespace {
 
-// A value equals itself: nn::MultiheadAttention asks whether query, key and value are the same tensor. (Eager mode
-// looks for a NaN first; a layer that asks this would not differ.)
+// A value equals itself: nn::MultiheadAttention uses this to ask whether query, key and value are the same tensor.
+// (Eager mode compares the elements, so a NaN would differ; layers that ask this do not depend on it.)
 Outputs equal(const Call& call) {
   const at::Tensor& left = call.tensor(0);
   const at::Tensor& right = call.tensor(1);
@@ -38,7 +38,7 @@ Outputs local_scalar_dense(const Call& call) {
   return {c10::IValue(at::Scalar(call.mode.add_unbacked_number()))};
 }
 
-// One row for each element that is not 0, kept by columns.
+// One row for each nonzero element, in column-major order.
 Outputs nonzero(const Call& call) {
   const c10::SymInt count = unbacked(call);
   return {result(call, Layout{{count, call.tensor(0).dim()}, {1, count}}, c10::kLong)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Views that order, add and take away dimensions.
+// Rules for views that reorder, add and remove dimensions.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace rehearse::capture {
 namespace {
 
-// The dimensions of self in their new order.
+// A view of self with its dimensions in this order.
 TensorSpec with_order(const at::Tensor& self, const std::vector<std::size_t>& order) {
   SymInts sizes, strides;
   for (const std::size_t d : order) {
@@ -74,7 +74,7 @@ Outputs unsqueeze(const Call& call) {
   return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
-// Without those of `dims` that are 1.
+// A view without the dimensions in `dims` whose size is 1.
 TensorSpec squeezed(const at::Tensor& self, const std::vector<bool>& dims) {
   std::vector<std::size_t> kept;
   for (std::size_t d = 0; d < dims.size(); ++d) {
@@ -99,8 +99,8 @@ Outputs squeeze_dims(const Call& call) {
   return {squeezed(self, dims)};
 }
 
-// In place: the tensor itself has another number of dimensions then. Whether a size that comes from data is 1 must be
-// known for that.
+// In place, squeeze changes the tensor's number of dimensions. Therefore every size must be known to be 1 or not, even
+// if it comes from data.
 template <Rule of_view>
 Outputs squeeze_in_place(const Call& call) {
   for (const c10::SymInt& size : call.tensor(0).sym_sizes()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New tensors of sizes that may be symbols.
+// Rules for new tensors whose sizes may be symbols.
 #include <optional>
 
 #include <ATen/Context.h>
@@ -12,7 +12,7 @@ namespace {
 
 using c10::MemoryFormat;
 
-// factory(size, ..., dtype, layout, device, pin_memory [, memory_format]); `dtype` is the place of dtype.
+// factory(size, ..., dtype, layout, device, pin_memory [, memory_format]); `dtype` is the index of that argument.
 template <std::size_t dtype>
 Outputs of_sizes(const Call& call) {
   return {result(call, call.sym_ints(0), call.dtype_or(dtype, at::get_default_dtype_as_scalartype()))};
@@ -61,7 +61,7 @@ std::optional<c10::SymInt> as_integer(const c10::IValue& value) {
   return std::nullopt;
 }
 
-// How many numbers there are from start to end. Of floats by LibTorch's own formula.
+// How many numbers lie between start and end. Uses LibTorch's own formula for floats.
 c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const c10::IValue& step) {
   const auto first = as_integer(start), last = as_integer(end), by = as_integer(step);
   if (!first || !last || !by) {
@@ -104,7 +104,7 @@ Outputs eye_m(const Call& call) {
       result(call, SymInts{call.sym_int(0), call.sym_int(1)}, call.dtype_or(2, at::get_default_dtype_as_scalartype()))};
 }
 
-// generator_state(device): bytes in the CPU's memory, as many as that generator has.
+// generator_state(device): a byte tensor in CPU memory, as long as that generator's state.
 Outputs generator_state(const Call& call) {
   const at::Tensor state = at::globalContext().defaultGenerator(call.arguments[0].toDevice()).get_state();
   TensorSpec spec = result(call, SymInts{state.numel()}, state.scalar_type());

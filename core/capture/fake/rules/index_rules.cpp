@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selection by indices and masks.
+// Rules for selection by indices and masks.
 #include <algorithm>
 #include <optional>
 
@@ -24,7 +24,7 @@ Outputs index_select(const Call& call) {
   return {result(call, std::move(sizes), self.scalar_type())};
 }
 
-// Equal sizes need no question whether one of them is 1, which an unbacked size could not answer.
+// Equal sizes skip the question whether one of them is 1, because an unbacked size cannot answer it.
 SymInts broadcast_sizes(const SymInts& sizes, c10::SymIntArrayRef others) {
   const auto equal = [](const c10::SymInt& a, const c10::SymInt& b) { return is_known(a.sym_eq(b)); };
   if (std::equal(sizes.begin(), sizes.end(), others.begin(), others.end(), equal)) return sizes;
@@ -33,15 +33,15 @@ SymInts broadcast_sizes(const SymInts& sizes, c10::SymIntArrayRef others) {
 
 struct Indexed {
   std::vector<std::optional<at::Tensor>> indices;  // one for each dimension of self
-  SymInts sizes;                                   // that the index tensors broadcast to
+  SymInts sizes;                                   // the sizes to which the index tensors broadcast
 };
 
-// The integer indices that indices stand for: a mask of several dimensions for one index in each of them.
+// Converts all indices to integer indices: a mask of n dimensions becomes one index for each of the n.
 Indexed indices_of(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   Indexed indexed;
   const auto add = [&](const at::Tensor& index) {
-    const bool first = indexed.sizes.empty();  // or all before are 0-dimensional
+    const bool first = indexed.sizes.empty();  // also true if all earlier indices are 0-dimensional
     indexed.sizes = first ? index.sym_sizes().vec() : broadcast_sizes(indexed.sizes, index.sym_sizes());
     indexed.indices.emplace_back(index);
   };
@@ -62,7 +62,8 @@ Indexed indices_of(const Call& call) {
   return indexed;
 }
 
-// The first indexed dimension where all of them are neighbours; else 0, for they go to the front then.
+// Where the index dimensions go in the result: at the first indexed dimension if the indexed dimensions are adjacent,
+// else at the front.
 std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indices) {
   const auto is_set = [](const std::optional<at::Tensor>& index) { return index.has_value(); };
   const auto first = std::find_if(indices.begin(), indices.end(), is_set);
@@ -70,7 +71,7 @@ std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indic
   return std::any_of(end, indices.end(), is_set) ? 0 : static_cast<std::size_t>(first - indices.begin());
 }
 
-// Strides of self, and then of each index, in the result. self does not move along the indices, nor they along others.
+// Strides of self, then of each index, in the result's shape. Each has stride 0 along the dimensions of the others.
 std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& indexed, std::size_t place) {
   const std::size_t dimensions = kept.size() + indexed.sizes.size();
   const auto at = static_cast<std::ptrdiff_t>(place);
@@ -88,7 +89,7 @@ std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& index
   return operands;
 }
 
-// index(self, indices): the indexed dimensions are replaced by those of the indices.
+// index(self, indices): the dimensions of the indices replace the indexed dimensions.
 Outputs index(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const Indexed indexed = indices_of(call);
@@ -128,7 +129,7 @@ Outputs topk(const Call& call) {
   return {result(call, sizes, self.scalar_type()), result(call, sizes, c10::kLong)};
 }
 
-// index_add_(self, dim, index, source, alpha). Its Meta kernel refuses the empty index that CPU's takes.
+// index_add_(self, dim, index, source, alpha). Its Meta kernel refuses an empty index, which the CPU kernel accepts.
 Outputs index_add_in_place(const Call& call) {
   wrap(call.integer(1), call.tensor(0).dim());
   return Outputs(1);

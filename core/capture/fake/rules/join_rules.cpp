@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// cat and stack.
+// Rules for cat and stack.
 #include <algorithm>
 
 #include <ATen/native/TypeProperties.h>
@@ -10,7 +10,7 @@
 namespace rehearse::capture {
 namespace {
 
-// LibTorch's cat() skips tensors of size [0], for programs that begin with an empty one.
+// LibTorch's cat() skips tensors of size [0], because programs often start with an empty one.
 bool is_skipped(const at::Tensor& tensor) { return tensor.dim() == 1 && is_known(tensor.sym_size(0).sym_eq(0)); }
 
 c10::MemoryFormat common_format(const std::vector<at::Tensor>& tensors) {

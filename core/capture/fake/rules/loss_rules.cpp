@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Losses and their backwards. A reduction of 0 is none; the others give one number.
+// Rules for losses and their backwards. Reduction 0 is "none"; the other reductions give one number.
 #include "capture/fake/call/results.h"
 #include "capture/fake/infer/infer.h"
 #include "capture/fake/rules/rule_tables.h"
@@ -11,7 +11,7 @@ using c10::MemoryFormat;
 
 std::vector<at::Tensor> first_two(const Call& call) { return {call.tensor(0), call.tensor(1)}; }
 
-// loss(self, target, reduction, ...), on each element.
+// loss(self, target, reduction, ...) for elementwise losses.
 template <std::size_t reduction>
 Outputs elementwise_loss(const Call& call) {
   const Layout layout = elementwise_layout(first_two(call));
@@ -20,7 +20,7 @@ Outputs elementwise_loss(const Call& call) {
   return {result(call, layout, dtype)};
 }
 
-// binary_cross_entropy(self, target, weight, reduction): laid out as the input.
+// binary_cross_entropy(self, target, weight, reduction): the result has the input's layout.
 Outputs cross_entropy_of_bits(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   elementwise_layout(first_two(call));
@@ -36,7 +36,7 @@ Outputs cross_entropy_of_logits(const Call& call) {
   return {result(call, layout, dtype)};
 }
 
-// backward(grad_output, self, target, ...): a contiguous gradient of self.
+// backward(grad_output, self, target, ...): a contiguous gradient for self.
 Outputs gradient_of_self(const Call& call) {
   const at::Tensor& self = call.tensor(1);
   elementwise_layout({self, call.tensor(2)});
@@ -48,7 +48,7 @@ Outputs gradient_as_self(const Call& call) {
   return {result_like(call, self, self.scalar_type())};
 }
 
-// nll_loss_forward(self, target, weight, reduction, ignore_index): the loss, and the weights' sum.
+// nll_loss_forward(self, target, weight, reduction, ignore_index): the loss, and the sum of the weights.
 Outputs nll_loss(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const at::Tensor& target = call.tensor(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Matrix products. What is summed over must be equal: a check of numbers, a guard of symbols.
+// Rules for matrix products. The contracted dimensions must be equal: numbers are checked, symbols get a guard.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -34,7 +34,7 @@ TensorSpec batched_product(const Call& call, const at::Tensor& left, const at::T
   return result(call, SymInts{left.sym_size(0), left.sym_size(1), right.sym_size(2)}, left.scalar_type());
 }
 
-// What is added must broadcast to the product.
+// The addend must broadcast to the product.
 Outputs with_addend(const at::Tensor& addend, TensorSpec product) {
   TORCH_CHECK(addend.dim() <= static_cast<std::int64_t>(product.sizes.size()), "expand: the added tensor has ",
               addend.dim(), " dimensions, the product ", product.sizes.size());

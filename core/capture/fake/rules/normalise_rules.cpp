@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Softmax, layer, batch and group normalisation, and their backwards.
+// Rules for softmax and for layer, batch and group normalisation, with their backwards.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -16,7 +16,7 @@ Outputs softmax(const Call& call) {
   return {result_like(call, self, dtype, MemoryFormat::Contiguous)};
 }
 
-// _safe_softmax(self, dim, dtype): of attention, where a row may be masked out altogether.
+// _safe_softmax(self, dim, dtype), for attention whose mask may exclude whole rows.
 Outputs safe_softmax(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   wrap(call.integer(1), self.dim());
@@ -28,7 +28,7 @@ Outputs softmax_backward(const Call& call) {
   return {result_like(call, call.tensor(0), call.dtype_or(3, call.tensor(0).scalar_type()), MemoryFormat::Contiguous)};
 }
 
-// cumsum(self, dim, dtype): integers add up in 64 bits.
+// cumsum(self, dim, dtype). Integers are summed in 64 bits.
 Outputs cumulate(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   wrap(call.integer(1), self.dim());
@@ -37,7 +37,7 @@ Outputs cumulate(const Call& call) {
   return {result_like(call, self, dtype, MemoryFormat::Contiguous)};
 }
 
-// Statistics are kept in the parameters' dtype where that is not the input's.
+// Kernels keep the statistics in the dtype of the parameters; without parameters, in the input's.
 c10::ScalarType statistics_dtype(const Call& call, const at::Tensor& input, std::size_t weight) {
   return call.has(weight) ? call.tensor(weight).scalar_type() : input.scalar_type();
 }
@@ -78,8 +78,8 @@ Outputs layer_norm_backward(const Call& call) {
           gradient_of(call, mask[1], 5), gradient_of(call, mask[2], 6)};
 }
 
-// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps). It also moves the running
-// statistics, which its schema does not say.
+// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps). It also updates the
+// running statistics, although its schema does not annotate them.
 Outputs batch_norm(const Call& call) {
   const at::Tensor& input = call.tensor(0);
   const SymInts channels{call.boolean(5) ? input.sym_size(1) : c10::SymInt(0)};

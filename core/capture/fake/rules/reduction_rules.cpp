@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions. Results are contiguous; a rule is told by the places of its arguments and by its dtypes.
+// Rules for reductions. Results are contiguous. The indices of the arguments and the result dtypes describe each rule.
 #include <cstddef>
 
 #include "capture/fake/call/results.h"
@@ -56,7 +56,7 @@ SymInts reduced_sizes(const Call& call, const Places& places) {
   return sizes;
 }
 
-// One result for each of `gives`.
+// Makes one result for each dtype kind in `gives`.
 template <Places places, Gives... gives>
 Outputs reduce(const Call& call) {
   const c10::ScalarType self = call.tensor(0).scalar_type();

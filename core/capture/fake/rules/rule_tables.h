@@ -7,7 +7,7 @@
 
 #include "capture/fake/call/operator_call.h"
 
-// One table for each family of operators; a rule is added by a line in its table.
+// One table for each family of operators. To add a rule, add a line to its family's table.
 namespace rehearse::capture {
 
 using RuleTable = std::span<const std::pair<const std::string_view, Rule>>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for our own operators on what a tensor is beside its elements: its storage and its version.
+// Rules for Rehearse's own operators on a tensor's storage and version.
 #include <rehearse_internal/capture/fake_errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
@@ -8,7 +8,7 @@
 namespace rehearse::capture {
 namespace {
 
-// The storage object is that of all fakes which share it.
+// All fakes that share the storage share this storage object, so they all see the new size.
 Outputs resize_storage(const Call& call) {
   call.tensor(0).storage().unsafeGetStorageImpl()->set_nbytes(call.sym_int(1));
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Views that select and reshape. LibTorch's own kernels for these want plain sizes.
+// Rules for views that select and reshape. LibTorch's own kernels for these need plain sizes.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -18,13 +18,13 @@ bool all_have_hints(c10::SymIntArrayRef sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [](const c10::SymInt& size) { return size.has_hint(); });
 }
 
-// view(self, size), also with -1 for one size.
+// view(self, size). One size may be -1.
 Outputs view(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const SymInts wanted = call.sym_ints(1);
   const c10::SymDimVector sizes = at::infer_size_dv(c10::SymIntArrayRef(wanted), self.sym_numel());
   auto strides = at::detail::computeStride(self.sym_sizes(), self.sym_strides(), sizes);
-  if (!strides && !all_have_hints(sizes)) {  // which dimensions belong together is not known
+  if (!strides && !all_have_hints(sizes)) {  // unbacked sizes do not tell which dimensions belong together
     if (!is_known(self.unsafeGetTensorImpl()->sym_is_contiguous())) {
       throw UnknownShape(call.facts.name, "whether the strides allow it depends on data", exec::CallSite::capture());
     }
@@ -38,8 +38,8 @@ Outputs view(const Call& call) {
 // _reshape_alias(self, size, stride)
 Outputs reshape_alias(const Call& call) { return {view_of(call.tensor(0), call.sym_ints(1), call.sym_ints(2))}; }
 
-// The kernel's own checks, since compiled code leaves out a view that nobody uses. A storage may be larger than what
-// its argument shows of it, so what lies behind that is left to eager mode.
+// Makes the kernel's own checks here, because compiled code drops a view that nobody uses. The storage may be larger
+// than its argument shows, so the check of the storage's end is left to eager mode.
 void check_strided(const Call& call, const SymInts& sizes, const SymInts& strides, const c10::SymInt& offset) {
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   TORCH_SYM_CHECK(offset.sym_ge(0), "Tensor: invalid storage offset ", offset);
@@ -104,7 +104,8 @@ Outputs expand(const Call& call) {
   return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
-// A position counted from the end where it is negative. Of a number that only the program knows it is a choice.
+// A position; a negative one counts from the end. If only the running program knows the sign, the graph makes the
+// choice.
 c10::SymInt from_start(const c10::SymInt& position, const c10::SymInt& size) {
   const c10::SymBool is_negative = position.sym_lt(0);
   const std::optional<bool> known = answer(is_negative);
@@ -124,7 +125,7 @@ c10::SymInt at_most(const c10::SymInt& number, const c10::SymInt& most) {
   return *is_more ? most : number;
 }
 
-// A position counted from the end where it is negative, brought into [0, size].
+// A position clamped to [0, size]; a negative one counts from the end.
 c10::SymInt clamp_position(const c10::SymInt& position, const c10::SymInt& size) {
   return at_most(at_least_zero(from_start(position, size)), size);
 }
@@ -173,7 +174,7 @@ Outputs select(const Call& call) {
   return {select_at(self, dim, from_start(index, size))};
 }
 
-// unbind(self, dim): one for each place, so the size becomes a number.
+// unbind(self, dim). The number of results must be known, so the size becomes a number.
 Outputs unbind(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(1), self.dim());
@@ -190,7 +191,7 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
                  self.sym_storage_offset() + start * self.sym_strides()[dim]);
 }
 
-// split(self, split_size, dim): how many pieces there are must be a number.
+// split(self, split_size, dim). The number of pieces must be known.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(2), self.dim());
@@ -261,10 +262,10 @@ Outputs unfold(const Call& call) {
   return {view_of(self, std::move(sizes), std::move(strides))};
 }
 
-// slice_backward(grad_output, input_sizes, ...): zeros but for the piece.
+// slice_backward(grad_output, input_sizes, ...): zeros except in the slice.
 Outputs gradient_of_whole(const Call& call) { return {result(call, call.sym_ints(1), call.tensor(0).scalar_type())}; }
 
-// constant_pad_nd(self, pad, value): pairs of numbers, the last dimension first.
+// constant_pad_nd(self, pad, value). `pad` has pairs of numbers, the last dimension first.
 Outputs constant_pad(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const SymInts pad = call.sym_ints(1);
@@ -277,7 +278,7 @@ Outputs constant_pad(const Call& call) {
   }
   const bool only_cuts =
       std::all_of(pad.begin(), pad.end(), [](const c10::SymInt& one) { return is_known(one.sym_le(0)); });
-  if (only_cuts) {  // a copy of a slice
+  if (only_cuts) {  // the result is a copy of a slice
     const at::Tensor cut = make_fake(view_of(self, sizes, self.sym_strides().vec()), self);
     return {result_like(call, cut, self.scalar_type())};
   }
