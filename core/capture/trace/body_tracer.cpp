@@ -15,7 +15,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Nothing if one of them has no node: the code meets the same refusal where it uses the tensor.
+// Returns nothing if a tensor has no node: the code meets the same refusal when it uses that tensor.
 std::optional<graph::List> nodes_of(Recording& recording, const std::vector<at::Tensor>& tensors) {
   graph::List nodes;
   try {
@@ -52,7 +52,7 @@ std::optional<std::int64_t> BodyTracer::begin(const std::string& operation, cons
   return begun_++;
 }
 
-// A body with one mark stays what it is: nodes of the graph.
+// If the code cannot be a body, writes no end mark: outline_bodies() then leaves the nodes in the graph.
 void BodyTracer::end(std::int64_t number, std::size_t segment, const std::vector<at::Tensor>& results) {
   Recording& recording = tracer_.recording();
   const InOperator inside(recording.mode);

@@ -12,8 +12,8 @@ namespace rehearse::capture {
 
 class Tracer;
 
-// Puts marks (body_marks.h) around what code records that is to be the body of a node. The code is traced as all other
-// code is: whatever it uses is recorded where it belongs, and outline_bodies() finds what comes from outside.
+// Puts marks (body_marks.h) around the nodes that are to become the body of one node. The code inside is traced like
+// any other code; outline_bodies() later finds the values that come from outside.
 class BodyTracer final : public operators::BodyRecorder {
  public:
   explicit BodyTracer(Tracer& tracer) : tracer_(tracer) {}

@@ -27,7 +27,7 @@ EagerRest::EagerRest(Recording& recording, const std::vector<LiveValue>& alive, 
   recording_.inputs.for_each([this](const at::Tensor& fake, const at::Tensor& real) { lend_history_of(fake, real); });
 }
 
-// In order of their making: a base comes before its views.
+// Goes in order of creation, so that a base comes before its views.
 void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of) {
   REHEARSE_CHECK(stand_ins_.empty() && !recording_.mode.has_ended(), stand_ins_.size());
   const Inputs& inputs = recording_.inputs;
@@ -49,7 +49,8 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
     const c10::IValue value = value_of(live.source);
     if (!value.isTensor()) continue;
     const at::Tensor real = value.toTensor();
-    // Two fakes may stand for one tensor: y and y.contiguous(). And one for the caller's own: contiguous() of it.
+    // Two fakes may stand for the same tensor, such as y and y.contiguous(). A fake may also stand for the caller's own
+    // tensor, such as its contiguous(). In both cases another object exists already, so the fake stays a fake.
     if (uses.at(real.unsafeGetTensorImpl()) > 1 || inputs.has(real)) {
       stand_ins_.emplace_back(fake->second, real);
       continue;
@@ -64,10 +65,10 @@ at::Tensor EagerRest::real_tensor(const at::Tensor& tensor) const {
   if (!tensor.defined() || !is_fake(tensor)) return tensor;
   const at::Tensor real = with_history(tensor);
   if (!real.requires_grad() || tensor.requires_grad()) return real;
-  // The real tensor, or what it is a view of, was written to and has a history since.
+  // A write to the real tensor, or to its base, has given it a history.
   const Inputs::Source* const source = recording_.inputs.find(fake_id(tensor));
   if (source && source->fake.is_same(tensor) && !source->requires_grad) return real;
-  return real.detach();  // tensor.data() gave the same fake without its history
+  return real.detach();  // tensor.data() returned the same fake without its history
 }
 
 at::Tensor EagerRest::with_history(const at::Tensor& tensor) const {
@@ -100,21 +101,21 @@ void EagerRest::call(const c10::OperatorHandle& op, torch::jit::Stack& arguments
   if (may_change) renew_bases();
 }
 
-// What is written to a view gives its base a history.
+// A write to a view also gives its base a history.
 void EagerRest::renew_bases() const {
   recording_.inputs.for_each([this](const at::Tensor& fake, const at::Tensor& real) {
     if (real.requires_grad() && !fake.requires_grad()) lend_history_of(fake, real);
   });
 }
 
-// The fake looks as the real tensor does now.
+// Updates the fake to the current layout and history of its real tensor.
 void EagerRest::renew(const at::Tensor& tensor) const {
   FakeImpl* const fake = fake_impl(tensor);
   if (fake == nullptr) return;
   const at::Tensor real = with_history(tensor);
   fake->set_geometry(real.sym_sizes(), real.sym_strides(), real.sym_storage_offset());
   lend_history_of(tensor, real);
-  if (!real.requires_grad()) take_history(tensor);  // detach_() has taken it
+  if (!real.requires_grad()) take_history(tensor);  // after detach_()
 }
 
 void EagerRest::lend_history_of(const at::Tensor& fake, const at::Tensor& real) const {

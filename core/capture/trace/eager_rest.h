@@ -21,24 +21,24 @@
 
 namespace rehearse::capture {
 
-// The rest of a call whose capture has ended: operators run as they come, each fake standing for its real tensor.
+// Runs the rest of a call whose capture has ended. Operators run eagerly on the real tensors for which the fakes stand.
 class EagerRest {
  public:
   using ValueOf = std::function<c10::IValue(const Segment::Source&)>;
 
-  // `alive`: what the code holds.
+  // `alive`: the fakes that the code holds.
   EagerRest(Recording& recording, const std::vector<LiveValue>& alive, const ValueOf& value_of);
-  // What the code holds and the call has not brought is from now on the real tensor itself, where no other object is.
-  // Once.
+  // Turns each fake that the code holds into its real tensor. Inputs, and fakes whose real tensor has another object
+  // already, stay fakes. Call it once.
   void make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of);
 
-  // Its arguments are replaced by its results. What it makes of an argument's sizes is seen on the fake, too.
+  // Replaces the arguments by the results. If the operator changes the layout of an argument, its fake follows.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& arguments) const;
 
-  // Throws NotCapturable for a fake that stands for nothing, and a symbol that no input brings.
+  // Throws NotCapturable for a fake without a real tensor, and for a symbol that no input has.
   c10::IValue real_value(const c10::IValue& value) const;
   at::Tensor real_tensor(const at::Tensor& tensor) const;
-  // What stays fake, and for what it stands.
+  // Fakes that make_real() did not turn into real tensors, with the real tensors for which they stand.
   const std::vector<std::pair<WeakTensor, at::Tensor>>& stand_ins() const noexcept { return stand_ins_; }
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using graph::Node;
 
-// A gradient as a backward makes them: a tensor of its own, in row-major order.
+// A gradient as a backward makes it: a tensor with its own storage, in row-major order.
 at::Tensor gradient_of(const at::Tensor& tensor) {
   TensorSpec spec = spec_of(tensor);
   spec.strides = contiguous_strides(spec.sizes);
@@ -32,9 +32,9 @@ bool is_autocast_on() {
   return at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA);
 }
 
-// Whether the code of a checkpoint is being captured in which the node is not.
+// True if the code of a checkpoint is being captured and the node lies outside of it.
 bool is_outside_of_checkpoint(const Node& node) {
-  int open = 0;  // of those that have begun behind the node
+  int open = 0;  // number of checkpoints that begin after the node
   for (const Node* each = node.next(); each != nullptr; each = each->next()) {
     if (each->target() == kBodyBegin) ++open;
     if (each->target() == kBodyEnd && open > 0) --open;
@@ -59,7 +59,7 @@ NotCapturable not_captured(const std::string& why) {
                  "Register it outside of the captured function, or let it compute with tensors alone.");
 }
 
-// What a backward cannot do in the place of the code.
+// Why a hook must not contain this node: a backward cannot run it.
 std::optional<std::string> why_not(const Node& node) {
   const std::string_view target = node.target();
   if (target.starts_with("rehearse.")) return "it has a checkpoint";
@@ -116,7 +116,7 @@ Node& HookTracer::end(const Node& begin, const at::TensorBase& result) {
                               {begin.args()[0], std::move(results), layout_was_read(recording.hook->gradient)});
 }
 
-// What the code throws it would throw in the backward.
+// If the code throws here, it would also throw in the backward. That makes the hook refused, not the capture.
 std::optional<std::string> HookTracer::run(const Hook& hook, const at::Tensor& gradient, at::TensorBase& result) {
   Recording& recording = tracer_.recording();
   const at::NoGradGuard as_in_a_backward;
@@ -158,7 +158,8 @@ std::variant<unsigned, NotCapturable> HookTracer::add(const at::Tensor& tensor, 
   return static_cast<unsigned>(hooks.size() - 1);
 }
 
-// What the first hook leaves is a value that only the backward has: that of its end.
+// Records a pair of hooks. The first one, on `output`, leaves a value for the second one, on `input`. That value is the
+// end mark of the first hook.
 void HookTracer::add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,
                      const OfInput& of_input) {
   auto first = record(output, [&](const at::TensorBase& gradient) { return of_output(at::Tensor(gradient)); });

@@ -24,33 +24,35 @@ namespace rehearse::capture {
 class Tracer;
 
 // Captures hooks that code registers on tensors that it has computed. A hook's code runs once, when it is registered,
-// on a fake gradient; what it does is recorded between two marks (body_marks.h), as it will be done in a backward:
-// without grad mode, and without an effect on what the function does after the registration.
+// on a fake gradient. Its operators are recorded between two marks (body_marks.h) under the conditions of a backward:
+// grad mode is off, and nothing affects what the function does after the registration.
 class HookTracer final : public operators::HookRecorder {
  public:
   using Hook = std::function<at::TensorBase(const at::TensorBase&)>;
 
   explicit HookTracer(Tracer& tracer) : tracer_(tracer) {}
 
-  // The position of the hook among those of the tensor, as LibTorch counts them; or why no graph can hold it. Then
-  // nothing of it is recorded.
+  // Returns the hook's position among the tensor's hooks, as LibTorch counts them, or the reason why no graph can hold
+  // the hook. In that case nothing of it stays recorded.
   std::variant<unsigned, NotCapturable> add(const at::Tensor& tensor, const Hook& hook);
 
-  // Whether something recorded uses the tensor: a hook that is not part of that graph would not see its gradients.
+  // True if a recorded node uses the tensor. A hook outside of that graph would not see the gradients that these uses
+  // produce.
   bool is_used(const at::Tensor& tensor) const;
 
   void add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,
            const OfInput& of_input) override;
 
-  // Takes a hook back that add() has recorded. None: it is done.
+  // Removes a hook that add() recorded. Returns nothing on success.
   std::optional<NotCapturable> remove(const at::Tensor& tensor, unsigned position);
 
  private:
-  // Hooks follow the value of a tensor, not the object: a change in place begins a new list.
+  // Key of a tensor's hooks. Hooks belong to the tensor's value, not to the object: an in-place change begins a new
+  // list.
   using Of = std::pair<std::uint64_t, const graph::Node*>;
   struct Marks {
     graph::Node* begin;
-    graph::Node* end;  // both null once it is removed
+    graph::Node* end;  // both are null after the hook was removed
   };
 
   std::variant<Marks, NotCapturable> record(const at::Tensor& tensor, const Hook& hook);

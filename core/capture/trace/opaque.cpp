@@ -10,7 +10,7 @@
 namespace rehearse::capture::detail {
 namespace {
 
-// Bodies by name, of the whole process: they are code, and the same for all ranks.
+// All bodies by name. One table for the process, because bodies are code and the same for all ranks.
 class Bodies {
  public:
   void add(const std::string& name, OpaqueBody body) {

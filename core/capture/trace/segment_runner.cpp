@@ -27,8 +27,8 @@ void SegmentRunner::check_after_code() const {
   caller_.check_default_dtype(recording_.graph.site());
 }
 
-// Puts the modes of the call back, and asks. What fails between two segments has failed for good, whatever the code
-// makes of it.
+// Asks the listener, with the modes of the call restored. An error between two segments fails the whole capture, even
+// if the code catches it.
 SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener) {
   REHEARSE_CHECK(listener_ != nullptr && !rest_, ended_by_);
   throw_refusal();
@@ -36,7 +36,7 @@ SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener)
   try {
     SegmentAnswer answer = listener();
     recording_.inputs.states().renew();
-    recording_.skip_asserts();  // what a back end has stated is in its own graphs
+    recording_.skip_asserts();  // facts that a back end stated are in its own graphs
     return answer;
   } catch (...) {
     note_refusal(std::current_exception());
@@ -91,14 +91,14 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   return answer.result;
 }
 
-// What was recorded, where the values that the code holds can be told from it alone.
+// Ends the last segment if the recording alone determines the values that the code holds.
 std::optional<SegmentEnd> SegmentRunner::end_for_good() {
   return rest_ || refusal_ ? std::nullopt : recorder_.end_for_good();
 }
 
 bool SegmentRunner::end_in_place_of(const std::exception& refusal) {
   if (listener_ == nullptr || recording_.hook || is_called_by_gradients()) return false;
-  const InOperator inside(recording_.mode);  // what autograd is asked here is no question of the code
+  const InOperator inside(recording_.mode);  // captured code does not ask the following questions of autograd
   std::optional<SegmentEnd> end = end_for_good();
   if (!end) return false;
   const Held held(*end);

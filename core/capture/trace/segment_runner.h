@@ -15,38 +15,38 @@
 
 namespace rehearse::capture {
 
-// How far a capture is. Has the listener run what was recorded, and takes its answer: values with which the capture
-// goes on, or an end of it, behind which the rest of the code runs as it is. A refusal fails the capture, whatever the
-// code makes of it.
+// Runs segments during a capture. It has the listener run what was recorded, and takes the answer: either values with
+// which the capture goes on, or the end of the capture, after which the rest of the code runs eagerly. A refusal fails
+// the capture, even if the code catches it.
 class SegmentRunner {
  public:
   SegmentRunner(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
       : recording_(recording), collectives_(collectives), caller_(caller), recorder_(recording, collectives, caller) {}
 
-  // Without one, reads and eager regions are errors.
+  // Without a listener, reads and eager regions are errors.
   void set_listener(SegmentListener* listener) noexcept { listener_ = listener; }
-  // The one that refuses, while the code runs; else null.
+  // The refusing generator while the code runs; else null.
   void set_generator(DefaultGenerator* generator) noexcept { generator_ = generator; }
 
-  // What the operator reads.
+  // The value that the operator reads.
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                            const std::vector<at::Tensor>& tensors);
-  // No graph can hold what the code does now: the listener runs what was recorded, and the rest of the code runs as it
-  // is. False: there is no listener, or autograd has seen fakes; the code is to get the refusal.
+  // For something that no graph can hold: the listener runs what was recorded, and the rest of the code runs eagerly.
+  // Returns false if there is no listener or if autograd has seen fakes; the caller must then throw the refusal.
   bool end_in_place_of(const std::exception& refusal);
-  // The same, where `run` runs what was recorded.
+  // Like end_in_place_of(), but `run` runs what was recorded.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
-  // Keeps the first one; that of a hook's code for those who capture the hook.
+  // Keeps only the first refusal. During a hook's capture, the refusal goes to the hook.
   void note_refusal(std::exception_ptr refusal);
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
-  // Throws NotCapturable for what the code must not change.
+  // Throws NotCapturable if the code changed something that it must not change.
   void check_after_code() const;
 
-  // Null while the capture goes on.
+  // Null during the capture.
   const EagerRest* rest() const noexcept { return rest_.get(); }
-  // The refusal in whose place the capture has ended; empty: there is none.
+  // The refusal that ended the capture and let the code go on; empty if there is none.
   const std::string& ended_by() const noexcept { return ended_by_; }
   SegmentRecorder& recorder() noexcept { return recorder_; }
   const SegmentRecorder& recorder() const noexcept { return recorder_; }

@@ -7,7 +7,7 @@
 namespace rehearse::capture {
 namespace {
 
-// "x.size(0)", or the symbol where no input brings it.
+// "x.size(0)", or the symbol itself if it is not the size of an input.
 std::string source_of(const shapes::ShapeEnv& shapes, const std::string& symbol) {
   const auto& backed = shapes.backed();
   const auto found =

@@ -8,7 +8,7 @@
 
 namespace rehearse::capture {
 
-// A remark for each size that code read as a plain number, so that the graph holds for that number alone.
+// Adds a remark for each size that the code read as a plain number. The graph holds only for that number.
 void add_shape_remarks(const shapes::ShapeEnv& shapes, std::vector<Remark>& remarks);
 
 }  // namespace rehearse::capture

@@ -30,7 +30,7 @@ using torch::jit::Stack;
 
 namespace {
 
-// torch::autograd::grad() finds no history on fakes.
+// Turns LibTorch's error into a refusal: torch::autograd::grad() finds no history on fakes.
 void with_refused_gradients(const std::function<void()>& function) {
   const exec::KeepThrowSites keep;
   try {
@@ -42,7 +42,7 @@ void with_refused_gradients(const std::function<void()>& function) {
   }
 }
 
-// An output of the graph. Its tensors are added to `tensors`.
+// Converts an output of the graph. Adds its tensors to `tensors`.
 graph::Argument output_of(const c10::IValue& value, const ArgumentContext& context, std::vector<at::Tensor>& tensors) {
   const auto list_of = [&](c10::ArrayRef<c10::IValue> values) {
     graph::List items;
@@ -86,7 +86,7 @@ void Tracer::run(const std::function<void()>& user_code) {
   if (!rest()) recording_.modes.sync();
 }
 
-// What the code throws after it has caught a refusal is no answer of its own.
+// If the code catches a refusal and then throws something else, the refusal still counts.
 void Tracer::run_code(const std::function<void()>& user_code) {
   DefaultGenerator generator([this] { return current() == this && is_in_user_code(); },
                              [this](const NotCapturable& why) { return go_on_eagerly(why); });
@@ -122,7 +122,7 @@ bool Tracer::note_if_refusal() {
   return true;
 }
 
-// The call may be served by what was recorded, where no other one may.
+// If the check fails, the recording may still serve this call, but no later one.
 void Tracer::check_after_code_or_end() {
   const InOperator inside(recording_.mode);
   try {
@@ -162,7 +162,7 @@ void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
   rest()->call(op, arguments);
 }
 
-// Whether the capture has ended in front of the operator that is refused.
+// True if the capture has ended before the refused operator, so that the operator can run eagerly.
 bool Tracer::go_on_after(const std::exception& refusal) {
   const InOperator inside(recording_.mode);
   const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||
@@ -188,7 +188,7 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
   recording_.note_owner(arguments);
   if (treatment.communicates) collectives_.note_communication();
   replace_by_fakes();
-  // torch::autograd::grad() and backward() begin with ones_like() of the result.
+  // torch::autograd::grad() and backward() start with ones_like() of the result.
   if (treatment.kind == Treatment::Kind::FirstGradient && is_called_by_gradients()) {
     throw NotCapturable(kGradientsInside, kCallOutside, site);
   }
@@ -223,7 +223,8 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 
 c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
 
-// What has run may have changed the answer, and which guard a later call needs depends on the way to here.
+// After a cut, code has run that may have changed the answer, and the guards that a later call needs depend on the
+// path.
 void Tracer::refuse_behind_cut(const char* question, const exec::CallSite& site) const {
   if (!segments_.recorder().was_cut()) return;
   throw NotCapturable(std::string(question) + " is called behind a read or an eager region of a captured function",
@@ -248,7 +249,7 @@ void Tracer::begin_leaf(const at::Tensor& made) {
 }
 
 void Tracer::end_with(const NotCapturable& refusal) {
-  if (!rest()) go_on_eagerly(refusal);  // what has run must not run twice
+  if (!rest()) go_on_eagerly(refusal);  // segments that ran must not run again
   segments_.note_refusal(std::make_exception_ptr(refusal));
   throw refusal;
 }

@@ -27,51 +27,52 @@
 
 namespace rehearse::capture {
 
-// One capture. Takes the operators that come to the key DeferredInit, above autograd, and has each one recorded and
-// answered with fakes that are computed below it.
+// One capture. Receives operators at the key DeferredInit, above autograd. Has each one recorded, and answered with
+// fakes that are computed below that key.
 class Tracer {
  public:
   Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
 
-  // The calling fiber's; null when nothing is captured in it.
+  // The calling fiber's tracer; null if the fiber captures nothing.
   static Tracer* current() noexcept { return current_tracer(); }
 
   Recording& recording() noexcept { return recording_; }
   SegmentRunner& segments() noexcept { return segments_; }
 
   void run(const std::function<void()>& user_code);
-  // Behind the code: as ForwardCapture has them.
+  // Called after the code; see ForwardCapture.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
   LeftFakes left(bool has_failed, const FindValue& find_value);
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
-  // One operator; its arguments are on the stack, its results will be.
+  // Handles one operator. Replaces its arguments on the stack by its results.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  // An integer of data as a symbol that the graph brings into being.
+  // Reads an integer from data as a symbol that the graph defines.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
-  // Whether the code has computed the tensor: no argument, parameter or constant.
+  // True if the code computed the tensor: it is no argument, parameter or constant.
   bool has_made(const at::Tensor& tensor);
-  // Such a tensor begins to require grad, as a leaf.
+  // Records that such a tensor begins to require grad, as a leaf.
   void begin_leaf(const at::Tensor& made);
-  // Whether the code has told the tensor to require grad, which required none.
+  // True if the code made the tensor require grad, which it did not before.
   bool has_begun_leaf(const at::Tensor& tensor) const;
 
   HookTracer& hooks() noexcept { return hooks_; }
 
-  // Null while the capture goes on.
+  // Null during the capture.
   const EagerRest* rest() const noexcept { return segments_.rest(); }
-  // Ends the capture in place of the refusal. False: the code is to get the refusal.
+  // Ends the capture because of the refusal, so that the code can run eagerly. Returns false if the code must get the
+  // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
-  // The code cannot even run as it is: it has got something else than eager mode would have given it.
+  // For code that cannot go on even eagerly, because it already got an answer that differs from eager mode's.
   [[noreturn]] void end_with(const NotCapturable& refusal);
-  // The code is at work, neither an operator of it nor what runs between two segments.
+  // True while captured code runs; false during operators and between segments.
   bool is_in_user_code() const noexcept { return !is_in_operator() && !rest(); }
   bool is_in_operator() const noexcept { return recording_.mode.thread()->in_operator(); }
 
  private:
   void run_code(const std::function<void()>& user_code);
-  // The exception that is being handled; whether it is one.
+  // Notes the current exception if it is a refusal. Returns whether it is.
   bool note_if_refusal();
   bool go_on_after(const std::exception& refusal);
   void check_after_code_or_end();

@@ -17,7 +17,7 @@ c10::SymInt version_kernel(const at::Tensor& tensor) {
 
 void set_version_kernel(const at::Tensor& tensor, c10::SymInt version) {
   TORCH_CHECK_VALUE(version >= 0, "set_version: version is ", version, "; it must be 0 or more");
-  c10::VariableVersion counter = counter_of(tensor, "set_version");  // it shares the number
+  c10::VariableVersion counter = counter_of(tensor, "set_version");  // shares its number with the tensor
   counter.set_version(version.guard_int(__FILE__, __LINE__));
 }
 

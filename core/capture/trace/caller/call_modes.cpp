@@ -6,7 +6,7 @@
 namespace rehearse::capture {
 namespace {
 
-// ThreadLocalState has whether autocast is on, and not to what.
+// ThreadLocalState saves whether autocast is on, but not its dtype.
 constexpr std::array kAutocastDevices = {at::kCPU, at::kCUDA};
 
 std::array<c10::ScalarType, 2> autocast_dtypes() {

@@ -8,12 +8,13 @@
 
 namespace rehearse::capture {
 
-// What LibTorch keeps for each thread of how operators run: dispatch keys, grad mode, autocast. As it is when made.
+// The thread-local modes that decide how LibTorch runs operators: dispatch keys, grad mode, autocast. The constructor
+// saves the current ones.
 class CallModes {
  public:
   CallModes();
 
-  // Puts it back while it lives.
+  // Restores the saved modes while it lives.
   class Scope {
    public:
     explicit Scope(const CallModes& modes);

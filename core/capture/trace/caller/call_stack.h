@@ -8,22 +8,23 @@
 
 namespace rehearse::capture {
 
-// The innermost frames of the caller, enough to find the user's line: some microseconds.
+// The caller's innermost frames, enough to find the user's line. Takes a few microseconds.
 exec::CallSite call_stack();
 
-// The return address of the caller's caller: where the stack of all that the caller calls goes on outside of it.
+// The return address of the caller's caller. In the stack of anything that the caller calls, this address marks where
+// the frames outside of the caller begin.
 void* outer_address();
 
-// The caller's return addresses, innermost first, up to but without `outer`.
+// The caller's return addresses, innermost first, up to but not including `outer`.
 std::vector<void*> addresses_within(const void* outer);
 
-// Whether a function whose name has `name` in it is among the frames. Slow: looks names up.
+// True if the name of a function among the frames contains `name`. Slow, because it looks up names.
 bool is_called_by(const exec::CallSite& site, std::string_view name);
 
-// Whether a function that LibTorch exports is among the caller's frames: `prefix` begins its mangled name.
+// True if the caller's frames include a function that LibTorch exports and whose mangled name starts with `prefix`.
 bool is_called_by_exported(std::string_view prefix);
 
-// Whether torch::autograd::grad() or backward() is among the callers.
+// True if torch::autograd::grad() or backward() is among the callers.
 bool is_called_by_gradients();
 
 }  // namespace rehearse::capture

@@ -40,7 +40,8 @@ class RefusingGenerator final : public at::CPUGeneratorImpl {
   }
 
  private:
-  // Null: it is no question of the code. Else the capture has ended, and this is the generator that the code means.
+  // Returns null if captured code did not ask. Otherwise ends the capture and returns the generator that the code means
+  // to use.
   at::CPUGeneratorImpl* refuse(const char* what, bool may_go_on = true) const {
     if (!is_refusing_()) return nullptr;
     const NotCapturable refusal(std::string("the default generator ") + what + " inside of a captured function",
@@ -60,7 +61,7 @@ DefaultGenerator::DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on
   exchange();
 }
 
-// Every fiber has its own in this place while it runs.
+// Every fiber has its own default generator in this place while it runs.
 void DefaultGenerator::exchange() noexcept {
   std::swap(const_cast<at::Generator&>(at::detail::getDefaultCPUGenerator()), other_);
 }

@@ -9,23 +9,24 @@
 
 namespace rehearse::capture {
 
-// While a capture runs, the CPU's default generator is one that refuses to be seeded, read and set by the code: no
-// operator does that, and so no graph could repeat it. The real one stays where it is.
+// During a capture, replaces the CPU's default generator by one that refuses to be seeded, read and set by captured
+// code. Those calls are no operators, so no graph could repeat them. The object of the real generator does not move.
 class DefaultGenerator {
  public:
-  // Ends the capture in place of the refusal; false: it cannot, and the code gets the refusal.
+  // Ends the capture, so that the code need not get the refusal. Returns false if that is not possible.
   using GoOn = std::function<bool(const NotCapturable& refusal)>;
 
-  // Puts the refusing one in its place. `is_refusing`: of what is asked of it now; else it does as any other.
+  // Puts the refusing generator in place. `is_refusing`: returns whether it must refuse at this moment; otherwise it
+  // behaves like any generator.
   DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on);
   DefaultGenerator(const DefaultGenerator&) = delete;
   DefaultGenerator& operator=(const DefaultGenerator&) = delete;
   ~DefaultGenerator() { leave(); }
 
-  // Puts the real one back, for good.
+  // Puts the real generator back for good.
   void leave() noexcept;
 
-  // While it lives, the real one is in its place.
+  // Puts the real generator in place while it lives.
   class Outside {
    public:
     explicit Outside(DefaultGenerator* generator) : generator_(generator) { exchange(); }

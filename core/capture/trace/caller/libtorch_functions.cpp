@@ -52,7 +52,7 @@ bool is_in_libtorch(const void* address) {
 std::string_view libtorch_function_at(const void* address) {
   if (!is_in_libtorch(address)) return {};
   static std::mutex mutex;
-  static std::unordered_map<const void*, std::string> names;  // no more than there are calls in LibTorch
+  static std::unordered_map<const void*, std::string> names;  // has at most one entry for each call site in LibTorch
   const std::lock_guard lock(mutex);
   const auto [name, is_new] = names.try_emplace(address);
   Dl_info info{};

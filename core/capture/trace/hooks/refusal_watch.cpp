@@ -22,7 +22,7 @@ bool is_data_access(const c10::Error& error) {
   return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
 }
 
-// LibTorch's errors that only a fake causes.
+// The refusal to report for an error of LibTorch that only a fake can cause. Null for other errors.
 std::exception_ptr refusal_of(const c10::Error& error) {
   const std::string_view what = error.what_without_backtrace();
   if (is_data_access(error)) return std::make_exception_ptr(DataAccess(call_stack()));
@@ -45,7 +45,7 @@ std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
 void note_throw(void* exception, const std::type_info& type) noexcept {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr) return;
-  // Where the rest of the code runs as it is, it still holds fakes, and they have no memory.
+  // When the rest of the code runs eagerly, it still holds fakes, and they have no memory.
   const auto* error = tracer->rest() ? exec::caught_as<c10::Error>(exception, type) : nullptr;
   if (error != nullptr && is_data_access(*error)) tracer->segments().note_refusal(refusal_of(*error));
   if (!tracer->is_in_user_code()) return;

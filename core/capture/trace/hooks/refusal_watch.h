@@ -3,8 +3,8 @@
 
 namespace rehearse::capture {
 
-// From now on a capture notes what it refuses where the exception is thrown: the code may catch it, and what it does
-// then is not what it does without a capture. For LibTorch's own errors about fakes too. Once for the process.
+// From now on, captures note each refusal when it is thrown, including LibTorch's own errors about fakes. The code may
+// catch the exception and then do something that it would not do without a capture. Lasts for the life of the process.
 void watch_refusals();
 
 }  // namespace rehearse::capture

@@ -39,7 +39,7 @@ class ArgumentMeta final : public torch::autograd::AutogradMeta {
                         "Give the gradient as an argument of its own.", call_stack());
   }
 
-  // Where the rest of the function runs as it is; else undefined.
+  // The real tensor if the rest of the function runs eagerly; else undefined.
   at::Tensor real_one() const {
     const Tracer* const tracer = Tracer::current();
     if (tracer == nullptr || !tracer->rest()) return {};
@@ -64,7 +64,7 @@ NotCapturable refusal_of_gradient() {
           "It may be another one in the next call: give it as an argument.", call_stack()};
 }
 
-// A parameter that the function finds by itself is no fake.
+// A parameter that the function found by itself is not a fake.
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;
@@ -81,8 +81,8 @@ void refuse_gradient_of(const at::Tensor& fake, std::string source) {
 
 namespace {
 
-// Whether the code that is being captured has given a history to a real tensor that it found, by an operator that the
-// graph has and nobody has run (`buffer.add_(parameter)`).
+// True if captured code gave this real tensor a history by an operator that is recorded but has not run yet, such as
+// `buffer.add_(parameter)`.
 bool has_begun_to_require_grad(const c10::TensorImpl& real) {
   if (!is_any_captured()) return false;
   Tracer* const tracer = Tracer::current();
@@ -100,8 +100,8 @@ bool begins_a_history(const at::TensorBase& real) {
 
 }  // namespace rehearse::capture
 
-// In the place of LibTorch's: an executable's definition comes before that of a library. What they do is the same, and
-// captured code is refused.
+// Replaces LibTorch's function: the executable's definition takes precedence over that of a library. Does the same, but
+// refuses captured code.
 const at::Tensor& c10::TensorImpl::grad() const {
   if (!autograd_meta_) return impl::GetAutogradMetaFactory()->undefined_tensor();
   if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();

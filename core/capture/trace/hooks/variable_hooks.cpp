@@ -23,7 +23,7 @@ namespace {
 
 using at::TensorBase;
 
-// Of code that is being traced; not of what an operator does within, nor of code that runs as it is.
+// The tracer if captured code is asking. Null if an operator asks, or if the code runs eagerly.
 Tracer* tracing() {
   Tracer* const tracer = Tracer::current();
   if (!tracer) return nullptr;
@@ -33,19 +33,19 @@ Tracer* tracing() {
   return on ? tracer : nullptr;
 }
 
-// The tensor itself; where the rest of a function runs as it is, the real one that a fake stands for.
+// The tensor itself, or, if the rest of the function runs eagerly, the real tensor for which a fake stands.
 at::Tensor asked_of(const TensorBase& self) {
   const at::Tensor tensor(self);
   const Tracer* const tracer = Tracer::current();
   return tracer && tracer->rest() && is_fake(tensor) ? tracer->rest()->real_tensor(tensor) : tensor;
 }
 
-// Where no graph can hold what the code does with the tensor: the rest of the code runs as it is, or gets the refusal.
+// No graph can hold what the code does here. Lets the rest of the code run eagerly; if that is not possible, throws.
 void refuse(Tracer& tracer, const NotCapturable& refusal) {
   if (!tracer.go_on_eagerly(refusal)) throw refusal;
 }
 
-// Does its gradient stay in any case? Then retain_grad() means nothing.
+// A leaf keeps its gradient anyway, so retain_grad() has no effect on it.
 bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
   if (!is_fake(tensor)) return tensor.is_leaf();
@@ -165,17 +165,17 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
   }
 
  private:
-  // A fake has neither the history nor the base of what it stands for.
+  // A fake has neither the history nor the base of the tensor for which it stands, so it cannot answer.
   static void refuse_question(const TensorBase& self, const char* question) {
     Tracer* const tracer = tracing();
     if (!tracer || !(is_fake(at::Tensor(self)) || begins_a_history(self))) return;
     const exec::CallSite where = call_stack();
-    if (is_called_by(where, "torch::autograd::Function<")) return;  // it asks, too, and is refused itself
+    if (is_called_by(where, "torch::autograd::Function<")) return;  // it also asks this, and is refused elsewhere
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
     refuse(*tracer, refusal_of(question));
   }
 
-  // What a compiled graph gave is no view, so that no real tensor can answer: the call ends.
+  // The results of a compiled graph are never views, so even their real tensors would answer wrongly. The call ends.
   static void refuse_behind_cut(const TensorBase& self, const char* question) {
     Tracer* const tracer = Tracer::current();
     if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;
@@ -190,7 +190,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
             call_stack()};
   }
 
-  // Whether its history is a step of autograd that it shares with the graph's other results.
+  // True if the tensor's history is the single autograd node that all results of a compiled graph share.
   bool is_result_of_graph(const at::Tensor& tensor) const {
     return dynamic_cast<const CompiledHistory*>(autograd_.grad_fn(tensor).get()) != nullptr;
   }
@@ -201,7 +201,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
 }  // namespace
 
 void watch_variable_hooks() {
-  // Left in place at exit, as LibTorch's own are.
+  // Never destroyed, like LibTorch's own hooks.
   static auto* const hooks = [] {
     auto* const made = new RefusingHooks(*at::impl::GetVariableHooks());
     at::impl::SetVariableHooks(made);

@@ -3,8 +3,9 @@
 
 namespace rehearse::capture {
 
-// Puts itself between tensors and autograd, once a process: what a tensor is asked without an operator (hooks,
-// retain_grad(), backward()) is refused in a capture, with the line, and goes on to autograd elsewhere.
+// Puts hooks between tensors and autograd, once per process. They see what code does with a tensor without an operator
+// (register_hook(), retain_grad(), backward()). In a capture, what no graph can hold is refused with the user's line;
+// everything else goes on to autograd.
 void watch_variable_hooks();
 
 }  // namespace rehearse::capture

@@ -18,7 +18,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Parts of LibTorch's messages.
+// Substrings of LibTorch's error messages that only fakes cause.
 constexpr std::string_view kOfFakes[] = {
     "tried to directly modify sizes for customized tensor",
     "but its data is not allocated yet",
@@ -32,7 +32,7 @@ constexpr std::string_view kOfFakes[] = {
     "does not support symbolic shapes",
     "SymIntArrayRef expected to contain only concrete",
     "when unpacking SymInt, expected int",
-    // index_reduce() on Meta throws it for a tensor without elements, and on the CPU not.
+    // index_reduce() throws this on Meta, but not on the CPU, for a tensor without elements.
     "select(): index 0 out of range for tensor of size [0]",
 };
 

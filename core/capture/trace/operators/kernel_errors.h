@@ -6,8 +6,8 @@
 
 namespace rehearse::capture {
 
-// Calls the operator on fakes; its results are left in `stack`. Throws UnknownShape if a kernel looked at a fake itself
-// (its memory, its device, the fields of its implementation) or gave a real tensor. Other errors pass.
+// Calls the operator on fakes and leaves the results in `stack`. Throws UnknownShape if a kernel accessed a fake
+// directly (its memory, device or implementation fields) or returned a real tensor. Other errors pass.
 void call_kernels(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

@@ -6,10 +6,10 @@
 
 namespace rehearse::capture {
 
-// aten::matmul below autograd, as a boxed kernel, where a FakeMode is on. LibTorch's own is made of other operators and
-// asks for sizes as numbers, which would turn symbols into numbers wherever a matmul or a linear layer of more than two
-// dimensions stands. Its result is always contiguous, and its sizes follow from the arguments'. A listener of the fake
-// mode wants the other operators: for it they are called.
+// A boxed kernel for aten::matmul below autograd, for when a FakeMode is on. LibTorch's own kernel decomposes matmul
+// and asks for plain sizes, which would fix the symbols of every matmul and of every linear layer with more than two
+// dimensions. The result is always contiguous, and its sizes follow from those of the arguments. If the fake mode has a
+// listener, the kernel calls the decomposed operators, because the listener needs to see them.
 void matmul_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
 }  // namespace rehearse::capture

@@ -6,7 +6,7 @@
 namespace rehearse::capture {
 namespace {
 
-// In the data of the program or of a library that it has loaded.
+// True if the address lies in the static data of the program or of a loaded library.
 bool is_static(const void* address) {
   Dl_info info = {};
   return dladdr(address, &info) != 0;

@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// Whether the tensor's memory may be gone after the call although the tensor is kept: it neither owns it nor is it that
-// of a static variable. For a real tensor.
+// True if the memory of a real tensor may be freed after the call although the tensor lives on: the tensor does not own
+// its memory, and the memory is not that of a static variable.
 bool has_passing_memory(const at::Tensor& tensor);
 
 }  // namespace rehearse::capture

@@ -44,7 +44,7 @@ bool aliases_one_with_grad(const at::Tensor& tensor, const c10::IValue& value) {
   return false;
 }
 
-// Without grad mode too, a view of what requires grad says that it does, although no gradient will come through it.
+// Even without grad mode, a view of a tensor that requires grad reports that it does, although it will get no gradient.
 void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   if (value.isTensorList()) {
     for (const at::Tensor& item : value.toTensorVector()) mark_views(item, arguments);
@@ -55,7 +55,8 @@ void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   }
 }
 
-// An operator on lists, item by item: what is no list counts for all.
+// For operators on lists, which work item by item: a list counts by its item at `place`, other arguments count for all
+// items.
 bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t place) {
   return std::any_of(arguments.begin(), arguments.end(), [place](const c10::IValue& argument) {
     if (!argument.isTensorList()) return any_requires_grad(argument);

@@ -7,9 +7,10 @@
 
 namespace rehearse::capture {
 
-// Marks the results that would require grad in eager mode: grad mode is on, an argument requires it, the operator has a
-// derivative, and the result is floating-point or complex. What an in-place operator changes keeps its mark, and gets
-// it where it gives no result (`_foreach_add_`: by what stands in the same place of each list).
+// Marks the results that would require grad in eager mode: grad mode is on, an argument requires grad, the operator has
+// a derivative, and the result is floating-point or complex. An argument that is written in place keeps its mark. If
+// the operator returns nothing (`_foreach_add_`), each item that it writes gets the mark by the items at the same
+// place.
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
                        const torch::jit::Stack& results);
 

@@ -15,8 +15,8 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-// Autograd gives these results without a history although they are floating-point (PyTorch's derivatives.yaml and the
-// list DONT_REQUIRE_DERIVATIVE of its gen_variable_type.py). Integers and bools never have one.
+// Operators whose floating-point results get no history from autograd (PyTorch's derivatives.yaml, and the list
+// DONT_REQUIRE_DERIVATIVE of its gen_variable_type.py). Integers and bools never have one.
 const Names& without_derivative() {
   static const Names names = {"empty_like",
                               "ones_like",
@@ -64,13 +64,13 @@ const Names& without_derivative() {
   return names;
 }
 
-// They look at their second argument for its form alone.
+// These operators use only the form of their second argument.
 bool only_first_has_history(std::string_view name, std::string_view overload) {
   static const Names names = {"expand_as", "view_as", "reshape_as", "type_as", "align_as", "resize_as_"};
   return names.contains(name) || (name == "to" && overload == "other");
 }
 
-// Of several results, those that have a history.
+// For operators with several results: which results have a history.
 const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_results() {
   static const std::unordered_map<std::string_view, std::vector<bool>> known = {
       {"_linalg_det", {true, false, false}},
@@ -112,7 +112,7 @@ constexpr const char* kReadsBeyond = "LibTorch's kernel reads beyond its argumen
 constexpr const char* kNames = "a name of a dimension is used in a captured function";
 constexpr const char* kOutList = "an operator resizes tensors of a list (out = ...)";
 
-// Operators whose results no fake can stand for.
+// Operators whose results cannot be fakes.
 bool gives_other_kinds(std::string_view name) {
   static const Names names = {"to_mkldnn",
                               "_to_mkldnn",
@@ -158,7 +158,7 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
   return known;
 }
 
-// Such an operator returns nothing, so no result tells the sizes that the tensors have afterwards.
+// Such an operator returns nothing, so no result shows the final sizes of the tensors.
 bool writes_out_list(const c10::FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
   return schema.returns().empty() && std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
@@ -166,7 +166,7 @@ bool writes_out_list(const c10::FunctionSchema& schema) {
          });
 }
 
-// Fakes have no names of dimensions.
+// True for operators on named dimensions, which fakes do not have.
 bool is_about_names(const c10::FunctionSchema& schema) {
   static const Names names = {"aten::rename",   "aten::rename_",  "aten::refine_names",
                               "aten::align_to", "aten::align_as", "aten::align_tensors"};

@@ -12,20 +12,20 @@
 
 namespace rehearse::capture {
 
-// What holds for the code around a capture when that begins, and which of it the captured code must not change.
+// The state around a capture at its beginning, and the part of it that captured code must not change.
 class CallerState {
  public:
-  // As it is now. Once, in front of all else.
+  // Saves the current state. Call it once, before anything else.
   void begin();
 
-  // Throws NotCapturable if a backward is under way, or inference mode or the default dtype has changed. `site`: the
-  // line that is recorded.
+  // Throws NotCapturable if a backward is running, or if inference mode or the default dtype has changed. `site`: the
+  // line that is being recorded.
   void check(const exec::CallSite& site) const;
   void check_default_dtype(const exec::CallSite& site) const;
   bool has_default_dtype() const;
 
   const CallModes& modes() const;
-  // The label of what the rank communicates; empty: none is set.
+  // The label for the rank's communication; empty if none is set.
   const std::string& label() const noexcept { return label_; }
 
  private:

@@ -15,16 +15,16 @@ namespace rehearse::capture {
 class CollectiveRecorder;
 class Tracer;
 
-// What a recorded call of c10d gives in place of a Work. Waiting is recorded; what would look at the call's state
-// throws NotCapturable, and so does any use outside of the capture.
+// The Work that a recorded c10d call returns. Waits are recorded. Questions about the call's state throw NotCapturable,
+// and so does any use outside of the capture.
 class CapturedWork final : public c10d::Work {
  public:
-  // `call` gives the Work itself, or as its second item.
+  // `call` returns the Work itself, or, if `is_item`, as its second item.
   CapturedWork(const Tracer& tracer, CollectiveRecorder& recorder, graph::Node& call, bool is_item)
       : tracer_(&tracer), recorder_(recorder), call_(call), is_item_(is_item) {}
 
   const graph::Node& call() const noexcept { return call_; }
-  // The node that has the Work; made when it is first asked for.
+  // The node with the Work; created on first use.
   graph::Node& node(GraphBuilder& graph);
   void end_of_capture() noexcept { tracer_ = nullptr; }
 
@@ -54,7 +54,7 @@ class CapturedWork final : public c10d::Work {
   graph::Node* item_ = nullptr;
 };
 
-// The works of a capture.
+// All works of one capture.
 class CapturedWorks {
  public:
   CapturedWorks() = default;
@@ -64,14 +64,14 @@ class CapturedWorks {
 
   c10::intrusive_ptr<c10d::Work> make(const Tracer& tracer, CollectiveRecorder& recorder, graph::Node& call,
                                       bool is_item);
-  // Those that the code still holds, in order of the calls.
+  // The works that the code still holds, in order of their calls.
   std::vector<c10::intrusive_ptr<CapturedWork>> alive() const;
-  // Throws NotCapturable when the code still holds one.
+  // Throws NotCapturable if the code still holds a work.
   void check_outlived() const;
 
-  // Behind the end of the capture: for which Work one stands. Once for each.
+  // After the capture has ended: sets the real Work for which `work` stands. Once for each work.
   void set_real(const CapturedWork& work, c10::intrusive_ptr<c10d::Work> real);
-  // Null while the capture goes on.
+  // Null during the capture.
   c10d::Work* find_real(const CapturedWork& work) const;
 
  private:

@@ -18,29 +18,29 @@
 
 namespace rehearse::capture {
 
-// Makes nodes of c10d's calls in place, whose first argument is written and which give a Work, and of waits for these.
-// Nothing is sent.
+// Records c10d calls and the waits for their works as nodes. The calls write their first argument in place and return a
+// Work. Nothing is sent during the capture.
 class CollectiveRecorder {
  public:
   CollectiveRecorder(const Tracer& tracer, Recording& recording, const CallerState& caller)
       : tracer_(tracer), recording_(recording), caller_(caller) {}
 
-  // `outside`: the return address of the code around the capture (outer_address()).
+  // `outside`: the return address of the code around the capture, from outer_address().
   void begin(void* outside) noexcept { outside_ = outside; }
 
-  // The next node communicates: says from where, and with which label.
+  // The next node communicates: gives it the call's stack and label.
   void note_communication();
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
 
-  // Of a Work that a recorded call gave; behind the end of the capture of the one that it stands for.
+  // Records a wait for a Work that a recorded call returned. After the end of the capture, waits for the real Work.
   bool wait(CapturedWork& work, std::chrono::milliseconds timeout);
   void synchronize(CapturedWork& work);
 
-  // Of the works that the code holds: they become values of the segment that ends.
+  // Nodes of the works that the code holds. They become values of the segment that ends.
   std::vector<graph::Node*> nodes_of_works();
-  // The capture has ended: the works that the code holds stand for these.
+  // After the end of the capture: gives each work that the code holds its real Work.
   void set_real(const std::function<c10::IValue(const Segment::Source&)>& value_of);
-  // Throws NotCapturable when the code still holds one.
+  // Throws NotCapturable if the code still holds a work.
   void check_outlived() const { works_.check_outlived(); }
 
  private:

@@ -15,13 +15,13 @@ namespace rehearse::capture {
 
 class Tracer;
 
-// The calling fiber's; null when nothing is captured in it.
+// The calling fiber's tracer; null if the fiber captures nothing.
 Tracer* current_tracer() noexcept;
 
-// Whether there is a capture in this process: where there is none, nobody pays for more than a look at this.
+// True if any fiber of the process captures. A cheap test, so that code outside of captures pays for nothing else.
 bool is_any_captured() noexcept;
 
-// Each Tracer has one.
+// Counts captures; each Tracer has one.
 class CountedCapture {
  public:
   CountedCapture() noexcept;
@@ -30,7 +30,7 @@ class CountedCapture {
   CountedCapture& operator=(const CountedCapture&) = delete;
 };
 
-// While it lives, the fiber's operators come to this tracer.
+// Routes the fiber's operators to this tracer while it lives.
 class TracerScope {
  public:
   explicit TracerScope(Tracer& tracer);
@@ -42,7 +42,7 @@ class TracerScope {
   Tracer* const outer_;
 };
 
-// While it lives, the fiber captures nothing.
+// Turns the fiber's capture off while it lives.
 class OutsideOfCapture {
  public:
   OutsideOfCapture();
@@ -56,7 +56,7 @@ class OutsideOfCapture {
   const c10::impl::ForceDispatchKeyGuard keys_;
 };
 
-// The same, with the generator and the modes of the code around the capture.
+// Like OutsideOfCapture, and also restores the generator and the modes of the code around the capture.
 struct SuspendedCapture {
   SuspendedCapture(DefaultGenerator* refusing, const CallModes& around) : generator(refusing), modes(around) {}
   const DefaultGenerator::Outside generator;
@@ -64,7 +64,7 @@ struct SuspendedCapture {
   const CallModes::Scope modes;
 };
 
-// While it lives, an operator is at work, or what the tracer does itself.
+// Marks that an operator or the tracer itself is running, not captured code.
 class InOperator {
  public:
   explicit InOperator(const FakeMode& mode)

@@ -27,7 +27,7 @@ using torch::jit::Stack;
 
 namespace {
 
-// Autocast keeps casts of weights for the rest of a region, in one map for all: fakes must not come there.
+// Within an autocast region, autocast caches the casts of weights in one map for everyone. Fakes must not enter it.
 class WithoutCastCache {
  public:
   WithoutCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
@@ -43,7 +43,7 @@ class WithoutCastCache {
   const bool was_;
 };
 
-// Autograd must not see the fakes: neither history nor versions.
+// Keys to exclude so that autograd gives the fakes neither histories nor versions.
 constexpr c10::DispatchKeySet kAboveFakes =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::DispatchKeySet(c10::DispatchKey::DeferredInit);
 
@@ -68,7 +68,7 @@ bool share_memory(const Stack& results, const Stack& arguments) {
   return shared;
 }
 
-// at::tensor({1, 2, 3}) writes into the memory of an empty tensor.
+// at::tensor({1, 2, 3}) creates an empty tensor and writes to its memory.
 bool is_constant_maker(const Treatment& treatment) {
   return treatment.kind == Treatment::Kind::Empty && is_called_by_exported("_ZN2at6tensorE");
 }
@@ -81,8 +81,8 @@ void OperatorRecorder::evaluate(const c10::OperatorHandle& op, Stack& arguments)
   call_kernels(op, arguments);
 }
 
-// With autograd, so that what runs within meets it as in eager mode; on fakes of its own, and what it gives is taken
-// without its history.
+// Runs with autograd, so that the code inside behaves as in eager mode. It gets its own fakes, and the results are
+// copied without their history.
 void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack) {
   const c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKey::DeferredInit);
   const auto apart = [](const c10::IValue& tensors) {
@@ -95,8 +95,8 @@ void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack)
   stack.back() = apart(stack.back());
 }
 
-// Against its schema: dropout() without training gives its argument, meshgrid() gives views. The operators that it is
-// made of tell the truth.
+// Some composite operators alias an argument although their schema does not say so: dropout() without training returns
+// its argument, meshgrid() returns views. The schemas of their parts are right, so records the parts instead.
 bool OperatorRecorder::record_parts(const c10::OperatorHandle& op, Stack& arguments) {
   if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, arguments);

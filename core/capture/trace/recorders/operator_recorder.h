@@ -13,20 +13,20 @@
 
 namespace rehearse::capture {
 
-// Makes nodes of operators on tensors, and answers them with fakes. The arguments of an operator are fakes in the order
-// of its schema; its results replace them.
+// Records operators on tensors as nodes and returns fakes. An operator's arguments are fakes in the order of its
+// schema; its results replace them.
 class OperatorRecorder {
  public:
   explicit OperatorRecorder(Recording& recording) : recording_(recording) {}
 
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
-  // Of an operator that asks about sizes or types alone: no node.
+  // For operators that need only sizes or types: adds no node.
   void evaluate(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
-  // at::equal() where the answer is known without data.
+  // Answers at::equal() if that is possible without data.
   std::optional<bool> answer_equal(const torch::jit::Stack& arguments);
-  // An integer of data as a symbol that the graph brings into being.
+  // Reads an integer from data as a symbol that the graph defines.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
-  // The version of a tensor, in the same way.
+  // Likewise for the version of a tensor.
   c10::SymInt read_version(const Treatment& treatment, const at::Tensor& tensor);
 
  private:

@@ -12,21 +12,22 @@
 
 namespace rehearse::capture {
 
-// Notes what a recorded operator gave: which fakes have the node's value, and the symbols that come with them.
+// Registers the results of a recorded operator: which fakes have the node's value, and the symbols that it defines.
 class OperatorResults {
  public:
-  // All live as long as this does. `arguments`: what the operator was given.
+  // The arguments must outlive this object. `arguments`: the operator's arguments.
   OperatorResults(Recording& recording, const Treatment& treatment, const torch::jit::Stack& arguments,
                   graph::Node& node)
       : recording_(recording), treatment_(treatment), arguments_(arguments), node_(node) {}
 
-  // Replaces the results by what the user gets for them.
+  // Replaces the results by those that the user gets.
   void note(torch::jit::Stack& results);
-  // What the node has written, and all that autograd takes for views of the same tensor, share their history.
+  // Gives the tensors that the node wrote, and everything that autograd considers a view of the same base, the new
+  // history.
   void note_history();
 
  private:
-  using Path = std::vector<std::int64_t>;  // of items, to a value of the node
+  using Path = std::vector<std::int64_t>;  // indices of items that lead to a value of the node
 
   c10::IValue note_value(const c10::IValue& result, Path path);
   at::Tensor note_tensor(const at::Tensor& fake, Path path);

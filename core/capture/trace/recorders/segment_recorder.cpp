@@ -39,7 +39,7 @@ SegmentEnd SegmentRecorder::end(const std::vector<Node*>& used, const Node* at) 
   return ended;
 }
 
-// Of numbers that only data tells.
+// Nodes of numbers that depend on data.
 std::vector<std::pair<std::string, const Node*>> SegmentRecorder::nodes_of_numbers() {
   std::vector<std::pair<std::string, const Node*>> nodes;
   for (const shapes::UnbackedSymbol& unbacked : recording_.shapes->unbacked()) {
@@ -49,13 +49,13 @@ std::vector<std::pair<std::string, const Node*>> SegmentRecorder::nodes_of_numbe
   return nodes;
 }
 
-// A segment may write to an input of the call and read the same memory as a value of an earlier segment.
+// A segment may write to an input of the call and read the same memory through a value of an earlier segment.
 void SegmentRecorder::note_memory_of_inputs() {
   recording_.inputs.for_each_placed(
       [this](const Node& node, const at::Tensor& fake) { recording_.segments.add_storage(node, fake); });
 }
 
-// Items of lists and works become nodes of the segment that ends.
+// Makes items of lists, and works, nodes of the segment that ends.
 void SegmentRecorder::bind_all() {
   recording_.values.record_switched_inputs();
   for (const at::Tensor& fake : recording_.values.alive()) recording_.values.node_of(fake);
@@ -70,7 +70,7 @@ SegmentEnd SegmentRecorder::end_at_read(const c10::OperatorHandle& op, const Tre
   bind_all();
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   SegmentEnd ended = end(node.input_nodes(), &node);
-  recording_.begin_next_segment();  // the read finds the histories that the segment in front of it has brought
+  recording_.begin_next_segment();  // the read uses histories that the ended segment brought
   ended.read = recording_.segments.take_single(node);
   return ended;
 }
@@ -128,7 +128,7 @@ std::optional<SegmentEnd> SegmentRecorder::end_for_good() {
     recording_.bind_sizes();
     bind_all();
     return end({}, nullptr);
-  } catch (const FakeError&) {  // a custom function of autograd has made a tensor
+  } catch (const FakeError&) {  // a custom autograd function made a tensor
     return std::nullopt;
   }
 }
@@ -152,7 +152,7 @@ void SegmentRecorder::take_left(LeftFakes& left, const FindValue& find_value) {
   }
   std::set<const Node*> wanted;
   for (const auto& [fake, node] : made) wanted.insert(node);
-  const std::size_t known = recording_.segments.values();  // of segments that have run
+  const std::size_t known = recording_.segments.values();  // number of values of segments that have run
   left.segment = recording_.segments.take(wanted, nullptr);
   for (const auto& [fake, node] : made) {
     const Segment::Source source = recording_.segments.source_of(*node);

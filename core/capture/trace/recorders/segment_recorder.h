@@ -20,32 +20,35 @@
 
 namespace rehearse::capture {
 
-// Ends segments: takes what was recorded since the last one, with all that the code holds where it ends.
+// Ends segments: takes what was recorded since the last end, and every tensor, number and work that the code holds
+// there.
 class SegmentRecorder {
  public:
   SegmentRecorder(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
       : recording_(recording), collectives_(collectives), caller_(caller) {}
 
-  // At an operator that reads data; the next segment begins behind it.
+  // Ends a segment at an operator that reads data. The next segment begins after it.
   SegmentEnd end_at_read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
-  // At an eager region that is given these tensors. Throws NotCapturable where autocast was changed.
+  // Ends a segment at an eager region that gets these tensors. Throws NotCapturable if the code has changed autocast.
   struct EndAtRegion {
     SegmentEnd end;
     graph::Node& region;
   };
   EndAtRegion end_at_region(const std::vector<at::Tensor>& tensors);
-  // What that region gave, as fakes; undefined tensors stay. The next segment begins behind them.
+  // The results of that region as fakes; undefined tensors stay undefined. The next segment begins here.
   std::vector<at::Tensor> take_results(graph::Node& region, const std::vector<at::Tensor>& real);
-  // In front of what no graph can hold. None: what the code holds cannot be told from what was recorded alone.
+  // Ends the segment before something that no graph can hold. Returns nothing if the recording alone does not determine
+  // the values that the code holds.
   std::optional<SegmentEnd> end_for_good();
 
-  // The last segment, whose results are those of the graph. None: there was no end of one.
+  // The last segment, which returns the graph's results. Null if no segment ended before.
   std::shared_ptr<Segment> take_last(const graph::Argument& results);
-  // What the code still holds of a capture that has failed. `find_value`: as LeftFakes' callers have it.
+  // After a failed capture: takes the fakes that the code still holds. `find_value`: finds values of segments that have
+  // run.
   void take_left(LeftFakes& left, const FindValue& find_value);
 
   bool was_cut() const noexcept { return was_cut_; }
-  // Whether a read or an eager region has given values, so that the code may hold what a compiled graph gave.
+  // True if a read or an eager region has returned values, so that the code may hold results of a compiled graph.
   bool has_values() const noexcept { return recording_.segments.values() != 0; }
 
  private:

@@ -5,17 +5,17 @@
 
 namespace rehearse::capture {
 
-// Nodes around what is to become the body of one node, until outline_bodies() makes it.
+// Marks around the nodes that are to become the body of one node. outline_bodies() replaces them.
 // body_begin(number, name of the higher-order operator, [inputs])
 inline constexpr std::string_view kBodyBegin = "rehearse.body_begin";
 // body_end(number, [results])
 inline constexpr std::string_view kBodyEnd = "rehearse.body_end";
 
-// The same around the code of a tensor's hook, until outline_hooks() makes the node that registers it.
-// hook_begin(number, tensor), whose value is the gradient that the hook gets
+// Marks around the nodes of a tensor hook's code. outline_hooks() replaces them by the node that registers the hook.
+// hook_begin(number, tensor): its value is the gradient that the hook gets
 inline constexpr std::string_view kHookBegin = "rehearse.hook_begin";
-// hook_end(number, [result], whether the code has asked for the gradient's layout), whose value is what the hook
-// leaves; no result: the gradient stays
+// hook_end(number, [result], whether the code read the gradient's layout): its value is the gradient after the hook.
+// Without a result the gradient stays the same.
 inline constexpr std::string_view kHookEnd = "rehearse.hook_end";
 
 }  // namespace rehearse::capture

@@ -39,7 +39,7 @@ const graph::Argument* argument_of(const Node& node, const c10::FunctionSchema& 
   return nullptr;
 }
 
-// Batch norm that trains updates its running statistics, which its schema does not say.
+// Batch norm in training updates its running statistics, although its schema does not say so.
 bool updates_statistics(const Node& node, const c10::FunctionSchema& schema) {
   const std::string& name = schema.name();
   if (name.find("batch_norm") == std::string::npos && name.find("instance_norm") == std::string::npos) return false;
@@ -53,7 +53,8 @@ bool updates_statistics(const Node& node, const c10::FunctionSchema& schema) {
   return true;
 }
 
-// Arguments whose memory the operator writes to, or which its results share; none for what is no operator.
+// Visits the arguments whose memory the operator writes or its results share. Visits none if the node calls no
+// operator.
 template <class Visit>
 void for_each_aliased(const Node& node, const Visit& visit) {
   const auto op = node.op() == Op::CallFunction ? graph::find_operator(node.target()) : std::nullopt;
@@ -110,7 +111,7 @@ std::optional<std::string> BodyNodes::cannot_be_body() const {
   return use_outside();
 }
 
-// Nodes of the body whose memory may be that of a value from outside.
+// The nodes of the body whose memory may be shared with a value from outside.
 std::unordered_set<const Node*> BodyNodes::sharing_outside() const {
   std::unordered_set<const Node*> sharing;
   for (const Node* node : nodes_) {

@@ -10,16 +10,16 @@
 
 namespace rehearse::capture {
 
-// The nodes between two marks (body_marks.h), and whether they can be the body of one node.
+// The nodes between two marks (body_marks.h), and whether they can become the body of one node.
 class BodyNodes {
  public:
   BodyNodes(graph::GraphModule& module, graph::Node& begin, graph::Node& end);
 
-  // Numbers that are computed of what comes from outside go in front of the begin: the graph computes each of them
-  // once, for all of its nodes.
+  // Moves numbers that depend only on values from outside before the begin mark, so that the graph computes each of
+  // them once for all of its nodes.
   void hoist_numbers();
 
-  // Why they cannot; none if they can.
+  // The reason why the nodes cannot become a body; nothing if they can.
   std::optional<std::string> cannot_be_body() const;
 
   graph::Node& begin() const noexcept { return begin_; }
@@ -27,8 +27,8 @@ class BodyNodes {
   const std::vector<graph::Node*>& nodes() const noexcept { return nodes_; }
   bool has(const graph::Node& node) const { return known_.contains(&node); }
   const std::string& operation() const;
-  std::vector<graph::Node*> inputs() const;   // as they were given
-  std::vector<graph::Node*> results() const;  // those that are nodes of the body, each once
+  std::vector<graph::Node*> inputs() const;   // as passed to the begin mark
+  std::vector<graph::Node*> results() const;  // results that are nodes of the body, each once
 
  private:
   bool uses_only_outside(const graph::Node& node) const;

@@ -7,10 +7,10 @@
 
 namespace rehearse::capture {
 
-// How many nodes of the graph bring history (graph::Metadata) in front of `end`.
+// The number of nodes before `end` that bring history (graph::Metadata).
 std::size_t brought_before(const graph::GraphModule& module, const graph::Node& end);
 
-// What is known of a value where it crosses the border of a body, behind `brought` such nodes.
+// The metadata of a value where it enters or leaves a body, after `brought` nodes that bring history.
 graph::Metadata at_border(const graph::Node& node, std::size_t brought);
 
 }  // namespace rehearse::capture

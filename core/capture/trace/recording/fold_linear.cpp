@@ -16,7 +16,7 @@ using graph::GraphModule;
 using graph::Node;
 
 struct Linear {
-  std::vector<Node*> nodes;  // in order; the last one gives the result
+  std::vector<Node*> nodes;  // in order; the last one computes the result
   Node* input;
   Node* weight;
   Node* bias;  // null: none
@@ -26,7 +26,7 @@ Node* argument(const Node& node, std::size_t index) {
   return index < node.args().size() ? node.args()[index].node() : nullptr;
 }
 
-// A call with `count` arguments and nothing else: alpha and beta are 1.
+// True for a call with exactly `count` arguments: alpha and beta are left out, so they are 1.
 bool is_call(const Node* node, std::string_view target, std::size_t count) {
   return node != nullptr && node->target() == target && node->args().size() == count && node->kwargs().empty();
 }
@@ -39,7 +39,7 @@ bool is_parameter(const Node* node, std::size_t dimensions) {
 
 bool is_used_by_next_alone(const Node& node) { return node.users().size() == 1 && node.users().front() == node.next(); }
 
-// The linear layer that begins with `transpose`, t() of its weight.
+// The linear layer that starts with `transpose`, which is t() of its weight.
 std::optional<Linear> linear_at(Node& transpose) {
   if (!is_call(&transpose, "torch.ops.aten.t.default", 1) || !is_parameter(argument(transpose, 0), 2)) return {};
   Node* weight = argument(transpose, 0);
@@ -90,12 +90,12 @@ void fold(GraphModule& module, const Linear& linear, std::size_t number) {
   const Graph::InsertionPoint here = graph.inserting_before(*linear.nodes.front());
   Node& body = graph.get_attr(name + "_body");
   graph::List arguments = {body, name, *linear.input};
-  // An input that is the weight itself is one operand of the body.
+  // If the weight itself is the input, the body has one operand for both.
   if (linear.weight != linear.input) arguments.push_back(*linear.weight);
   if (linear.bias != nullptr && linear.bias != linear.input) arguments.push_back(*linear.bias);
   Node& call = graph.call_function("torch.ops.higher_order.invoke_subgraph", std::move(arguments), {}, "linear");
   call.meta() = result.meta();
-  // The one node that has the weight among its arguments knows the module.
+  // The first node has the weight among its arguments, so only its origin names the module.
   call.meta().origin = linear.nodes.front()->meta().origin;
   result.replace_all_uses_with(call);
   for (auto node = linear.nodes.rbegin(); node != linear.nodes.rend(); ++node) graph.erase_node(**node);

@@ -5,10 +5,10 @@
 
 namespace rehearse::capture {
 
-// Makes one node of what torch::nn::Linear does in the caller's code: t() of the weight and addmm, or t() and matmul
-// and, where there is a bias, add_. The node calls invoke_subgraph with a submodule "linear_0_body", "linear_1_body",
-// ... that holds the nodes as they were, and input, weight and bias as operands: what counts parameters or cuts the
-// graph sees one step, as in PyTorch, and the operators that run are the same.
+// Folds the operators of torch::nn::Linear into one node: t() of the weight and addmm, or t(), matmul and, with a bias,
+// add_. The new node calls invoke_subgraph with a submodule ("linear_0_body", "linear_1_body", ...) that contains these
+// operators. Its operands are input, weight and bias. Code that counts parameters or splits the graph then sees one
+// step, as in PyTorch, and the same operators run.
 void fold_linear(graph::GraphModule& module);
 
 }  // namespace rehearse::capture

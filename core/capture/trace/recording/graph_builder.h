@@ -12,23 +12,24 @@
 
 namespace rehearse::capture {
 
-// Writes the nodes of a capture: placeholders at the graph's beginning, in order of creation, calls behind them.
+// Writes the nodes of a capture: first the placeholders, in order of creation, then the calls.
 class GraphBuilder {
  public:
   const std::shared_ptr<graph::GraphModule>& module() const noexcept { return module_; }
   graph::Graph& graph() noexcept { return module_->graph(); }
 
-  // From now on nodes come from here. `owner`: the module that owns the parameters in use, "net.0"; may be empty.
+  // Sets the origin of the nodes that follow. `owner`: the module that owns the parameters in use, such as "net.0"; may
+  // be empty.
   void set_origin(exec::CallSite site);
   void set_owner(const std::string& module_path);
   const exec::CallSite& site() const noexcept { return site_; }
-  // The node that comes next communicates: see Origin::asked_from and Origin::label. Until set_origin().
+  // The next node communicates: see Origin::asked_from and Origin::label. Holds until set_origin().
   void set_communication(std::vector<void*> asked_from, std::optional<std::string> label);
 
   graph::Node& placeholder(const std::string& name);
   graph::Node& call(const std::string& target, graph::List args, graph::Dict kwargs = {});
   graph::Node& method(const std::string& name, graph::List args);
-  // Item `index` of what `producer` gives: a node right behind it and its other items.
+  // Item `index` of the value of `producer`. Adds its node right after `producer` and its other items.
   graph::Node& item(graph::Node& producer, std::int64_t index);
 
  private:
@@ -41,13 +42,13 @@ class GraphBuilder {
   std::string owner_;
   std::vector<void*> asked_from_;
   std::optional<std::string> label_;
-  std::shared_ptr<const graph::Origin> origin_;  // of site_ and owner_; null: not made yet
+  std::shared_ptr<const graph::Origin> origin_;  // for site_ and owner_; null: not made yet
 };
 
-// `encoder,encoder,;encoder.0,encoder.0,`: the stack of modules as graph::Origin has it, for a path of names.
+// `encoder,encoder,;encoder.0,encoder.0,`: the stack of modules for a path of names, in the format of graph::Origin.
 std::string module_stack(const std::string& path);
 
-// The path of the module that owns a parameter: "net.0" for "net.0.weight", and empty for "weight".
+// The path of the module that owns a parameter: "net.0" for "net.0.weight", empty for "weight".
 std::string owner_of(const std::string& parameter);
 
 }  // namespace rehearse::capture

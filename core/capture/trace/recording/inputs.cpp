@@ -12,7 +12,7 @@
 namespace rehearse::capture {
 namespace {
 
-// The strides of `real`, where they follow from its sizes as symbols: each dimension steps over the next inner one.
+// The strides of `real` as expressions of its symbolic sizes: each dimension steps over the next inner one.
 std::vector<c10::SymInt> strides_like(const at::Tensor& real, const std::vector<c10::SymInt>& sizes) {
   std::vector<std::size_t> inner_first(sizes.size());
   std::iota(inner_first.rbegin(), inner_first.rend(), 0);

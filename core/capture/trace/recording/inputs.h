@@ -22,8 +22,8 @@
 
 namespace rehearse::capture {
 
-// The tensors that exist before the graph, each with the fake that stands for it: the user's inputs, and real tensors
-// that the code uses (parameters, buffers, others). A placeholder is made at the first use.
+// The tensors that exist before the graph, each with its fake: the user's inputs, and real tensors that the code uses
+// (parameters, buffers, others). Each gets a placeholder at its first use.
 class Inputs {
  public:
   // A tensor that exists before the graph.
@@ -33,44 +33,45 @@ class Inputs {
     at::Tensor fake;
     bool ddp_ignored = false;
     bool is_parameter = false;
-    bool requires_grad = false;   // when the capture met it
-    graph::Node* node = nullptr;  // null: not used so far
+    bool requires_grad = false;   // at the start of the capture
+    graph::Node* node = nullptr;  // null: not used yet
   };
 
-  // Inputs that are views of one tensor become a family.
+  // `families`: inputs that are views of one tensor are joined here.
   Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families, std::vector<NamedTensor> of_module);
 
   at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // The fake that stands for a real tensor; one that nobody named becomes a constant of the graph.
+  // The fake that stands for a real tensor. A tensor without a name becomes a constant of the graph.
   const Source& source_of(FakeMode& mode, const at::Tensor& real);
   bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
-  // Whether it requires grad behind what has been recorded, and did not when the capture met it.
+  // True if the tensor requires grad after what has been recorded, but did not when the capture met it.
   bool begins_to_require_grad(const c10::TensorImpl& real) const {
     const auto found = by_real_.find(&real);
     if (found == by_real_.end()) return false;
     const Source& source = sources_[found->second];
     return !source.requires_grad && source.fake.requires_grad();
   }
-  // Of a parameter or buffer of the module; null for other tensors.
+  // Name of a parameter or buffer of the module; null for other tensors.
   const std::string* name_of(const at::Tensor& real) const;
-  // The tensor for whose value `fake` stands; null: none.
+  // The source for whose value `fake` stands; null if there is none.
   Source* find(std::uint64_t fake_id);
-  // The real tensor in whose place `fake` itself stands; undefined when the user has the fake, or for others.
+  // The real tensor if exactly this fake object stands for it. Undefined if the user holds the fake, and for other
+  // fakes.
   at::Tensor real_of(const at::Tensor& fake) const;
 
   graph::Node& node_of(Source& source);
-  // A placeholder for a backed symbol, which an input brings.
+  // A placeholder for a symbol that is a size or value of an input.
   graph::Node& node_of_symbol(const std::string& symbol);
 
-  // In order of placeholders.
+  // The inputs in the order of their placeholders.
   const std::vector<GraphInput>& placed() const noexcept { return placed_; }
 
-  // What the placeholder stands for; null of another node.
+  // The input of this placeholder; null for other nodes.
   const GraphInput* placed_at(const graph::Node& placeholder) const;
 
-  // Those with a placeholder: visit(node, fake).
+  // Calls visit(node, fake) for each source with a placeholder.
   template <class Visit>
   void for_each_placed(const Visit& visit) const {
     for (const Source& source : sources_) {
@@ -78,13 +79,13 @@ class Inputs {
     }
   }
 
-  // All of them: visit(fake, real).
+  // Calls visit(fake, real) for each source.
   template <class Visit>
   void for_each(const Visit& visit) const {
     for (const Source& source : sources_) visit(source.fake, source.real);
   }
 
-  // What all sources and the module's tensors are beside their data.
+  // The state besides the data of all sources and of the module's tensors.
   TensorStates& states() noexcept { return states_; }
   const TensorStates& states() const noexcept { return states_; }
 
@@ -100,14 +101,14 @@ class Inputs {
   std::vector<Source> sources_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> by_real_;
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
-  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // of the user's tensors: the first fake
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // storages of the user's tensors: the first fake
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bases_;      // of real tensors: the first fake of a family
-  std::map<std::string, GraphInput> symbols_of_inputs_;               // which input brings a symbol
+  std::map<std::string, GraphInput> symbols_of_inputs_;               // the input that has the symbol
   std::size_t tensors_ = 0;
   std::size_t ints_ = 0;
   std::size_t constants_ = 0;
   std::vector<GraphInput> placed_;
-  std::unordered_map<const graph::Node*, std::size_t> places_;  // in placed_
+  std::unordered_map<const graph::Node*, std::size_t> places_;  // index in placed_
   TensorStates states_;
 };
 

@@ -39,7 +39,7 @@ bool ModeNodes::has_own_autocast() const {
 
 ModeNodes::Autocast ModeNodes::current(c10::DeviceType type) {
   const bool enabled = at::autocast::is_autocast_enabled(type);
-  // What dtype stands there while it is off means nothing.
+  // The dtype has no meaning while autocast is off.
   return {enabled, enabled ? at::autocast::get_autocast_dtype(type) : c10::ScalarType::Undefined};
 }
 
@@ -47,7 +47,7 @@ void ModeNodes::sync(Device& device) {
   const Autocast now = current(device.type);
   auto& regions = device.regions;
   if (now == (regions.empty() ? device.outside : regions.back().state)) return;
-  // Back to where an outer region was, or the caller; else one more region.
+  // If the new state is that of an outer region or of the caller, leaves the inner regions; else enters another region.
   const auto outer =
       std::find_if(regions.rbegin(), regions.rend(), [&](const Region& region) { return region.state == now; });
   if (outer == regions.rend() && now != device.outside) {

@@ -12,12 +12,13 @@
 
 namespace rehearse::capture {
 
-// Grad mode and autocast as nodes: what code set with guards is seen when the next operator comes.
+// Records changes of grad mode and autocast as nodes. Code changes them with guards; sync() notices it before the next
+// operator.
 class ModeNodes {
  public:
   explicit ModeNodes(GraphBuilder& graph) : graph_(graph) {}
 
-  // While it lives, grad mode off is what the graph has, without a node: a backward runs what is recorded.
+  // While it lives, the graph counts as having grad mode off, without a node: a backward will run what is recorded.
   class WithoutGradMode {
    public:
     explicit WithoutGradMode(ModeNodes& modes) : modes_(modes), before_(std::exchange(modes.grad_enabled_, false)) {}
@@ -30,13 +31,13 @@ class ModeNodes {
     const bool before_;
   };
 
-  // The modes that hold now are the caller's, and need no node.
+  // Takes the current modes as the caller's, which need no node.
   void begin();
-  // Nodes that bring the graph's modes to those that hold now.
+  // Adds nodes that switch the graph's modes to the current ones.
   void sync();
-  // Nodes that bring the graph's modes back to the caller's. What the code has set comes again with the next sync().
+  // Adds nodes that switch the graph's modes back to the caller's. The next sync() sets the code's modes again.
   void leave();
-  // Does another autocast hold now than for the caller?
+  // True if the current autocast differs from the caller's.
   bool has_own_autocast() const;
 
  private:

@@ -28,7 +28,7 @@ std::string name_of(const std::string& operation) {
   return operation == "tag_activation_checkpoint" ? "checkpoint" : operation;
 }
 
-// Makes the node of the body, and takes its nodes out of the graph.
+// Moves the nodes of a body into a submodule, and adds the node that calls it.
 class Outline {
  public:
   Outline(GraphModule& module, const BodyNodes& nodes) : module_(module), nodes_(nodes) {}
@@ -61,7 +61,7 @@ class Outline {
     }
   }
 
-  // Bodies of inner nodes go along.
+  // Copies a node into the body, and moves the bodies of inner nodes along.
   void add(const Node& node) {
     if (node.op() == graph::Op::GetAttr) {
       body_->set_submodule(node.target(), module_.find_submodule(node.target()));

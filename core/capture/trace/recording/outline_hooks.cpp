@@ -24,7 +24,7 @@ using graph::Node;
 
 std::int64_t number_of_hook(const Node& mark) { return *mark.args()[0].get_if<std::int64_t>(); }
 
-// Makes the node that registers a hook.
+// Moves the nodes of a hook into a submodule, and adds the node that registers the hook.
 class HookOutline {
  public:
   HookOutline(GraphModule& module, const BodyNodes& nodes)

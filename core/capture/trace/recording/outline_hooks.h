@@ -5,14 +5,15 @@
 
 namespace rehearse::capture {
 
-// Makes a submodule of the nodes between the two marks of each hook (body_marks.h), "hook_0_body" and so on, and one
-// node that registers it, register_hook(body, tensor, operands..., layout=flag). Operands are what the hook's code uses
-// from outside, besides the gradient: whatever they are in a call is what the hook gets in its backward. The marks are
-// gone afterwards. A hook that uses what another one leaves has that one's node as an operand. A hook that returns its
-// gradient as it is, and does nothing else, leaves no node.
+// Moves the nodes between the two marks of each hook (body_marks.h) into a submodule, "hook_0_body" and so on. A node
+// register_hook(body, tensor, operands..., layout=flag) registers it. The operands are the values from outside that the
+// hook's code uses, except the gradient; in each call, the hook's backward gets their values of that call. If a hook
+// uses the value of another hook, that hook's node is an operand. A hook that only returns its gradient gets no node.
+// Removes the marks.
 void outline_hooks(graph::GraphModule& module);
 
-// Takes a hook's nodes out of the graph, marks included. Numbers that are made of values from outside stay, in front.
+// Removes a hook's nodes and marks from the graph. Numbers that depend only on values from outside stay, before the
+// marks.
 void erase_hook(graph::GraphModule& module, graph::Node& begin, graph::Node& end);
 
 }  // namespace rehearse::capture

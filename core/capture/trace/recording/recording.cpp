@@ -103,7 +103,7 @@ Node& Recording::node_of_symbol(const std::string& symbol) {
 
 void Recording::add_asserts() {
   REHEARSE_CHECK(asserts_added_ <= shapes->asserts().size(), asserts_added_, shapes->asserts().size());
-  // By index: making nodes may ask further questions.
+  // By index, because making nodes may add further asserts.
   for (; asserts_added_ < shapes->asserts().size(); ++asserts_added_) {
     const shapes::Guard fact = shapes->asserts()[asserts_added_];
     const std::vector<std::string> symbols_of_fact = fact.condition.symbols();
@@ -111,7 +111,7 @@ void Recording::add_asserts() {
         std::all_of(symbols_of_fact.begin(), symbols_of_fact.end(), [this](const std::string& symbol) {
           return !shapes::is_unbacked_name(symbol) || symbols.knows_symbol(symbol) || sizes_.contains(symbol);
         });
-    if (!has_values) continue;  // of a size that an operator made for itself: no value of the graph has it
+    if (!has_values) continue;  // an operator's internal size: no value of the graph has it
     graph.set_origin(fact.where);
     graph.call("torch.ops.aten._assert_scalar.default",
                {symbols.truth_of(fact.condition), "Runtime assertion failed for expression " + fact.condition.text()});

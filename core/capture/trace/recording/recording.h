@@ -31,7 +31,8 @@
 
 namespace rehearse::capture {
 
-// What a capture has recorded so far. Its parts, and which node, fake or number stands for what the code uses.
+// What a capture has recorded so far: its parts, and which node, fake or number stands for each value that the code
+// uses.
 class Recording {
  public:
   Recording(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -54,41 +55,41 @@ class Recording {
   struct Hook {
     explicit Hook(at::Tensor of_backward) : gradient(std::move(of_backward)) {}
     at::Tensor gradient;
-    std::exception_ptr refusal = nullptr;  // the first one that its code has met
+    std::exception_ptr refusal = nullptr;  // the first refusal in its code
   };
   std::optional<Hook> hook;
 
-  // The fake that stands for a real tensor; a fake itself.
+  // The fake that stands for a real tensor. Returns a fake unchanged.
   at::Tensor fake_of(const at::Tensor& tensor);
-  // Real tensors replaced by their fakes, in lists as well.
+  // Replaces real tensors by their fakes, in lists too.
   c10::IValue with_fakes(const c10::IValue& value);
   graph::Node& node_of(const at::Tensor& tensor);
 
-  // What turns values into arguments of a node here.
+  // Context for converting values to arguments of a node of this graph.
   const ArgumentContext& context() const noexcept { return context_; }
   CallArguments arguments_of(const c10::FunctionSchema& schema, const torch::jit::Stack& values) const {
     return to_arguments(schema, values, context_);
   }
 
-  // A constant that the code has made. Each call has its own, which may be changed in place.
+  // Notes a constant that the code made. Each call gets its own copy, because the code may change it in place.
   void note_constant(const at::Tensor& made) { constants_.push_back(made); }
-  // From now on nodes belong to the module of the first parameter or buffer among the arguments.
+  // The nodes that follow belong to the module of the first parameter or buffer among the arguments.
   void note_owner(const torch::jit::Stack& arguments);
 
-  // Size `dim` of a value of `node` brings the symbol into being, if nothing has done so.
+  // Notes that size `dim` of a value of `node` defines the symbol, if nothing else has defined it.
   void note_size(const std::string& symbol, graph::Node& node, const std::vector<std::int64_t>& path, std::int64_t dim);
-  // The symbols of sizes that only data tells become integers of the segment that knows them.
+  // Makes the symbols of data-dependent sizes integers of the segment in which they are known.
   void bind_sizes();
 
-  // The number of a node that brings history to a tensor it does not give, see graph::Metadata.
+  // The number for the next node that brings history to a tensor that it does not return (see graph::Metadata).
   std::size_t next_history() noexcept { return ++histories_; }
-  // From now on what is recorded belongs to the next segment.
+  // What is recorded from now on belongs to the next segment.
   void begin_next_segment() { segments.begin_next(histories_); }
 
-  // Nodes for facts that the code has stated since the last call about sizes known only at run time (TORCH_SYM_CHECK):
-  // the graph checks them where they were stated.
+  // Adds nodes that check the facts about run-time sizes that the code has stated since the last call
+  // (TORCH_SYM_CHECK). The graph checks them at the place where they were stated.
   void add_asserts();
-  // What has been stated since is in other graphs.
+  // Skips the facts stated since the last call: other graphs check them.
   void skip_asserts();
 
  private:
@@ -102,9 +103,9 @@ class Recording {
   void copy_constant(const at::Tensor& fake);
 
   const ArgumentContext context_;
-  std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that came as a size
+  std::map<std::string, SymbolSource> sizes_;  // unbacked symbols that are a size of a value
   std::vector<at::Tensor> constants_;
-  std::size_t asserts_added_ = 0;  // of the ShapeEnv's
+  std::size_t asserts_added_ = 0;  // number of the ShapeEnv's asserts that are done
   std::size_t histories_ = 0;
 };
 

@@ -17,7 +17,7 @@ using graph::Node;
 
 namespace {
 
-// Later segments may compute with it. They make the truths that they need anew.
+// Later segments may compute with integers. They compute Booleans again.
 bool is_number(const Node& node) {
   const graph::SymScalarMeta* const scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
   return scalar && scalar->kind != graph::SymScalarMeta::Kind::Bool;
@@ -25,7 +25,7 @@ bool is_number(const Node& node) {
 
 }  // namespace
 
-// Nodes of the whole graph, copied one by one; what they use from elsewhere becomes a placeholder.
+// Copies nodes of the whole graph one by one into a segment. A value from elsewhere becomes a placeholder.
 class SegmentCutter::Copy {
  public:
   explicit Copy(const SegmentCutter& cutter) : cutter_(cutter) {}
@@ -76,7 +76,7 @@ class SegmentCutter::Copy {
     return *input;
   }
 
-  // The symbols of a tensor's sizes come right behind it.
+  // Adds the symbols of a tensor's sizes right after the tensor.
   void add_symbols(const graph::TensorMeta& meta) {
     for (const graph::SymInt& size : meta.sizes) {
       if (!size.is_symbolic()) continue;
@@ -90,7 +90,7 @@ class SegmentCutter::Copy {
   std::shared_ptr<graph::GraphModule> module_ = std::make_shared<graph::GraphModule>();
   std::map<const Node*, Node*> copies_;
   Node* first_ = nullptr;
-  std::set<const c10::StorageImpl*> memory_;  // of the inputs
+  std::set<const c10::StorageImpl*> memory_;  // storages of the inputs
   bool shares_memory_ = false;
   Segment segment_;
 };

@@ -14,31 +14,31 @@
 
 namespace rehearse::capture {
 
-// Takes segments out of the graph of a whole capture, which goes on.
+// Takes segments out of the graph of a whole capture, which keeps growing.
 class SegmentCutter {
  public:
   SegmentCutter(GraphBuilder& graph, Inputs& inputs, ExpressionNodes& symbols)
       : graph_(graph), inputs_(inputs), symbols_(symbols) {}
 
-  // What was recorded since the last segment, up to `end` (null: all). Its results: those of `wanted` that are its own,
-  // and its integers, in order of the graph.
+  // Takes the nodes since the last segment up to `end` (null: all). The segment's results are the nodes of `wanted`
+  // that belong to it, and its integers, in the order of the graph.
   Segment take(const std::set<const graph::Node*>& wanted, const graph::Node* end);
-  // The last one, which gives what the whole graph gives.
+  // Takes the last segment, which returns the results of the whole graph.
   Segment take_last(const graph::Argument& output);
-  // A graph of this node alone, which stands between the last segment and the next one.
+  // Makes a graph of this one node, which runs between the last segment and the next one.
   Segment take_single(const graph::Node& node);
-  // Whether the node was recorded since the last segment has ended.
+  // True if the node was recorded after the end of the last segment.
   bool has(const graph::Node& node) const;
   std::size_t values() const noexcept { return numbers_.size(); }
-  // How many segments have ended so far.
+  // The number of segments that have ended.
   std::size_t begun() const noexcept { return begun_; }
-  // A value that comes into being between two segments.
+  // Numbers a value that comes into being between two segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
-  // The memory of a value that the code holds when a segment ends.
+  // Notes the memory of a value that the code holds when a segment ends.
   void add_storage(const graph::Node& node, const at::Tensor& fake);
-  // An operator that writes to its arguments has been recorded.
+  // Notes that an operator that writes to its arguments was recorded.
   void note_write() noexcept { has_written_ = true; }
-  // The next segment begins behind what is recorded now. `brought`: how many nodes bring history up to here.
+  // The next segment begins after the last recorded node. `brought`: number of nodes that bring history up to here.
   void begin_next(std::size_t brought) {
     last_ = graph_.graph().last();
     has_written_ = false;
@@ -55,12 +55,12 @@ class SegmentCutter {
   GraphBuilder& graph_;
   Inputs& inputs_;
   ExpressionNodes& symbols_;
-  const graph::Node* last_ = nullptr;  // of the segment before
+  const graph::Node* last_ = nullptr;  // last node of the previous segment
   std::map<const graph::Node*, std::size_t> numbers_;
   std::map<const graph::Node*, const c10::StorageImpl*> storages_;
   bool has_written_ = false;
   std::size_t begun_ = 0;
-  std::size_t brought_ = 0;  // history, see graph::once_brought(), before the segment
+  std::size_t brought_ = 0;  // number of nodes that brought history before the segment; see graph::once_brought()
 };
 
 }  // namespace rehearse::capture

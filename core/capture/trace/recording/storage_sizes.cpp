@@ -13,7 +13,8 @@
 namespace rehearse::capture {
 namespace {
 
-// Its memory comes and goes between the code's operators: at the capture it may not be there.
+// FullyShardedDataParallel frees and refills this memory between operators, so its size during the capture means
+// nothing.
 void refuse_sharded(const at::Tensor& real, const exec::CallSite& where) {
   const auto* const units = parallel::ShardedUnits::current();
   const auto* const parameter = units != nullptr ? units->find(real.storage().unsafeGetStorageImpl()) : nullptr;
@@ -51,12 +52,12 @@ c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake, const exec::CallSite&
     return fake.storage().sym_nbytes();
   }
   refuse_sharded(source->real, where);
-  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // it is guarded as an input
+  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // inputs are guarded
   const auto bytes = static_cast<std::int64_t>(source->real.storage().nbytes());
   const bool is_full = bytes_of_elements(spec_of(source->real)) == bytes;
   asked_.push_back({source->real, is_full ? std::nullopt : std::optional(bytes)});
   if (!is_full) return bytes;
-  source->fake.sym_sizes();  // the answer depends on them, which is noted
+  source->fake.sym_sizes();  // marks the sizes as read, because the answer depends on them
   return bytes_of_elements(spec_of(source->fake));
 }
 

@@ -14,16 +14,16 @@
 
 namespace rehearse::capture {
 
-// How many bytes the storages of fakes have, for code that asks.
+// Answers how many bytes the storages of fakes have.
 class StorageSizes {
  public:
   explicit StorageSizes(Inputs& inputs) : inputs_(inputs) {}
 
-  // A question about a storage that exists before the graph is noted, to be guarded: it has as many bytes as the
-  // elements of its tensor take, which sizes tell, or a number of its own. Throws NotCapturable for a sharded
-  // parameter. `where`: for its text.
+  // Notes a question about a storage that exists before the graph, so that a guard can check it. The answer follows
+  // from the sizes of its tensor if the storage holds exactly the tensor's elements; else it is a plain number. Throws
+  // NotCapturable for a sharded parameter. `where`: the place for that error.
   c10::SymInt bytes_of(const at::Tensor& fake, const exec::CallSite& where);
-  // From now on the fake itself tells.
+  // From now on the size of the fake's own storage counts.
   void note_resized(const at::Tensor& fake);
 
   const std::vector<StorageFact>& asked() const noexcept { return asked_; }

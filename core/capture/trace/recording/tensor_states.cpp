@@ -17,7 +17,7 @@ std::size_t hooks_on(const at::Tensor& tensor) {
   return autograd->hooks_.size() + listed + (autograd->post_acc_grad_hooks_ ? 1 : 0);
 }
 
-// Without LibTorch's warning about tensors that are no leaves.
+// Avoids LibTorch's warning about gradients of tensors that are no leaves.
 at::Tensor gradient_of(const at::Tensor& tensor) {
   const auto* autograd = torch::autograd::impl::get_autograd_meta(tensor);
   return autograd == nullptr ? at::Tensor() : autograd->grad_;

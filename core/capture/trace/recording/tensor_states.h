@@ -10,22 +10,22 @@
 
 namespace rehearse::capture {
 
-// What real tensors are beside their data: whether they require grad, their gradients and hooks. C++ changes that
-// without an operator, and at once, so no graph could repeat it.
+// The state of real tensors besides their data: whether they require grad, their gradients and hooks. C++ code changes
+// it immediately and without an operator, so no graph could repeat the change.
 class TensorStates {
  public:
-  // As the tensor is now; `name` is for people. Once for each tensor.
+  // Saves the tensor's current state. `name` is for messages. Further calls for the same tensor do nothing.
   void note(const at::Tensor& tensor, const std::string& name);
-  // The code has found the tensor by itself: it must be no gradient of another one.
+  // Notes that the code found the tensor by itself. It must not be the gradient of another one.
   void note_found(const at::Tensor& tensor) { found_.insert(tensor.unsafeGetTensorImpl()); }
 
-  // Throws NotCapturable for the first tensor that is something else now, or whose gradient the code uses.
+  // Throws NotCapturable for the first tensor whose state has changed or whose gradient the code uses.
   void check() const;
-  // Whether one of them requires grad now, or no longer: what was recorded before and behind that differs.
+  // True if a tensor began or ceased to require grad. Then what was recorded before and after that differs.
   bool requires_grad_changed() const;
-  // Makes them what they were, but for hooks: the code will run again.
+  // Restores the saved state, except for hooks, because the code will run again.
   void restore();
-  // From now on they are what they are now: what ran meanwhile was no part of the captured code.
+  // Saves the current state again: what ran in between was not captured code.
   void renew();
 
  private:

@@ -20,7 +20,7 @@ using graph::Node;
 
 namespace {
 
-// Also of what is gone again.
+// True even if the object has been destroyed.
 bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
   const std::weak_ptr<torch::autograd::Node> never;
   return pointer.owner_before(never) || never.owner_before(pointer);
@@ -33,7 +33,7 @@ void Values::add(const at::Tensor& fake, Node& node, std::vector<std::int64_t> p
   if (value.node == nullptr && value.producer == nullptr) {
     made_.push_back({c10::weak_intrusive_ptr<c10::TensorImpl>(fake.getIntrusivePtr()), &node});
   }
-  const bool is_leaf = value.is_leaf && fake.requires_grad();  // changed in place under no_grad
+  const bool is_leaf = value.is_leaf && fake.requires_grad();  // stays a leaf if it is changed in place under no_grad
   value = {};
   value.is_leaf = is_leaf;
   if (path.empty()) {
@@ -89,24 +89,25 @@ Node& Values::item(Value& value) {
 Node& Values::node_of(const at::Tensor& fake) {
   check_history(fake);
   Value& value = value_of(fake);
-  const bool is_switched = fake.requires_grad() && !is_own(value, fake);  // what data() gives requires none
+  const bool is_switched = fake.requires_grad() && !is_own(value, fake);  // a result of data() must not require grad
   if (fake.requires_grad() == value.requires_grad && !is_switched) return item(value);
   return with_requires_grad(fake, value);
 }
 
-// Whether it is the tensor that got the value, or the only one that has it: none that data() gave.
+// True if `fake` is the object that got the value, or the only one left. False for results of data().
 bool Values::is_own(const Value& value, const at::Tensor& fake) {
   return value.tensor->_unsafe_get_target() == fake.unsafeGetTensorImpl() || value.tensor->expired();
 }
 
-// What C++ does without an operator: tensor.data() gives the same without its history, set_requires_grad() begins one.
+// Handles what C++ does without an operator: tensor.data() returns the same value without its history, and
+// set_requires_grad() makes the tensor a leaf.
 Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
   if (fake.requires_grad()) {
     if (is_own(value, fake)) return begin_leaf(fake, value);
     throw NotCapturable("set_requires_grad(true) is called on what data() gave, inside of a captured function",
                         "Use detach() in place of data().", graph_.site());
   }
-  // If a tensor has a history, eager mode goes on with it.
+  // In eager mode a tensor with a history keeps it.
   if (is_own(value, fake) && !value.is_leaf) {
     throw NotCapturable("set_requires_grad(false) changes a tensor inside of a captured function", "Use detach().",
                         graph_.site());
@@ -152,7 +153,8 @@ bool Values::is_made_leaf(const at::Tensor& fake) const {
   return found != values_.end() && found->second.is_leaf;
 }
 
-// Of the operator that is being recorded; at the capture's end of the one that has made the tensor.
+// The place of the operator that is being recorded; at the end of the capture, that of the operator that made the
+// tensor.
 const exec::CallSite& Values::site_of(const at::Tensor& fake) const {
   const auto found = values_.find(fake_id(fake));
   if (!graph_.site().empty() || found == values_.end()) return graph_.site();
@@ -216,7 +218,7 @@ void Values::restore(const Snapshot& before) {
   }
 }
 
-// Items stand behind the node that gives them, wherever they were asked for first.
+// A node for an item lies right after its producer, not inside the hook, so it stays valid.
 void Values::restore(std::uint64_t id, Value& value, const Value* before) {
   if (before == nullptr) {
     const Inputs::Source& source = *inputs_.find(id);

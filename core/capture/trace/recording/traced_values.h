@@ -16,61 +16,61 @@
 
 namespace rehearse::capture {
 
-// Which node has the value of a fake tensor.
+// Maps fake tensors to the nodes that have their values.
 class Values {
  public:
   Values(GraphBuilder& graph, Inputs& inputs, const ViewFamilies& families)
       : graph_(graph), inputs_(inputs), families_(families) {}
 
-  // A result of `node`: the value itself, or item path[0] of it, and so on. A fake that had a value already was
-  // changed in place; from now on it is this one.
+  // Registers a result of `node`: the node's value itself, or item path[0] of it, and so on. If the fake already had a
+  // value, it was changed in place, and this is its new value.
   void add(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path);
 
-  // Its value begins to require grad although no operator gives it anew: a view of it was written. `by`: the number of
-  // the node that does so, see graph::Metadata.
+  // The value begins to require grad although no operator returns it anew: code wrote to a view of it. `by`: the number
+  // of the node that wrote (see graph::Metadata).
   void note_history(const at::Tensor& fake, std::size_t by);
 
-  // The node with the value of a fake, made now for items and inputs. Throws NotCapturable for what has a history of
-  // its own, hooks or a gradient: autograd saw something that the graph does not have.
+  // The node with the fake's value; creates nodes for items and inputs. Throws NotCapturable if the fake has its own
+  // history, hooks or gradient: then autograd saw something that the graph does not contain.
   graph::Node& node_of(const at::Tensor& fake);
 
-  // Nodes for inputs that the code has told to require grad and that nothing has used since.
+  // Adds nodes for inputs that the code made require grad and that nothing has used since.
   void record_switched_inputs();
 
-  // Whether the code has told the tensor to require grad, which required none.
+  // True if the code made the tensor require grad, which it did not before.
   bool is_made_leaf(const at::Tensor& fake) const;
 
-  // Throws as node_of() does.
+  // Throws like node_of().
   void check_history(const at::Tensor& fake) const;
 
-  // Fakes that the code holds, and those that stand for inputs which were changed in place; in order of their making.
+  // The fakes that the code holds, and fakes of inputs that were changed in place, in order of creation.
   std::vector<at::Tensor> alive();
 
-  // What is known now, for code that is recorded for later: a backward's.
+  // The current state, saved before recording code that runs later, in a backward.
   struct Snapshot;
   Snapshot snapshot() const;
-  // Whether the code still holds a fake that was made since.
+  // True if the code still holds a fake made after the snapshot.
   bool is_alive_since(const Snapshot& before) const;
-  // Forgets what was made since, and which nodes have changed values in place since.
+  // Forgets what was made after the snapshot, and in-place changes after it.
   void restore(const Snapshot& before);
 
-  // Whoever keeps this fake will not use it: it may outlive the capture.
+  // The holder of this fake will not use it, so the fake may outlive the capture.
   void disown(const at::Tensor& fake);
 
-  // The line that made a fake which is alive and not among `results`: it would outlive the capture. Null: there is
-  // none.
+  // The line that made a fake which is alive and not among `results`, so that it would outlive the capture. Null if
+  // there is none.
   const exec::CallSite* find_outlived(const std::vector<at::Tensor>& results) const;
 
  private:
   struct Value {
-    graph::Node* node = nullptr;      // null: an item that nothing used so far
-    graph::Node* producer = nullptr;  // of items
+    graph::Node* node = nullptr;      // null: an item that nothing has used yet
+    graph::Node* producer = nullptr;  // for items
     std::vector<std::int64_t> path = {};
-    bool requires_grad = false;       // as the graph has it
+    bool requires_grad = false;       // in the graph
     std::size_t history_from = 0;     // see graph::Metadata
-    bool is_leaf = false;             // it requires grad because the code has told it to
-    graph::Node* detached = nullptr;  // the same without its history, for tensor.data()
-    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // not what data() gives
+    bool is_leaf = false;             // it requires grad because the code set it
+    graph::Node* detached = nullptr;  // the value without its history, for tensor.data()
+    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // not a result of data()
   };
   struct Made {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
@@ -89,7 +89,7 @@ class Values {
   Inputs& inputs_;
   const ViewFamilies& families_;
   std::unordered_map<std::uint64_t, Value> values_;                   // by fake_id()
-  std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // of those that nothing used so far
+  std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // for inputs that nothing has used yet
   std::vector<Made> made_;
 };
 

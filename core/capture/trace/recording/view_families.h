@@ -10,25 +10,25 @@
 
 namespace rehearse::capture {
 
-// Which fakes autograd takes for views of one tensor in eager mode: a base, its views and theirs. When one of them is
-// written, the history that comes is that of all. It is autograd's relation, not that of memory: what detach() gives is
-// no view of its argument.
+// Groups the fakes that autograd considers views of one tensor in eager mode: a base, its views, and views of those. A
+// write to one of them gives all of them a new history. This is autograd's relation, not that of memory: the result of
+// detach() is no view.
 class ViewFamilies {
  public:
-  // From now on both are of one family.
+  // Puts both into one family.
   void join(const at::Tensor& view, const at::Tensor& base);
 
-  // Those of its family that are alive, itself among them, in order of their joining.
+  // The living members of the tensor's family, including the tensor itself, in the order in which they joined.
   std::vector<at::Tensor> family_of(const at::Tensor& tensor) const;
 
  private:
-  // Weak: while it is held, no other tensor has this address.
+  // Holding it weakly ensures that no other tensor gets this address.
   using Member = c10::weak_intrusive_ptr<c10::TensorImpl>;
 
   std::size_t number_of(const at::Tensor& tensor);
 
   std::unordered_map<const c10::TensorImpl*, std::size_t> numbers_;
-  std::vector<std::vector<Member>> families_;  // by number; empty where it has been joined to another one
+  std::vector<std::vector<Member>> families_;  // by number; empty if the family was joined to another one
 };
 
 }  // namespace rehearse::capture
