@@ -18,34 +18,35 @@
 
 namespace rehearse::compiler {
 
-// How a call is answered. The graph of an entry is still to be run on the call's leaves.
+// One answer to a call: run the graph of this entry on the call's leaves.
 struct ByGraph {
   Entry* entry;
 };
-// The function is still to be run.
+// Another answer: run the function eagerly.
 struct AsItIs {};
-// CallResult: the code has run, piece by piece or as it is.
+// A CallResult answers a call whose code has already run, in segments or eagerly.
 using Answer = std::variant<ByGraph, CallResult, AsItIs>;
 
-// One call that is under way, and what its rank has for it.
+// One call in progress, and its rank's cache.
 struct Call {
   const CompileOptions& options;
   const std::shared_ptr<torch::nn::Module>& module;  // null for a function
   RankCache& cache;
   const LeafList& leaves;
   UserCode& code;
-  GlobalState state;                      // where the call began
-  std::vector<std::string> sources = {};  // of the leaves, from the first view() on
+  GlobalState state;                      // at the start of the call
+  std::vector<std::string> sources = {};  // names of the leaves; filled by view()
 
   CallView view();
-  // As capture_call(). `segments`: null where a read of data is an error.
+  // See capture_call(). `segments`: null if reading data is an error.
   Capture capture(std::vector<LeafShape> shape, SegmentedCapture* segments) {
     return capture_call(view(), std::move(shape), code, segments);
   }
-  // How graphs are to be compiled now: split by the buckets of the data parallelism around the call, if there is any.
+  // Options for compiling graphs in this call: with the buckets or units of the data parallelism around the call, if
+  // any.
   PartitionOptions parts() const;
 
-  // `served`: what the code gave where it has run already.
+  // `served`: the results, if the code has already run.
   Answer hit(Entry& entry, std::optional<CallResult> served = std::nullopt);
   Answer eager(std::optional<CallResult> served = std::nullopt);
 };

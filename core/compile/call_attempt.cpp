@@ -38,8 +38,8 @@ Answer CallAttempt::serve(Entry& hit) {
   return call_.hit(hit);
 }
 
-// The code runs once, as it does without compile(), and what it does now serves the call: an entry where one has the
-// same graph, else a new one. Ranks that compare what they have do so when that is known.
+// Runs the code once, as without compile(). The recorded graph serves the call: through an entry with the same graph,
+// else through a new entry. Ranks with guard collectives compare once this is known.
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;
@@ -48,7 +48,7 @@ Answer CallAttempt::verify_always(Entry& hit) {
   if ((is_refused || known) && !is_served(&hit)) return miss(true);
   {
     const EntryCache::Lock lock(entries);
-    // Another fiber may have refused it meanwhile.
+    // Another fiber may have refused the function meanwhile.
     if (entries.is_refused()) return call_.eager();
     auto done = verifier_.run(known, with_sizes_of((known ? *known : hit).capture.shape, call_.leaves),
                               [this] { is_served(nullptr); });
@@ -62,7 +62,7 @@ Answer CallAttempt::verify_always(Entry& hit) {
 Answer CallAttempt::miss(bool for_others) {
   EntryCache& entries = call_.cache.entries;
   std::optional<EntryCache::Lock> lock(entries);
-  // Another fiber may have compiled it meanwhile.
+  // Another fiber may have compiled an entry meanwhile.
   if (Entry* const made = for_others ? nullptr : find()) {
     lock.reset();
     return serve(*made);
@@ -70,11 +70,11 @@ Answer CallAttempt::miss(bool for_others) {
   const std::vector<GuardFailure> failures = entries.note_failures(call_.leaves, call_.state, for_others);
   if (entries.may_grow()) return compile(failures);
   if (!now_) return call_.eager();
-  // The code has run, and must not again.
+  // The code has run, and must not run again.
   return call_.eager(CallResult{now_->frame, by_operators(now_->module)(values_of(now_->inputs, call_.leaves))});
 }
 
-// Together with other ranks, where the options say so: whatever comes of it here, they are told.
+// With compiler collectives, the other ranks learn the outcome in every case.
 Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   RankCache& cache = call_.cache;
   Agreement& agreement = cache.agreement;
@@ -84,7 +84,8 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   absorb_marks(view.leaves, view.sources, cache.dynamism);
   SegmentedCompiler::Made made;
   try {
-    // The code does not run twice in a call: what ranks have just told each other counts from the next one on.
+    // If the code has run, it must not run again. What the ranks have just exchanged takes effect from the next call
+    // on.
     if (now_) {
       made.entry = compile_entry(call_, *std::exchange(now_, std::nullopt));
     } else {
@@ -97,7 +98,7 @@ Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
     throw;
   }
   if (!made.entry) return call_.eager(std::move(made.served));
-  // Segments have told of themselves.
+  // Segments have committed their own compilations.
   if (agreement.is_open()) {
     agreement.commit(GraphHash{static_cast<std::uint64_t>(graph::structural_hash(*made.entry->capture.module))});
   }

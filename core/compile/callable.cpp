@@ -28,7 +28,7 @@ class Callable::Impl {
   const RankCache* find_cache() const;
 
   struct OfRank {
-    std::uint64_t world = 0;  // a rank of a later world has nothing to do with the one of the same number before
+    std::uint64_t world = 0;  // distinguishes ranks with the same number in successive worlds
     std::unique_ptr<RankCache> cache;
   };
 
@@ -59,13 +59,13 @@ const RankCache* Callable::Impl::find_cache() const {
 }
 
 std::optional<CallResult> Callable::Impl::call(const LeafList& leaves, UserCode& code) {
-  // Within another function's capture the code is part of that.
+  // Inside another function's capture, this function's code is part of that capture.
   if (capture::FakeMode::current()) return std::nullopt;
   RankCache& cache = cache_of_this_rank();
   cache.entries.begin_call();
   Call call{options_, module_, cache, leaves, code, GlobalState::current()};
   call.state.types = &code.types();
-  if (!module_) call.state.module_modes = module_modes();  // a module's own guards see its modes
+  if (!module_) call.state.module_modes = module_modes();  // a module's own guards check its modes
   cache.agreement.begin_call();
   Answer answer = CallAttempt(call).answer();
   if (auto* const served = std::get_if<CallResult>(&answer)) return std::move(*served);

@@ -12,7 +12,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Where the inputs of a captured graph lie in this call.
+// The storages of a captured graph's inputs in this call.
 InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& leaves) {
   InputMemory memory;
   for (const c10::IValue& value : values_of(inputs, leaves)) {
@@ -37,7 +37,7 @@ Entry compile_entry(Call& call, Capture captured) {
     captured.guards.set_memory(call.leaves);
   }
   if (parts.communicates) cache.agreement.note_communication();
-  // Recording a backward may have asked for more.
+  // Recording a backward may have added guards.
   captured.guards.renew_symbols();
   refuse_fixed_marks(call.leaves, captured.guards.symbols().places(), *captured.shapes);
   Entry entry;

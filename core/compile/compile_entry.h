@@ -5,7 +5,7 @@
 
 namespace rehearse::compiler {
 
-// Has the back end compile a graph that was captured whole. Throws what the back end throws.
+// Has the back end compile a graph that was captured as a whole. Throws what the back end throws.
 Entry compile_entry(Call& call, Capture captured);
 
 }  // namespace rehearse::compiler

@@ -15,18 +15,18 @@ namespace rehearse::compiler {
 
 struct SegmentTree;
 
-// One compiled form of a function, and what it takes for granted.
+// One compiled form of a function, with its guards.
 struct Entry {
-  // As GuardSet::holds(), of all paths through the segments.
+  // Like GuardSet::holds(), for the guards of all paths through the segments.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
   std::size_t paths() const;
-  // Runs the graph, where there are no segments, on the values of a call that it holds for.
+  // Runs the graph of an entry without segments on a call for which it holds.
   std::vector<c10::IValue> run(const LeafList& leaves);
 
   Capture capture;
   CompiledGraph graph;
   InputBuffer inputs = {};
-  std::shared_ptr<SegmentTree> segments = {};  // of a function that reads data, in place of `graph`
+  std::shared_ptr<SegmentTree> segments = {};  // replaces `graph` if the function reads data
   EntryExplanation explanation;
   bool verified = false;
   std::size_t number = 0;  // in order of compilation

@@ -15,14 +15,14 @@
 
 namespace rehearse::compiler {
 
-// The entries that one rank has for one function: which of them serves a call, whether there may be more, and the
-// counts of all calls. Used by that rank's fibers only.
+// The entries of one rank for one function. Decides which of them serves a call and whether more may be added, and
+// counts all calls. Only that rank's fibers may use it.
 class EntryCache {
  public:
   // Keeps a reference to the options.
   explicit EntryCache(const CompileOptions& options) : options_(options) {}
 
-  // Only one fiber of the rank compiles at a time. Blocks while another one has it.
+  // Lets only one fiber of the rank compile at a time. Blocks while another fiber holds it.
   class Lock {
    public:
     explicit Lock(EntryCache& cache);
@@ -34,37 +34,38 @@ class EntryCache {
     EntryCache& cache_;
   };
 
-  // Each call begins once, and ends in one of note_hit(), note_eager(), add(), add_path() or an exception.
+  // Each call begins once, and ends with one of note_hit(), note_eager(), add(), add_path(), or with an exception.
   void begin_call() noexcept;
   void note_hit();
-  // No entry serves the call: the code runs as it is, or has done so.
+  // No entry serves the call: the code runs eagerly, or has done so.
   void note_eager();
   void note_verification() noexcept { ++stats_.verifications; }
 
-  // The first entry, of those used last, whose guards hold. Makes it the one that is looked at first. Null: none.
+  // The first entry whose guards hold, beginning with the most recently used one. Makes it the most recently used. Null
+  // if none holds.
   Entry* find(const LeafList& leaves, const GlobalState& state);
-  // The same for entries with segments alone, and for those whose graph is that of `code`. They change no order.
+  // Like find(), but for entries with segments only, and for entries with the graph of `code`. Do not change the order.
   Entry* find_segmented(const LeafList& leaves, const GlobalState& state) const;
   Entry* find_graph(const LeafList& leaves, const GlobalState& state, const Capture& code) const;
 
-  // Why no entry serves the call: of each one the first guard that does not hold, latest entry first. Nothing once the
-  // limit has been reached. `for_others`: entries that hold are left out; another rank has to compile.
+  // Why no entry serves the call: for each entry the first guard that does not hold, latest entry first. Empty once the
+  // limit has been reached. `for_others`: another rank must compile; leaves out entries that hold.
   std::vector<GuardFailure> note_failures(const LeafList& leaves, const GlobalState& state, bool for_others);
-  // Neither refused nor full. The first call that finds the cache full warns.
+  // True unless the cache is full or the function is refused. The first call that finds the cache full warns.
   bool may_grow();
   // The limit counts entries and, in segmented ones, further paths.
   bool is_full() const { return paths() >= options_.recompile_limit; }
   std::size_t size() const noexcept { return entries_.size(); }
 
-  // Under a Lock. The entry's address stays; it gets its number here.
+  // Call it under a Lock. Gives the entry its number. The entry's address does not change later.
   Entry& add(Entry entry);
-  // One more path through the segments of an entry.
+  // Adds another path through the segments of an entry.
   void add_path(Entry& entry, GuardSet guards, std::vector<GraphExplanation> made);
 
-  // The function runs as it is from now on; warns.
+  // The function runs eagerly from now on. Warns.
   void refuse(const std::string& why);
   bool is_refused() const noexcept { return !refusal_.empty(); }
-  // The code keeps tensors beside its results. Whether it did so in the capture before, too.
+  // Notes that the code keeps tensors beside its results. Returns whether the previous capture did so too.
   bool note_kept() noexcept { return ++captures_that_kept_ >= 2; }
 
   const CompileStats& stats() const noexcept { return stats_; }
@@ -77,14 +78,14 @@ class EntryCache {
 
   const CompileOptions& options_;
   std::deque<Entry> entries_;   // in order of compilation
-  std::vector<Entry*> by_use_;  // the one that was used last comes first
+  std::vector<Entry*> by_use_;  // the most recently used first
   CompileStats stats_;
-  std::int64_t answers_ = 0;  // calls that have been answered
+  std::int64_t answers_ = 0;  // calls that were answered
   std::vector<Recompile> recompiles_;
   std::string refusal_;
   bool warned_of_limit_ = false;
-  int captures_that_kept_ = 0;  // one after the other
-  int locks_ = 0;               // more than one outside of fibers, where code may call itself
+  int captures_that_kept_ = 0;  // in succession
+  int locks_ = 0;               // may exceed one outside of fibers, if code calls itself
   exec::WaitQueue waiting_;
 };
 

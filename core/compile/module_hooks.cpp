@@ -37,7 +37,7 @@ struct SavedHook final : torch::CustomClassHolder {
   const OnGradients hook;
 };
 
-// The tensors themselves, with a step of autograd that all of their gradients come through at once.
+// Returns the tensors unchanged, and adds one autograd node through which all of their gradients pass together.
 struct Gate : autograd::Function<Gate> {
   static Tensors forward(autograd::AutogradContext* context, OnGradients hook, at::TensorList tensors) {
     context->saved_data["hook"] = c10::IValue::make_capsule(c10::make_intrusive<SavedHook>(std::move(hook)));
@@ -51,12 +51,12 @@ struct Gate : autograd::Function<Gate> {
   static Tensors backward(autograd::AutogradContext* context, Tensors gradients) {
     const auto hook = context->saved_data["hook"].toCapsule();
     dynamic_cast<const SavedHook&>(*hook).hook(gradients);
-    gradients.insert(gradients.begin(), at::Tensor());  // of the hook
+    gradients.insert(gradients.begin(), at::Tensor());  // for the argument `hook`
     return gradients;
   }
 };
 
-// Autograd's functions take defined tensors alone.
+// autograd::Function accepts defined tensors only.
 void pass_gate(Tensors& tensors, const OnGradients& hook) {
   Tensors defined;
   for (const at::Tensor& tensor : tensors) {
@@ -82,7 +82,7 @@ void pass_gate(Tensors& tensors, const OnGradients& hook) {
   for (std::size_t i = 0; i < places.size(); ++i) tensors[places[i]] = passed[i];
 }
 
-// The one place in the list that requires grad, if there is one alone.
+// The position of the only tensor that requires grad; nothing if there is none or more than one.
 std::optional<std::size_t> only_differentiable(const Tensors& tensors) {
   if (std::count_if(tensors.begin(), tensors.end(), requires_grad) != 1) return std::nullopt;
   return static_cast<std::size_t>(std::find_if(tensors.begin(), tensors.end(), requires_grad) - tensors.begin());
@@ -90,7 +90,7 @@ std::optional<std::size_t> only_differentiable(const Tensors& tensors) {
 
 }  // namespace
 
-// What the hooks of one call's backward share.
+// The state that the hooks of one call's backward share.
 class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Backward> {
  public:
   explicit Backward(ModuleHookLists hooks) : hooks_(std::move(hooks)), mode_(operators::CaptureMode::current()) {
@@ -123,12 +123,12 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
         [&](const at::Tensor& gradient, const at::Tensor& of_output) {
           return of_captured_input(gradient, output, of_output);
         });
-    // In eager mode the result comes from a step behind the hooks: hooks of the caller run before them.
+    // In eager mode, the autograd node of the result lies behind the hooks, so hooks of the caller run before them.
     outputs[output] = outputs[output].view_as(outputs[output]);
   }
 
  private:
-  // A view of the one tensor that requires grad, in its place.
+  // Replaces the only tensor that requires grad by a view of it, and returns its position.
   std::size_t captured(Tensors& tensors, const char* what) const {
     const auto place = only_differentiable(tensors);
     if (!place) {
@@ -156,7 +156,8 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     return captured_result(gradient, gradients[*input_]);
   }
 
-  // A captured hook that gives nothing leaves the gradient as it is; one of a module that leaves nothing takes it away.
+  // If a captured hook returns nothing, the gradient stays. If a module's hook leaves an undefined gradient, eager mode
+  // drops the gradient, which no graph can do.
   at::Tensor captured_result(const at::Tensor& given, const at::Tensor& left) const {
     if (given.defined() && !left.defined()) {
       mode_->refuse("a backward hook of a module that leaves a gradient undefined",
@@ -187,7 +188,8 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     }
   }
 
-  // Gradients may come to the inputs and not to the outputs, as in a second differentiation: then no hook is called.
+  // Gradients may arrive at the inputs without having passed the outputs, as in a second differentiation. Then no hook
+  // runs.
   void of_inputs(Tensors& gradients) {
     if (!grad_outputs_) return;
     const Tensors grad_outputs = *std::exchange(grad_outputs_, std::nullopt);

@@ -14,7 +14,7 @@
 
 namespace rehearse::compiler {
 
-// What one rank has for one function.
+// Everything that one rank keeps for one function.
 struct RankCache {
   explicit RankCache(const CompileOptions& options)
       : dynamism(options.dynamic),

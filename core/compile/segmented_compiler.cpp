@@ -51,15 +51,15 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
   return run_rest(shape, segmented);
 }
 
-// Within the handler of the error: throws it on where the code cannot run as it is.
+// Called in the handler of `error`. Rethrows it if the code cannot run eagerly.
 void SegmentedCompiler::give_up(const std::exception& error, const Segmented& segmented) {
-  call_.cache.agreement.fail(error.what());  // before the rest runs, in which ranks may meet
+  call_.cache.agreement.fail(error.what());  // before the rest of the code runs, because ranks may meet in it
   if (call_.options.fullgraph || segmented.capture.is_broken()) throw;
   refuse(error.what());
-  if (segmented.capture.has_ended()) throw;  // what has run as it is must not run twice
+  if (segmented.capture.has_ended()) throw;  // code that ran eagerly must not run twice
 }
 
-// The code has been refused behind the steps that are passed. It comes there again, and goes on as it is.
+// The code was refused after some steps had passed. Runs it again up to there, and then eagerly.
 Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segmented& segmented) {
   if (segmented.run.passed().empty()) return {};
   SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
@@ -69,8 +69,8 @@ Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segment
   return {std::move(done.served)};
 }
 
-// What the code did serves this call, and no other. A function may fill a cache in its first call; one that keeps
-// tensors in the next call too does so always.
+// The recording serves this call, but no later one. A function may fill a cache in its first call. If it also keeps
+// tensors in the next call, it probably always does, and is refused.
 CallResult SegmentedCompiler::note_unrepeatable(Capture made) {
   call_.cache.agreement.fail(made.refusal);
   if (!made.served) {
@@ -106,7 +106,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
     refuse("an eager region changes what a tensor is, or gives one that shares memory with another");
     return std::nullopt;
   }
-  if (segmented.run.changed_inputs()) {  // what guards say of a tensor holds before a call
+  if (segmented.run.changed_inputs()) {  // guards check tensors only before a call
     refuse("what is behind a read needs that an argument, parameter or buffer begins to require grad");
     return std::nullopt;
   }
@@ -118,7 +118,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
   return entry;
 }
 
-// Follows the branches that are there. None: it has come to a value that has none.
+// Follows existing branches. Returns nothing if it comes to a value without a branch.
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};

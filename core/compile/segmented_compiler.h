@@ -10,33 +10,33 @@
 
 namespace rehearse::compiler {
 
-// The code was refused, for good or in this call. `served`: it has run all the same.
+// The code was refused, in general or in this call. `served`: the results, if it has run nevertheless.
 struct Refused {
   std::optional<CallResult> served = std::nullopt;
 };
 
-// Compiles the code of one call, which may read data, and serves calls of code that does, segment by segment.
+// Compiles the code of one call, which may read data, and serves calls of entries with segments.
 class SegmentedCompiler {
  public:
   explicit SegmentedCompiler(Call& call) : call_(call) {}
 
   struct Made {
-    std::optional<Entry> entry;        // none: the code was refused
-    std::optional<CallResult> served;  // what the code gave where it has run meanwhile
+    std::optional<Entry> entry;        // nothing: the code was refused
+    std::optional<CallResult> served;  // the results, if the code has run meanwhile
   };
-  // Of a call that no entry serves.
+  // For a call that no entry serves.
   Made compile();
 
-  // Of an entry with segments. A branch that is not there is compiled. `verifies`: the code runs in any case, and one
-  // that differs from the tree is StaleCapture.
+  // For an entry with segments. Compiles a missing branch. `verifies`: runs the code in any case, and throws
+  // StaleCapture if it differs from the tree.
   Answer serve(Entry& hit, bool verifies);
 
-  // Runs the code under the tracer, beside the tree. Only a graph that has_ended() lacks a module.
+  // Runs the code under the tracer, and compares it with the tree. The graph has no module only after has_ended().
   std::variant<Capture, Refused> capture(const std::vector<LeafShape>& shape, Segmented& segmented);
-  // What segments are compiled for; `growing_`: by a tree that is there, within the limit of recompilations.
+  // For compiling segments. growing_owner(): for adding to an existing tree, within the recompile limit.
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
-  // What a capture that was cut is for a new entry, none if there can be none, and for the entry of its tree.
+  // What becomes of a capture with cuts: a new entry (nothing if that is impossible), or a path of an existing entry.
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 

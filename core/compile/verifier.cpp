@@ -33,7 +33,7 @@ std::string first_difference(const Capture& before, const Capture& now) {
                      fmt::join(now.constants, ", "));
 }
 
-// A tree whose only way is the entry's graph: whatever else the code does is another way.
+// A tree that contains only the entry's graph. Any other behaviour of the code becomes another path.
 std::shared_ptr<SegmentTree> tree_of(const Capture& capture) {
   auto step = std::make_unique<Step>();
   step->segment = {.module = capture.module,

@@ -10,17 +10,17 @@
 
 namespace rehearse::compiler {
 
-// Runs the code of one call under the tracer although an entry would serve the call: the code may hang on what no guard
-// sees.
+// Runs the code of one call under the tracer although an entry would serve the call, because the code may depend on
+// state that no guard checks.
 class Verifier {
  public:
   Verifier(Call& call, SegmentedCompiler& segments) : call_(call), segments_(segments) {}
 
-  // Verify::FirstHit, for an entry without segments. Throws StaleCapture where the code gives another graph.
+  // For Verify::FirstHit and an entry without segments. Throws StaleCapture if the code gives another graph.
   void check(Entry& hit);
 
-  // Verify::Always: runs the code once, as it does without compile(). `known`: the segmented entry that holds, or null;
-  // `shape`: what the call is captured with. A Capture: the code has no read, and its graph is still to be run.
+  // For Verify::Always: runs the code once, as without compile(). `known`: the entry with segments that holds, or null.
+  // `shape`: the shapes to capture with. Returns a Capture if the code has no read; then its graph has not run yet.
   std::variant<Answer, Capture> run(Entry* known, const std::vector<LeafShape>& shape,
                                     const std::function<void()>& before_first_read);
 

@@ -17,7 +17,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// What a backward takes of the forward, in order: names of nodes, with the expression where it is a number.
+// The saved values that a backward uses, in order: names of nodes, with the expression if the value is a number.
 std::vector<std::string> saved_names(const capture::JointPartition& partition) {
   std::vector<std::string> names;
   for (const graph::Node* input : partition.backward->graph().placeholders()) {
@@ -28,13 +28,13 @@ std::vector<std::string> saved_names(const capture::JointPartition& partition) {
   return names;
 }
 
-// Numbers that the backward alone needs are computed among the forward's nodes.
+// Excludes numbers: the forward also computes numbers that only the backward needs.
 bool is_of_forward(const graph::Node& node) {
   if (node.op() != graph::Op::CallFunction || node.target().starts_with("torch.ops.aten.sym_")) return false;
   return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
 }
 
-// The defined ones; those with gaps will be copied into the usual form.
+// The forms of the defined tangents. A tangent with gaps gets its usual form, because it will be copied into that.
 std::vector<capture::Tangent> forms_of(const std::vector<at::Tensor>& tangents,
                                        const std::vector<capture::Tangent>& usual) {
   std::vector<capture::Tangent> forms;
@@ -50,7 +50,7 @@ std::size_t guards_of(const std::shared_ptr<shapes::ShapeEnv>& shapes) {
   return shapes != nullptr ? shapes->guards().size() + shapes->asserts().size() : 0;
 }
 
-// What the first recording stated of sizes is known in another one, which then does not check it.
+// The first recording states facts about sizes. A second recording takes them as known, and does not check them.
 bool checks_facts_in_backward(const capture::JointGraph& joint) {
   for (const graph::Node* node = joint.backward_begin; node != nullptr; node = node->next()) {
     if (node->target() == "torch.ops.aten._assert_scalar.default") return true;
@@ -114,7 +114,8 @@ std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tan
                                                    again.tangents, partition.gradient_tangents});
 }
 
-// What was saved is found by the names of nodes: they must be those of the same operators.
+// A recorded backward finds its saved values by the names of the forward's nodes, so the forwards must have the same
+// operators.
 bool AotBackwards::has_same_forward(const capture::JointGraph& again) const {
   const auto operators_of = [](const capture::JointGraph& joint) {
     std::map<std::string, std::string> targets;

@@ -19,38 +19,40 @@ namespace rehearse::compiler {
 // A backward recorded for tangents of certain forms.
 struct AotBackward {
   graph::Interpreter graph;
-  // Its inputs: of what the forward saves (tensors, then numbers) these, then a tangent for each of `tangents`.
+  // Indices of the saved values (tensors, then numbers) that are its inputs. After them it takes a tangent for each of
+  // `tangents`.
   std::vector<std::size_t> saved;
   std::vector<capture::Tangent> tangents;
   std::vector<std::vector<std::size_t>> gradient_tangents;  // see JointPartition
 };
 
-// The part as it was captured, so that it can be captured again.
+// A captured piece, kept so that it can be captured again.
 struct CapturedPart {
   std::shared_ptr<graph::GraphModule> module;
-  std::vector<c10::IValue> example_inputs;  // fakes of its own
+  std::vector<c10::IValue> example_inputs;  // its own fakes
   std::shared_ptr<shapes::ShapeEnv> shapes;
 };
 
-// The backwards of one part. Eager autograd chooses operators by how a gradient lies in memory, and leaves out what
-// depends on undefined ones; a recorded backward has made these choices. So the first one, recorded with the forward,
-// is for tangents that lie as the results do; another is recorded when tangents of other forms come.
+// The backwards of one piece. Eager autograd chooses operators by the memory layout of a gradient, and skips what
+// depends only on undefined gradients; a recorded backward contains these choices. The first backward is recorded with
+// the forward, for tangents with the layouts of the results. Others are recorded when tangents of other forms arrive.
 class AotBackwards {
  public:
-  // `part`: none where only the first one is known.
+  // `part`: the captured piece. Without it, only the first backward is available.
   AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
                std::optional<CapturedPart> part);
 
-  // For these tangents, by position among the first one's; undefined where there is none. Records a backward where
-  // needed, inside of a backward of autograd too. The first one where that is impossible: what it needs was not saved,
-  // or the part is not captured again as it was. Then tangents must be brought into its form.
+  // The backward for these tangents, which are in the order of the first backward's; undefined if there is none.
+  // Records one if necessary, even inside a backward of autograd. Returns the first backward if that is impossible,
+  // because the new one needs a value that was not saved or because the piece is not captured in the same way again.
+  // The caller must then bring the tangents into its form.
   const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
   const AotBackward& first() const noexcept { return *first_; }
 
-  // Whether autograd comes from a result to this input at all.
+  // True if autograd can reach this input from a result.
   bool has_path_to(std::size_t input) const;
 
-  std::size_t recorded() const noexcept;  // the first one included
+  std::size_t recorded() const noexcept;  // including the first one
 
  private:
   std::unique_ptr<AotBackward> record(const std::vector<capture::Tangent>& tangents) const;
@@ -60,7 +62,7 @@ class AotBackwards {
   std::optional<CapturedPart> part_;
   std::vector<std::string> saved_names_;
   std::unique_ptr<AotBackward> first_;
-  std::map<std::vector<capture::Tangent>, std::unique_ptr<AotBackward>> others_;  // null: impossible
+  std::map<std::vector<capture::Tangent>, std::unique_ptr<AotBackward>> others_;  // null: cannot be recorded
 };
 
 }  // namespace rehearse::compiler

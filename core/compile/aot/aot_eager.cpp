@@ -21,7 +21,7 @@ namespace rehearse::compiler {
 
 namespace {
 
-// c10d's calls in place have no gradients; null: there are none.
+// The first in-place c10d call, which has no gradient; null if there is none.
 const graph::Node* call_in_place(const graph::GraphModule& module) {
   for (const graph::Node& node : module.graph()) {
     if (graph::communicates_in_place(node)) return &node;
@@ -29,8 +29,8 @@ const graph::Node* call_in_place(const graph::GraphModule& module) {
   return nullptr;
 }
 
-// The graph works on copies of arguments that it changes, and makes them before it waits. Null: it waits for nothing
-// that was launched in front of it.
+// The first wait for something that was launched before the graph; null if there is none. The graph copies arguments
+// that it changes, and would copy them before it waits.
 const graph::Node* wait_for_other(const graph::GraphModule& module) {
   for (const graph::Node& node : module.graph()) {
     if (node.target() != "torch.ops._c10d_functional.wait_tensor.default") continue;
@@ -41,10 +41,11 @@ const graph::Node* wait_for_other(const graph::GraphModule& module) {
   return nullptr;
 }
 
-// Results that are views are made of arguments and values outside of the graph, where no hook is.
+// Results that are views are made again outside of the graph, from arguments and values, and no hook runs there.
 UseBeyondData use_by_hooks(const graph::GraphModule& module, const capture::JointGraph& joint) {
   if (joint.views != nullptr) return {first_hook(module), "it registers a hook, and a result is a view"};
-  // A hook that the caller registers on the result runs after this one. In a recorded backward it would run before.
+  // A hook that the caller registers on the result must run before this hook. In a recorded backward it would run after
+  // it.
   if (const auto* const hook = hook_of_result(module)) return {hook, "it registers a hook on a result"};
   if (joint.changed_inputs.empty()) return {nullptr, ""};
   return {writing_hook(module), "it changes an argument, and registers a hook that writes to a tensor"};
@@ -72,9 +73,9 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const capture::SharedInputChanges& error) {
     return compile_eagerly(input, error.what());
-  } catch (const capture::NoRecordedBackward& error) {  // eager autograd refuses it too, or does it in another way
+  } catch (const capture::NoRecordedBackward& error) {  // eager autograd also refuses it, or handles it differently
     return compile_eagerly(input, error.what());
-  } catch (const shapes::ShapeError& error) {  // a backward asks for sizes that depend on data: prod()
+  } catch (const shapes::ShapeError& error) {  // its backward asks for sizes that depend on data: prod()
     return compile_eagerly(input, error.what());
   }
   if (const auto use = use_by_hooks(*input.module, joint); use.node != nullptr) {

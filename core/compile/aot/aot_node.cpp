@@ -39,7 +39,8 @@ AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&
 
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs) {
-  // An input that no result comes from has no edge: its node would be called, and its hooks, with no gradient.
+  // An input from which no result is computed gets no edge. With an edge, autograd would call its node and hooks
+  // without a gradient.
   autograd::edge_list edges;
   edges.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -95,13 +96,13 @@ std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) 
       values.emplace_back(of_hooks_[i].defined() ? of_hooks_[i] : tensors_[i].unpack(getptr()));
     }
   }
-  // Else all of it would live until the last operator of the backward.
+  // Otherwise all saved values would live until the last operator of the backward.
   if (!autograd::get_current_graph_task_keep_graph()) release_saved();
   return values;
 }
 
 autograd::variable_list AotNode::run(autograd::variable_list&& tangents) {
-  // What was saved may have been changed since, which is no error if no gradient needs it.
+  // Does not unpack the saved values if no gradient needs them: unpacking throws if one was changed.
   if (std::none_of(tangents.begin(), tangents.end(), [](const at::Tensor& each) { return each.defined(); })) {
     return autograd::variable_list(num_outputs());
   }
@@ -114,7 +115,7 @@ autograd::variable_list AotNode::run(autograd::variable_list&& tangents) {
     while (values[next].value != wanted.value) ++next;
     defined.push_back(tangents[next].defined());
     at::Tensor tangent = defined.back() ? std::move(tangents[next]) : input_metadata(next).zeros_like();
-    // One of sgn() has no memory, and the graph may write to it.
+    // The gradient of sgn() is a ZeroTensor without memory, and the graph may write to its tangents.
     if (tangent._is_zerotensor()) tangent = tangent.clone();
     inputs.emplace_back(has_form(tangent, wanted.form) ? std::move(tangent) : in_form(tangent, wanted.form));
   }
@@ -139,7 +140,7 @@ autograd::variable_list AotNode::apply(autograd::variable_list&& tangents) {
                                         " cannot be differentiated again. The back end 'eager' can");
   for (at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
-    gradient = gradient.variable_data();  // it may be a tangent, whose history is its own
+    gradient = gradient.variable_data();  // it may be a tangent, whose own history must stay
     autograd::set_history(gradient, error);
   }
   return gradients;

@@ -14,23 +14,23 @@
 
 namespace rehearse::compiler {
 
-// The step of autograd that a call of an AotProgram leaves behind. Its edges lead to the program's inputs, in order;
-// those that are no tensors, or require no gradient, have none.
+// The autograd node of one call of an AotProgram. Its edges lead to the program's inputs, in order. Inputs that are no
+// tensors or require no gradient have no edge.
 class AotNode : public capture::CompiledHistory {
  public:
   AotNode(std::shared_ptr<const AotProgram> program, torch::autograd::edge_list&& edges);
 
-  // `results` of the forward: `values` values, then what is saved. Makes this node the history of the differentiable
-  // values and keeps what is saved, with its versions.
+  // `results` of the forward: `values` values, then the saved values. Makes this node the history of the differentiable
+  // values, and keeps the saved values with their versions.
   void record(std::vector<c10::IValue>& results, std::size_t values);
 
   std::string name() const override { return "CompiledBackward(" + program_->name() + ")"; }
   void release_variables() override;
 
  protected:
-  // Runs the backward for these tangents. Where there is only the first one, undefined tangents count as zeros, but
-  // gradients that depend on such tangents alone are undefined, as in eager. The gradients cannot be differentiated
-  // again: who tries gets an error.
+  // Runs the backward for these tangents. If only the first backward is available, undefined tangents count as zeros.
+  // Gradients that depend on undefined tangents only are undefined, as in eager mode. Differentiating the gradients
+  // again is an error.
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
 
  private:
@@ -40,17 +40,17 @@ class AotNode : public capture::CompiledHistory {
 
   std::shared_ptr<const AotProgram> program_;
   std::vector<torch::autograd::SavedVariable> tensors_;
-  std::vector<at::Tensor> of_hooks_;  // by place, in the stead of those: a hook sees how they are in its backward
+  std::vector<at::Tensor> of_hooks_;  // by position: hooks see later in-place changes of these
   std::vector<c10::IValue> numbers_;
   bool released_ = false;
 };
 
-// Puts another tensor of the same memory in the place of `view`, a result that is a view of something inside the
-// program, and so of nothing that its caller can see. They share the version: a backward that has saved either finds
-// out if the caller changes the result in place.
+// Replaces `view`, a result that is a view of a tensor inside the program, by another tensor object with the same
+// memory, because callers cannot see the base. Both share the version counter, so a backward that saved either of them
+// notices if the caller changes the result in place.
 void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results);
 
-// A node for one call with these inputs.
+// Makes the node for one call with these inputs.
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs);
 

@@ -31,7 +31,7 @@ std::vector<c10::IValue> run_below(const graph::Interpreter& graph, std::vector<
   return graph.run(std::move(inputs));
 }
 
-// In a storage of its own, at the same place: the graph may ask for strides and the offset.
+// A copy in its own storage with the same strides and offset, because the graph may ask for them.
 at::Tensor copy_with_layout(const at::Tensor& tensor) {
   if (tensor.is_non_overlapping_and_dense() && tensor.storage_offset() == 0) return at::clone(tensor);
   const std::size_t bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(),
@@ -48,7 +48,7 @@ bool shares_memory(const at::Tensor& tensor, const std::vector<c10::IValue>& oth
   });
 }
 
-// A result without a gradient may be a view of a tensor that no caller can see. It becomes a tensor of its own.
+// A result without a gradient may be a view of a tensor that no caller can see. Turns it into a tensor of its own.
 void forget_hidden_bases(std::vector<c10::IValue>& results, const std::vector<c10::IValue>& inputs) {
   for (const c10::IValue& result : std::vector<c10::IValue>(results)) {
     const at::Tensor tensor = result.isTensor() ? result.toTensor() : at::Tensor();

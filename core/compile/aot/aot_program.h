@@ -16,26 +16,27 @@
 
 namespace rehearse::compiler {
 
-// A part of a model that was cut into a forward and a backward, ready to run as one step of autograd: the leaves that
-// it takes as inputs get all their gradients when its backward ends. Calls and the nodes of autograd that they leave
-// share it, and fibers of one rank may run it at once.
+// A piece that was split into a forward and a backward, ready to run as one step of autograd: the leaves among its
+// inputs get all their gradients when its backward ends. Calls and their autograd nodes share it, and several fibers of
+// one rank may run it at once.
 class AotProgram : public std::enable_shared_from_this<AotProgram> {
  public:
-  // `name`: of the part, "submod_1". `part`: for backwards of other tangents. Throws GraphError as Interpreter does.
+  // `name`: name of the piece, such as "submod_1". `part`: the captured piece, for recording backwards for other
+  // tangents. Throws GraphError like Interpreter.
   AotProgram(const capture::JointGraph& joint, const capture::JointPartition& partition, std::string name,
              std::optional<CapturedPart> part = std::nullopt);
 
-  // One input for each placeholder; results as eager autograd would give them. Without gradient mode, or where nothing
-  // requires a gradient, no node of autograd is made.
+  // Takes one input for each placeholder, and returns the results that eager autograd would return. Makes no autograd
+  // node if grad mode is off or if no input requires a gradient.
   std::vector<c10::IValue> call(const std::vector<c10::IValue>& inputs) const;
 
   const std::string& name() const noexcept { return name_; }
   std::size_t saved_tensors() const noexcept { return saved_tensors_; }
-  // Whether a saved tensor is what a captured hook uses from outside.
+  // True if captured hooks use this saved tensor.
   bool is_of_hook(std::size_t saved) const { return !of_hooks_.empty() && of_hooks_[saved]; }
-  AotBackwards& backwards() const noexcept { return *backwards_; }  // not without a backward
+  AotBackwards& backwards() const noexcept { return *backwards_; }  // only if there is a backward
 
-  // Gives the gradient of each input.
+  // Returns the gradient of each input.
   std::vector<c10::IValue> run_backward(const AotBackward& backward, std::vector<c10::IValue> inputs) const;
 
  private:
@@ -46,7 +47,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
   std::string name_, forward_span_, backward_span_;
   graph::Interpreter forward_;
   std::optional<graph::Interpreter> views_;
-  std::vector<bool> of_hooks_;               // by place among the saved tensors; empty: none is
+  std::vector<bool> of_hooks_;               // by position among the saved tensors; empty: none
   std::unique_ptr<AotBackwards> backwards_;  // null: nothing to differentiate
   std::size_t values_, saved_tensors_;
   std::vector<capture::PartOutput> outputs_;

@@ -62,7 +62,7 @@ const graph::Node* writing_hook(const graph::GraphModule& module) {
   });
 }
 
-// A hook's node detaches its operands when it registers the hook.
+// A node register_hook detaches its operands, so saved tensors are recognised by the node's origin.
 std::vector<bool> saved_by_hooks(const capture::JointPartition& partition, std::size_t values,
                                  const graph::GraphModule& part) {
   std::unordered_set<const graph::Origin*> hooks;

@@ -9,22 +9,23 @@
 
 namespace rehearse::compiler {
 
-// Hooks of tensors whose code was captured: nodes register_hook(body, tensor, operands...).
+// Finds hooks of tensors whose code was captured: nodes register_hook(body, tensor, operands...).
 
-// The first one, in bodies too. Null: there is none.
+// The first one, including those in bodies. Null if there is none.
 const graph::Node* first_hook(const graph::GraphModule& module);
 
-// The first one whose tensor is made outside of the module: all of the tensor's gradient does not come together there.
+// The first hook whose tensor comes from outside of the module. Other uses of that tensor also contribute to its
+// gradient, so the module's backward does not see all of it.
 const graph::Node* hook_of_input(const graph::GraphModule& module);
 
-// The first one whose tensor the module returns.
+// The first hook on a tensor that the module returns.
 const graph::Node* hook_of_result(const graph::GraphModule& module);
 
-// The first one whose code writes to a tensor.
+// The first hook whose code writes to a tensor.
 const graph::Node* writing_hook(const graph::GraphModule& module);
 
-// For each tensor that the forward saves behind its `values`: whether the code of a hook of `part` has it as an
-// operand. Empty: there is no hook.
+// For each tensor that the forward saves after its `values`: true if the code of a hook in `part` uses it as an
+// operand. Empty if there is no hook.
 std::vector<bool> saved_by_hooks(const capture::JointPartition& partition, std::size_t values,
                                  const graph::GraphModule& part);
 

@@ -27,7 +27,7 @@ std::size_t index_of(const Argument& argument) {
   return static_cast<std::size_t>(number);
 }
 
-// The nodes of a graph and of the bodies in it, in order.
+// The nodes of a graph and of its bodies, in order.
 std::vector<const Node*> nodes_of(const GraphModule& module) {
   std::vector<const Node*> nodes;
   for (const Node& node : module.graph()) nodes.push_back(&node);
@@ -38,7 +38,7 @@ std::vector<const Node*> nodes_of(const GraphModule& module) {
   return nodes;
 }
 
-// For each node the first one of the part that comes from the same place.
+// For each node, the first node of `part` with the same origin.
 List origins_of(const GraphModule& module, const GraphModule& part) {
   std::unordered_map<const graph::Origin*, std::size_t> first;
   const std::vector<const Node*> of_part = nodes_of(part);
@@ -75,7 +75,7 @@ void require_attributes_of(const GraphModule& module, const GraphModule& part) {
 }
 
 void set_attributes(GraphModule& module, const GraphModule& part) {
-  const auto attributes = module.attributes();  // set_attribute() changes them
+  const auto attributes = module.attributes();  // a copy, because set_attribute() changes the map
   for (const auto& [name, attribute] : attributes) {
     const graph::Attribute* const own = part.find_attribute(name);
     if (own == nullptr) throw GraphError("", name, "is no attribute of the part");
@@ -83,7 +83,7 @@ void set_attributes(GraphModule& module, const GraphModule& part) {
   }
 }
 
-// Lists of numbers, and of lists of them.
+// Converts vectors of numbers, and vectors of such vectors.
 template <class T>
 List list_of(const std::vector<T>& values) {
   List list;
@@ -116,7 +116,7 @@ List list_of_bools(const std::vector<bool>& values) {
   return list;
 }
 
-// What a joint graph is beside its graphs, in the order of its members.
+// The members of a joint graph other than its graphs, in the order of their declaration.
 List members_of(const capture::JointGraph& joint) {
   List tangents, outputs, changed;
   for (const capture::Tangent& each : joint.tangents) {

@@ -9,13 +9,13 @@
 
 namespace rehearse::compiler {
 
-// Writes a joint graph as text. `part` is the captured graph that it was made of: its nodes tell where those of the
-// joint graph come from, and the joint graph uses its attributes. Throws graph::GraphError where text cannot hold the
-// graph: it has an attribute that the recording made, a submodule, or history that comes to a view.
+// Writes a joint graph as text. `part`: the captured graph from which it was made. The text refers to its nodes for
+// origins, and to its attributes. Throws graph::GraphError if text cannot hold the graph, because the graph has an
+// attribute that the recording made, a submodule, or a history that comes to a view.
 std::string stored_joint(const capture::JointGraph& joint, const graph::GraphModule& part);
 
-// The joint graph again, of a part that is the same but for where its nodes come from and what its attributes hold.
-// Throws graph::GraphError or std::bad_variant_access for a text of another part.
+// Reads the joint graph. `part` may differ from the original in the origins of its nodes and in the data of its
+// attributes only. Throws graph::GraphError or std::bad_variant_access if the text belongs to another graph.
 capture::JointGraph joint_from(std::string_view text, const graph::GraphModule& part);
 
 }  // namespace rehearse::compiler

@@ -11,13 +11,13 @@
 
 namespace rehearse::compiler {
 
-// Strides of a tensor of these sizes that has the form.
+// The strides of a tensor of these sizes in this form.
 std::vector<std::int64_t> strides_of(const capture::TangentForm& form, at::IntArrayRef sizes);
 
-// Whether the tensor lies like that; strides of dimensions with one element say nothing.
+// True if the tensor has the form. The strides of dimensions with one element do not matter.
 bool has_form(const at::Tensor& tensor, const capture::TangentForm& form);
 
-// The tensor's form; none where it has gaps or overlaps otherwise.
+// The tensor's form. Nothing if the tensor has gaps or if its elements overlap other than by expanded dimensions.
 std::optional<capture::TangentForm> form_of(const at::Tensor& tensor);
 
 }  // namespace rehearse::compiler

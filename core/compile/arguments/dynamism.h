@@ -12,19 +12,19 @@
 
 namespace rehearse::compiler {
 
-// Which sizes and integers of a function vary: what torch.compile calls automatic dynamic shapes
-// (FrameStateSizeEntry of torch/_dynamo/pgo.py). The first value seen is taken to be the only one; from a second one on
-// it is dynamic for good. A tensor that was seen with another number of dimensions, or in whose place there was an
-// integer, is dynamic in all of its sizes.
+// Decides which sizes and integers of a function vary, like torch.compile's automatic dynamic shapes
+// (FrameStateSizeEntry in torch/_dynamo/pgo.py). A size counts as constant until a second value is seen; from then on
+// it is dynamic. If an argument was a tensor with another number of dimensions, or an integer, all sizes of the tensor
+// are dynamic.
 class Dynamism {
  public:
-  // `all`: everything is dynamic from the start, or nothing ever is; none: as said above.
+  // `all`: everything is dynamic from the start (true), or nothing ever is (false). Without it, the rule above applies.
   explicit Dynamism(std::optional<bool> all) : all_(all) {}
 
   void absorb_tensor(const std::string& source, at::IntArrayRef sizes);
   void absorb_int(const std::string& source, std::int64_t value);
 
-  // The user has said so, whatever is seen.
+  // The user's marks, which take precedence over observed sizes.
   void mark_dynamic(const std::string& source, std::size_t dimension, std::size_t dimensions);
   void mark_static(const std::string& source, std::size_t dimension);
 

@@ -11,12 +11,12 @@ bool is_number(const at::Tensor& tensor) {
          !tensor.requires_grad();
 }
 
-// Without a history, in the CPU's memory.
+// True for a CPU tensor without autograd history.
 bool is_plain(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && tensor.device().is_cpu() && !tensor.requires_grad();
 }
 
-// A sharded parameter has elements, and no memory between two uses.
+// A sharded parameter has elements, but no memory between two uses.
 bool has_memory(const at::Tensor& tensor) { return tensor.storage().nbytes() > 0; }
 
 bool same_form(const at::Tensor& a, const at::Tensor& b) {
@@ -25,7 +25,7 @@ bool same_form(const at::Tensor& a, const at::Tensor& b) {
 
 bool same_contents(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_contiguous() || a.is_neg() != b.is_neg() || a.is_conj() != b.is_conj()) return false;
-  return a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;  // NaN, too, is itself
+  return a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;  // NaN equals itself
 }
 
 bool same_tensor(const InputBinding& left, const InputBinding& right) {

@@ -12,28 +12,29 @@
 
 namespace rehearse::compiler {
 
-// Where a graph's input is found in a call.
+// Where a call provides an input of a graph.
 struct InputBinding {
   enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
   Kind kind = Kind::Tensor;
-  std::uint32_t index = 0;  // of the leaf; of the value that a segment before has given
+  std::uint32_t index = 0;  // of the leaf, or of an earlier segment's value
   std::int64_t dimension = 0;
-  at::Tensor tensor = {};       // of the capture itself
-  bool is_made_inside = false;  // that tensor is made anew in each run of the code
+  at::Tensor tensor = {};       // the captured tensor
+  bool is_made_inside = false;  // each run of the code makes that tensor anew
 
-  // What the code makes anew in each call is compared by its contents: tensors of lists, and numbers, of which LibTorch
-  // makes a tensor where no tracer sees it (`y.index_put_({0}, 1.0)`). Two objects for the same memory are one tensor.
+  // Tensors that each run of the code makes anew are compared by content: tensors of lists, and numbers that LibTorch
+  // turns into tensors unseen by the tracer (`y.index_put_({0}, 1.0)`). Two objects for the same memory count as one
+  // tensor.
   bool operator==(const InputBinding& other) const;
 };
 
-// The leaves of a call that its capture knows, as that counts them.
+// The leaves of a call that are inputs of its capture, in the order in which the capture numbers them.
 struct CapturedLeaves {
   std::vector<std::uint32_t> tensors, ints;
 };
 
 InputBinding binding_of(const capture::GraphInput& input, const CapturedLeaves& leaves);
 
-// `values`: of segments; may be empty where nothing is bound to one.
+// `values`: results of earlier segments; may be empty if no binding refers to them.
 c10::IValue value_of(const InputBinding& binding, const LeafList& leaves, const std::vector<c10::IValue>& values);
 std::vector<c10::IValue> values_of(const std::vector<InputBinding>& bindings, const LeafList& leaves,
                                    const std::vector<c10::IValue>& values = {});

@@ -22,7 +22,7 @@ std::vector<c10::IValue> InputBuffer::take(const std::vector<InputBinding>& bind
 }
 
 void InputBuffer::give_back(std::vector<c10::IValue> inputs, const std::vector<InputBinding>& bindings) {
-  if (inputs.size() != bindings.size()) return;  // the run has taken them
+  if (inputs.size() != bindings.size()) return;  // the run consumed them
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     if (bindings[i].kind != InputBinding::Kind::Captured) inputs[i] = {};
   }

@@ -13,18 +13,18 @@
 
 namespace rehearse::compiler {
 
-// The inputs of one graph, from call to call. Of hundreds of parameters only those are put in place again that the last
-// run took away: counting references to each would cost more than all guards. Calls may overlap: each has inputs of its
-// own.
+// Keeps the inputs of one graph between calls. A graph may have hundreds of parameters, and counting references to all
+// of them would cost more than all guards; so a call only puts back the inputs that the last run took away. Calls may
+// overlap; each has its own inputs.
 class InputBuffer {
  public:
-  // `bindings`: the same in each call.
+  // `bindings` must be the same in each call.
   std::vector<c10::IValue> take(const std::vector<InputBinding>& bindings, const LeafList& leaves);
-  // After the run. What belongs to the call is let go of.
+  // Call it after the run. Drops references to the call's own values.
   void give_back(std::vector<c10::IValue> inputs, const std::vector<InputBinding>& bindings);
 
  private:
-  std::vector<c10::IValue> inputs_;  // empty while a call has them
+  std::vector<c10::IValue> inputs_;  // empty while a call uses them
 };
 
 }  // namespace rehearse::compiler

@@ -18,10 +18,10 @@ struct Mark {
   bool dynamic = false;  // else static
 };
 
-// What mark_dynamic() and mark_static() were told of this tensor in the calling fiber.
+// The marks that mark_dynamic() and mark_static() set on this tensor in the calling fiber.
 std::vector<Mark> marks_of(const at::Tensor& tensor);
 
-// Tells `dynamism` the marks of a call's tensors. They hold whatever sizes are seen.
+// Passes the marks on a call's tensors to `dynamism`, where they take precedence over observed sizes.
 void absorb_marks(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
 }  // namespace rehearse::compiler

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kFormat = "a compiled graph of Rehearse, format 1\n";
 constexpr std::string_view kStored = ".graph", kAside = ".aside";
 
-// The format, then a line for each of the three texts with its length, then a line with the hash of all that.
+// The content of a file: the format, the three texts, each after its length, and a hash of all that.
 std::string content_of(std::string_view program, std::string_view key, std::string_view text) {
   std::string content(kFormat);
   for (const std::string_view each : {program, key, text}) {
@@ -40,7 +40,7 @@ std::string content_of(std::string_view program, std::string_view key, std::stri
   return content + fmt::format("{:016x}\n", fnv1a(content));
 }
 
-// Takes the texts from a file again.
+// Reads the texts of a file.
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
@@ -81,7 +81,7 @@ struct File {
   std::uint64_t bytes = 0;
 };
 
-// Those of this cache. Others may remove files meanwhile.
+// The files of this cache. Other processes may remove files meanwhile.
 std::vector<File> files_in(const fs::path& folder) {
   std::vector<File> files;
   std::error_code error;
@@ -106,7 +106,7 @@ fs::path CacheFolder::file_of(const std::string& key) const {
 }
 
 CacheFolder::Found CacheFolder::read(const std::string& key) const {
-  const exec::NativeScope native;  // no disk of the simulated job
+  const exec::NativeScope native;  // the real disk, not that of the simulated job
   const fs::path file = file_of(key);
   std::error_code error;
   if (!fs::exists(file, error)) return {.why_not = "there is no " + file.string()};
@@ -143,7 +143,7 @@ std::string CacheFolder::write(const std::string& key, const std::string& text) 
 }
 
 std::string CacheFolder::write_aside(const fs::path& file, const std::string& content) const {
-  static std::atomic<std::uint64_t> written = 0;  // the process has threads
+  static std::atomic<std::uint64_t> written = 0;  // static, because the process has several threads
   const fs::path aside = folder_ / fmt::format("{}.{}.{}{}", file.filename().string(), ::getpid(), ++written, kAside);
   const auto failure = [](const fs::path& path, int error) {
     return fmt::format("{} cannot be written: {}", path.string(), text_of_error(error));

@@ -22,8 +22,8 @@ using graph::Argument;
 using graph::List;
 using graph::Node;
 
-// Recording reads the value of a number that LibTorch has made a tensor of, and of no other tensor. All that are this
-// small go into the key.
+// The recording reads the values of numbers that LibTorch turned into tensors, and of no other tensors. All tensors up
+// to this size go into the key.
 constexpr std::int64_t kElementsRead = 16;
 
 List flags(const auto& values) {
@@ -32,11 +32,11 @@ List flags(const auto& values) {
   return list;
 }
 
-// Names every field, so that a new one does not compile here until it is part of the key.
+// Names every field of GlobalState, so that a new field does not compile here until it is part of the key.
 List modes() {
   const auto [types, grad_mode, inference_mode, autocast, autocast_dtype, autocast_cache, deterministic, warns_only,
               default_dtype, attention, module_modes] = GlobalState::current();
-  static_cast<void>(types);  // current() has neither
+  static_cast<void>(types);  // current() fills neither of the two
   static_cast<void>(module_modes);
   return {
       grad_mode,     inference_mode, flags(autocast), flags(autocast_dtype), autocast_cache,
@@ -49,7 +49,7 @@ List layouts(const std::vector<bool>& fixed) {
   return list;
 }
 
-// The examples as placeholders of their form.
+// Writes the examples as placeholders of a graph.
 std::string examples(const std::vector<c10::IValue>& values) {
   graph::GraphModule module("examples");
   for (const c10::IValue& value : values) {
@@ -63,7 +63,7 @@ std::string examples(const std::vector<c10::IValue>& values) {
   return to_text(module);
 }
 
-// For each example the first one in whose memory it lies.
+// For each example, the index of the first example with the same memory.
 List memory(const std::vector<c10::IValue>& values) {
   List list;
   std::map<const void*, std::size_t> first;
@@ -86,13 +86,13 @@ std::string contents(const at::Tensor& tensor) {
   return text;
 }
 
-// Which kernels there are for other devices, and how their results lie, is the device's to say.
+// Kernels of other devices, and the layouts of their results, depend on the device.
 void require_cpu(const graph::TensorMeta* tensor) {
   if (tensor == nullptr || tensor->device.is_cpu()) return;
   throw std::runtime_error("it has a tensor on " + tensor->device.str() + ", and only graphs of CPUs are stored");
 }
 
-// What the text of a module leaves out.
+// Adds what the text of a module leaves out.
 void add_untold(const graph::GraphModule& module, List& list) {
   for (const auto& [name, attribute] : module.attributes()) {
     require_cpu(&attribute.meta);

@@ -32,7 +32,8 @@ std::string folder_of(const CompileOptions& options) {
   return named != nullptr ? named : "";
 }
 
-// What a folder has is no choice of a schedule's, but a run that took it is another one than a run that did not.
+// The contents of the folder are no choice of the schedule. But runs that do and do not take a graph from it differ, so
+// taking one is a recorded decision.
 bool may_take(const std::string& key) {
   if (!exec::this_rank::is_fiber()) return true;
   const auto graph = static_cast<std::uint32_t>(fnv1a(key));
@@ -40,9 +41,9 @@ bool may_take(const std::string& key) {
   return exec::RankExecutor::current()->decisions().choose(ChoiceKind::compile_cache, candidates, weights) == 0;
 }
 
-constexpr std::string_view kEndOfModule = "\n}\n";  // texts within a module have no line ends
+constexpr std::string_view kEndOfModule = "\n}\n";  // a text inside a module contains no line ends
 
-// The guards that compiling added, as a graph, so that its parser checks them; then what the back end has stored.
+// The guards that compiling added, written as a graph so that its parser validates them; then the text of the back end.
 std::string text_of(const graph::List& guards, const std::string& stored) {
   graph::GraphModule module("guards");
   graph::List arguments;

@@ -14,7 +14,7 @@
 
 namespace rehearse::compiler {
 
-// The graphs that one rank compiles of one function, with those that CompileOptions::cache_dir has of them.
+// Compiles graphs for one rank and function, or takes them from CompileOptions::cache_dir.
 class CompileCache {
  public:
   explicit CompileCache(const CompileOptions& options);
@@ -22,18 +22,19 @@ class CompileCache {
   struct Made {
     CompiledGraph graph;
     CacheUse use = CacheUse::Off;
-    std::string reason = {};  // of a miss or a bypass
+    std::string reason = {};  // for a miss or a bypass
   };
-  // backend.compile(), or what it made before. Throws what that throws, and nothing because of a file. In a simulation
-  // taking a graph from the folder is a decision.
+  // Returns backend.compile(), or what the folder holds for this input. Throws what the back end throws, but never
+  // because of a file. In a simulation, taking a graph from the folder is a decision of the schedule.
   Made compile(const BackendInput& input, Backend& backend);
 
-  // Writes what has been compiled since: others find a graph once the time has passed that compiling it takes.
+  // Writes the graphs compiled since the last call. Call it after the time for compiling them has passed, so that other
+  // ranks cannot find them earlier.
   void write_compiled();
 
-  // Adds what has been counted.
+  // Adds this object's counts.
   void add_to(CompileStats& stats) const noexcept;
-  // Files that could not be used, and graphs that could not be written, oldest first.
+  // Messages about unusable files and graphs that could not be written, oldest first.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
  private:
@@ -45,13 +46,13 @@ class CompileCache {
                                     const std::string& key, std::string& why_not);
   void warn(const std::string& what);
 
-  std::string folder_;  // empty: there is none
+  std::string folder_;  // empty: no folder
   std::uint64_t limit_bytes_;
   struct Compiled {
     CacheFolder folder;
     std::string key, text;
   };
-  std::vector<Compiled> compiled_;  // and not written
+  std::vector<Compiled> compiled_;  // not written yet
   std::vector<std::string> warnings_;
   std::int64_t hits_ = 0, misses_ = 0, bypasses_ = 0;
 };

@@ -13,16 +13,16 @@ class ShapeEnv;
 
 namespace rehearse::compiler {
 
-// What compiling a graph asks of its sizes, beyond what its capture has asked: the guards that recording a backward
-// adds. A graph that is read from a file brings them along.
+// Collects the guards that compiling a graph adds to those of its capture, as recording a backward does. A graph that
+// is read from a file brings these guards along.
 class StatedGuards {
  public:
-  // Before the graph is compiled. `shapes`: null for a graph without symbols.
+  // Make it before the graph is compiled. `shapes`: null for a graph without symbols.
   explicit StatedGuards(std::shared_ptr<shapes::ShapeEnv> shapes);
 
-  // After it has been compiled. Throws std::runtime_error where it stated what no file can bring along.
+  // The guards added since then. Throws std::runtime_error if compiling stated facts that a file cannot hold.
   graph::List added() const;
-  // In the place of compiling. Throws std::exception where the list cannot have come from the same graph.
+  // Adds guards from a file, in place of compiling. Throws std::exception if they cannot belong to the same graph.
   void add(const graph::List& guards) const;
 
  private:

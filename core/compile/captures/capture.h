@@ -19,38 +19,39 @@
 
 namespace rehearse::compiler {
 
-// How the leaves of a call stand in its capture: what varies is a symbol, whose hint is given.
+// How a capture represents a leaf of its call: sizes that vary are symbols, and `sizes` has their hints.
 struct LeafShape {
   std::vector<std::int64_t> sizes;
-  std::vector<bool> varies;                  // each size
-  std::vector<std::int32_t> symbols = {};    // numbers of those that an earlier capture had here; -1: none
-  std::optional<std::int64_t> symbolic_int;  // a symbolic integer that varies
+  std::vector<bool> varies;                  // for each size
+  std::vector<std::int32_t> symbols = {};    // numbers of the symbols that an earlier capture had here; -1: none
+  std::optional<std::int64_t> symbolic_int;  // the value of an integer that becomes a symbol
   bool operator==(const LeafShape&) const = default;
 };
 
-// What one run of the user's code on fakes gave. Of one that ended early: no module, and why, or no reason where a read
-// has ended it.
+// The result of running the user's code on fakes once. If the capture ended early, `module` is null, and `refusal` says
+// why; it is empty if a read ended the capture.
 struct Capture {
   std::string refusal;
-  bool keeps_tensors = false;  // why it ended: a tensor is kept beside the results, as where a cache is filled
-  // Fakes of results that the code has elsewhere, too, and which results: of a capture that did not end early.
+  bool keeps_tensors = false;  // it ended because the code keeps a tensor beside its results
+  // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
+  // not end early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
-  std::optional<CallResult> served;  // what the call gave, where the code has run segment by segment or to its end
+  std::optional<CallResult> served;  // the results of the call, if the code ran in segments or to its end
   std::shared_ptr<graph::GraphModule> module;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<InputBinding> inputs;
   std::vector<std::string> input_names;
   GuardSet guards;
   std::vector<LeafShape> shape;
-  std::vector<std::string> constants;  // of the result
+  std::vector<std::string> constants;  // constants in the result
   std::shared_ptr<const void> frame;
   std::vector<capture::Remark> remarks;
   std::vector<std::string> kept_by_reference;
-  std::optional<parallel::DdpBuckets> ddp;  // of a data-parallel module whose forward the code itself ran
+  std::optional<parallel::DdpBuckets> ddp;  // for a data-parallel module whose forward the captured code ran
 };
 
-// Whether they are captures of the same code: the same graph on the same inputs. The arguments of both pass the same
-// guards, which hold all that the graph needs to know of their forms.
+// True if both captures have the same graph on the same inputs. Does not compare the forms of arguments, because both
+// calls passed the same guards.
 bool same_function(const Capture& a, const Capture& b);
 
 }  // namespace rehearse::compiler

@@ -84,7 +84,7 @@ class CallCapture {
     return finish(code, std::move(outputs), use, std::move(watches));
   }
 
-  // Asked last.
+  // Call it last.
   capture::LeftFakes left(bool has_failed) { return tracer_.left(has_failed, find_value()); }
   std::vector<c10::IValue> inputs_of(const capture::Segment& segment) const {
     std::vector<c10::IValue> inputs;
@@ -96,7 +96,7 @@ class CallCapture {
   }
 
  private:
-  // The code has run to its end on fakes.
+  // For code that ran to its end on fakes.
   Capture finish(UserCode& code, std::vector<c10::IValue> outputs, CapturedUse& use, WatchList watches) {
     captured_ = tracer_.finish(outputs);
     note_results(outputs);
@@ -119,7 +119,7 @@ class CallCapture {
     return std::move(result_);
   }
 
-  // Where what the code has done serves this call, and no other one.
+  // Ends the capture if the recording serves this call, but no later one.
   void end_if_unrepeatable(const UserCode& code, const std::vector<c10::IValue>& outputs) {
     if (const exec::CallSite* kept = tracer_.find_kept(outputs)) {
       result_.keeps_tensors = true;
@@ -135,7 +135,7 @@ class CallCapture {
     end(refusal);
   }
 
-  // A group in the result is a constant of the entry.
+  // A group in the result becomes a constant of the entry.
   void end_if_unguarded(UserCode& code) {
     for (c10d::ProcessGroup* const group : code.groups()) {
       if (guarded_groups_.contains(group)) continue;
@@ -161,7 +161,7 @@ class CallCapture {
     if (!tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); })) throw refusal;
   }
 
-  // The code has run to its end on real tensors.
+  // For code whose rest ran on real tensors.
   Capture serve(UserCode& code, std::vector<c10::IValue> outputs) {
     for (c10::IValue& output : outputs) output = tracer_.real_value(output);
     give_arguments(code);
@@ -177,7 +177,7 @@ class CallCapture {
     code.give_arguments([this](const c10::IValue& value) { return tracer_.real_value(value); });
   }
 
-  // What the code has done before it throws is done, as it would be without a capture.
+  // If the code throws, what it did before must take effect, as without a capture.
   void run_code(UserCode& code) {
     try {
       tracer_.run([&] { code.run(stand_ins_); });
@@ -199,7 +199,7 @@ class CallCapture {
     }
   }
 
-  // A mode that the code leaves on would be on for the rest of the caller, too.
+  // A mode that the code leaves on would also affect the rest of the caller.
   void refuse_other_state() const {
     GlobalState now = GlobalState::current();
     now.types = call_.state.types;
@@ -241,14 +241,14 @@ class CallCapture {
       if (!shape.varies[d]) continue;
       const std::string name = fmt::format("{}.size({})", call_.sources[leaf], d);
       sizes[d] = symbol_of(shape, d, name);
-      shape.varies[d] = sizes[d].is_symbolic();  // 0 and 1 are always themselves
+      shape.varies[d] = sizes[d].is_symbolic();  // the sizes 0 and 1 are never symbols
       if (shape.varies[d]) places_.push_back({leaf, static_cast<std::int32_t>(d)});
     }
     leaves_.tensors.push_back(leaf);
     stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
   }
 
-  // As equal sizes suggest; where the shape has been captured before, as it was then, whatever is equal now.
+  // Equal sizes share a symbol. If the shape was captured before, the earlier sharing applies, whatever is equal now.
   c10::SymInt symbol_of(LeafShape& shape, std::size_t d, const std::string& name) {
     shape.symbols.resize(shape.sizes.size(), -1);
     const std::int32_t known = shape.symbols[d];
@@ -288,15 +288,15 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   CapturedLeaves leaves_;
-  std::map<std::int32_t, std::size_t> symbols_;  // of an earlier capture: which they are now
-  std::vector<SymbolPlace> places_;              // of the environment's sources
+  std::map<std::int32_t, std::size_t> symbols_;  // numbers of an earlier capture: the symbols for them now
+  std::vector<SymbolPlace> places_;              // for each source of the environment
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;               // of a capture that was not cut, and has ended
-  std::set<c10d::ProcessGroup*> guarded_groups_;  // asked for members only
+  std::vector<c10::IValue> values_;               // of a capture without cuts that has ended
+  std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
   Capture result_;
 };
 
-// Fakes in a member, a global or the like become real; whether there are any.
+// Makes fakes real that the code keeps in members, globals and the like. Returns whether there are any.
 bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
   const capture::LeftFakes left = capture->left(has_failed);
   const auto inputs = left.segment.module ? capture->inputs_of(left.segment) : std::vector<c10::IValue>();
@@ -304,7 +304,8 @@ bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
   return make_left_fakes_real(left, inputs);
 }
 
-// The code would run again from its start, on what it has kept in this run: an average would be updated twice.
+// Throws if the code would run again from its start with the state that it kept in this run. It would, for example,
+// update a running average twice.
 void leave(std::optional<CallCapture>& capture, UserCode& code, const std::exception& refusal, bool would_run_again) {
   code.forget();
   if (!make_real(capture, true) || !would_run_again) return;

@@ -16,35 +16,35 @@ namespace rehearse::compiler {
 
 class SegmentedCapture;
 
-// One call, named.
+// One call, with the names of its leaves.
 struct CallView {
   const LeafList& leaves;
   const std::vector<std::string>& sources;    // of the leaves
   std::shared_ptr<torch::nn::Module> module;  // null for a function
   const std::vector<std::string>& ddp_ignored;
-  const std::vector<std::string>& argument_names;  // as CompileOptions has them
-  const GlobalState& state;                        // where the call began
+  const std::vector<std::string>& argument_names;  // from CompileOptions
+  const GlobalState& state;                        // at the start of the call
 };
 
-// Which sizes and integers of the call are to be symbols.
+// Decides which sizes and integers of the call become symbols.
 std::vector<LeafShape> shape_of(const CallView& call, const Dynamism& dynamism);
 
-// The same symbols, with the sizes of another call.
+// The same symbols with the sizes of another call.
 std::vector<LeafShape> with_sizes_of(std::vector<LeafShape> shape, const LeafList& leaves);
 
-// The code was refused where it cannot go on, and has kept tensors, so that it must not run once more.
+// The code was refused and cannot go on. It has kept tensors, so it must not run again either.
 class KeptInRefusedCall : public CompileError {
  public:
   using CompileError::CompileError;
 };
 
-// Runs the user's code on fakes of that shape and makes what it did a graph with guards. Throws capture::FakeError or
-// shapes::ShapeError for what no graph can hold, and what the user's code throws. Does not compute; runs in the calling
-// fiber.
+// Runs the user's code on fakes of that shape, and turns what it did into a graph with guards. Throws
+// capture::FakeError or shapes::ShapeError for code that no graph can hold, and whatever the user's code throws. Runs
+// in the calling fiber and computes nothing.
 //
-// With `segments`, which may be null, reads of data and eager regions end segments, which run at once: the call is
-// served then (Capture::served), and the capture is that of the way that it took; it is empty where the rest of the
-// code ran eagerly.
+// With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
+// Capture::served has the results of the call, and the capture describes the path that the call took. It is empty if
+// the rest of the code ran eagerly.
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
 
 }  // namespace rehearse::compiler

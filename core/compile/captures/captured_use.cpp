@@ -8,7 +8,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Where the first node that uses the placeholder comes from.
+// The origin of the first node that uses the placeholder.
 std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholder) {
   for (const graph::Node* user : placeholder.users()) {
     if (user->meta().origin) return user->meta().origin;
@@ -16,7 +16,8 @@ std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholde
   return nullptr;
 }
 
-// A function has no module whose parameters are known; what it finds elsewhere and trains is one all the same.
+// A function has no module that would tell its parameters. A tensor that it finds elsewhere and that requires grad is
+// one.
 void set_parameter(graph::Node& placeholder) {
   const graph::TensorMeta* known = placeholder.meta().tensor();
   if (!known || known->is_parameter) return;
@@ -73,7 +74,7 @@ void CapturedUse::guard_storage(const at::Tensor& tensor, TensorGuard& guard) co
   }
 }
 
-// Was this leaf, or the same tensor in another place, looked into?
+// True if the code read this leaf, or another leaf that is the same tensor.
 bool CapturedUse::is_used(std::uint32_t leaf) const {
   for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) {
     if (!used_[i]) continue;

@@ -15,15 +15,15 @@
 
 namespace rehearse::compiler {
 
-// What captured code used of its call: from that come the inputs of the graph and the guards of the entry.
+// Collects what captured code used of its call. The inputs of the graph and the guards of the entry follow from that.
 class CapturedUse {
  public:
-  // In front of the code, which may change what its arguments are. `shape`: of each leaf.
+  // Construct it before the code runs, because the code may change its arguments. `shape`: one for each leaf.
   CapturedUse(const CallView& call, const std::vector<LeafShape>& shape);
 
-  // Behind the code, while the stand-ins live: code may look at sizes without a trace in the graph.
+  // Call it after the code has run, while the stand-ins live: code may read sizes without leaving a node in the graph.
   void look_at(const StandIns& stand_ins);
-  // Questions about storages that exist before the graph. In front of bind_inputs().
+  // Takes the questions about storages that exist before the graph. Call it before bind_inputs().
   void note_storages(std::vector<capture::StorageFact> storages) { storages_ = std::move(storages); }
 
   // Binds the inputs of the captured graph, and notes which leaves its nodes use.
@@ -39,10 +39,10 @@ class CapturedUse {
   void guard_storage(const at::Tensor& tensor, TensorGuard& guard) const;
 
   const CallView& call_;
-  std::vector<std::optional<TensorGuard>> tensors_;  // of each leaf that is one
-  std::vector<bool> used_, offset_read_;             // of each leaf
+  std::vector<std::optional<TensorGuard>> tensors_;  // for each leaf that is a tensor
+  std::vector<bool> used_, offset_read_;             // for each leaf
   std::vector<capture::StorageFact> storages_;
-  std::vector<std::shared_ptr<const graph::Origin>> origins_;  // of the first use of each leaf
+  std::vector<std::shared_ptr<const graph::Origin>> origins_;  // for the first use of each leaf
 };
 
 }  // namespace rehearse::compiler

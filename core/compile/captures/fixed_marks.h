@@ -9,8 +9,8 @@
 
 namespace rehearse::compiler {
 
-// Throws CompileError for a size that the user has marked as dynamic, and for which the graph takes one value alone.
-// `places`: of the environment's sources.
+// Throws CompileError if the user marked a size as dynamic, but the graph holds for one value only. `places`: one for
+// each source of the environment.
 void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places, const shapes::ShapeEnv& shapes);
 
 }  // namespace rehearse::compiler

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the leaves of a call stand in its capture.
+// Decides how a capture represents the leaves of its call.
 #include <cstddef>
 #include <utility>
 

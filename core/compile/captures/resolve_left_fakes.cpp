@@ -13,15 +13,15 @@
 namespace rehearse::compiler {
 namespace {
 
-// What has run of the code runs again where the function is called the next time, so that nothing may show it: no
-// draws, no communication, no changes of what exists outside. The graph is null where the code cannot be told.
+// The function will run again in the next call, so this run must leave no trace: no draws, no communication, no changes
+// to anything outside. False if the graph is null, because then nobody knows what the code did.
 bool only_computes(const graph::GraphModule* module) {
   return module != nullptr && graph::has_marked_effects_only(*module) &&
          !MemoryClasses(*module).writes_to_inputs(*module);
 }
 
-// Takes away what the results do not need, draws and communication too. Nothing if operators write, because a result
-// may be in the memory that they write to.
+// Removes operators that the results do not need, including draws and communication. Does nothing if an operator
+// writes, because a result may lie in the memory that it writes to.
 void keep_what_results_need(graph::GraphModule& module) {
   std::vector<graph::Node*> operators;
   for (graph::Node& node : module.graph()) {

@@ -9,8 +9,8 @@
 
 namespace rehearse::compiler {
 
-// Makes real what code still holds of a capture that is gone, where what made it only computes. `inputs`: of the
-// segment. Returns whether the code holds any.
+// Makes fakes real that code still holds after its capture, if running their segment has no effects. `inputs`: the
+// segment's inputs. Returns whether the code holds any.
 bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::compiler

@@ -69,7 +69,7 @@ bool look_alike(const InputFact& a, const InputFact& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.sizes.size() == b.sizes.size();
 }
 
-// "y is 4, guard y == 3 of entry 0".
+// Such as "y is 4, guard y == 3 of entry 0".
 std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
   if (entries == 0) return "";
   if (failures.size() < entries) return "its own guards hold, another rank's do not";
@@ -148,7 +148,7 @@ void Agreement::absorb(const LeafList& leaves, const std::vector<std::string>& s
 void Agreement::begin_segment(const std::string& why, exec::CallSite where) {
   is_open_ = true;
   record_->compiles(why, std::move(where));
-  // What the segment starts from is known by its branch, in each rank its own: nothing of the others is taken.
+  // Each rank knows the segment's inputs from its own branch, so the facts of other ranks are not used.
   if (compiler_collectives_) exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}});
 }
 

@@ -16,53 +16,56 @@
 
 namespace rehearse::compiler {
 
-// Source of a GuardFailure where all guards hold and the code gives another graph (Verify::Always).
+// Source of a GuardFailure if all guards hold, but the code gives another graph (Verify::Always).
 inline constexpr const char* kFunctionItself = "the function";
 
-// One rank's calls of one function as other ranks and reports see them: what it agrees on with the ranks of
-// CompileOptions::group, and its record in the world's journal.
+// The calls of one function on one rank, as far as other ranks and reports are concerned: what the rank agrees on with
+// the ranks of CompileOptions::group, and its record in the world's journal.
 class Agreement {
  public:
-  // Throws CompileError where ranks are to compare guards and there is no group.
+  // Throws CompileError if the options ask for guard collectives but have no group.
   explicit Agreement(const CompileOptions& options);
 
   void begin_call() noexcept { record_->called(); }
 
-  // In each call: does the cache serve it? With guard collectives only where it serves all ranks. Blocks then.
+  // Called once in each call: whether the cache serves it. With guard collectives, only if the caches of all ranks
+  // serve it; then blocks.
   bool is_served(bool hit);
 
-  // Behind a read or a region: does some rank lack what follows, so that all compile it? Only with guard collectives;
-  // blocks then.
+  // Called after a read or a region: true if some rank has no compiled segment for what follows, so that all ranks
+  // compile it. Blocks with guard collectives; always false without.
   bool all_compile_next(bool has_next);
 
   void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
 
-  // The call compiles. `failures`: the guards that did not hold, latest entry first, of `entries` of them; where it is
-  // fewer the call compiles for other ranks.
+  // The call starts to compile. `failures`: the guards that failed, one for each entry, latest entry first. If there
+  // are fewer than `entries`, the call compiles for other ranks.
   void begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries);
 
-  // Lets `dynamism` see the call's arguments, and with compiler collectives those of all ranks. Blocks then.
+  // Shows `dynamism` the call's arguments; with compiler collectives, those of all ranks. Then blocks.
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
-  // The call compiles one more segment, before its code runs; with compiler collectives the ranks meet, and block. It
-  // is a compilation like any other: it may meet the first one of another rank's call. `why`: what it follows.
+  // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
+  // meet, and the call blocks. Like any other compilation, it may meet the first compilation of another rank's call.
+  // `why`: what the segment follows.
   void begin_segment(const std::string& why, exec::CallSite where);
 
-  // What the open compilation made has collectives, or may have.
+  // The result of the open compilation contains collectives, or may contain some.
   void note_communication() noexcept { record_->communicates(); }
 
-  // Has a compilation begun whose end is not yet told?
+  // True between the begin of a compilation and commit() or fail().
   bool is_open() const noexcept { return is_open_; }
 
-  // Tells the others how it went, and learns from them; blocks where ranks meet. Throws CompileError that names the
-  // lowest rank that could not compile, unless that is all of them: false then, each has an error of its own.
+  // Tells the other ranks the outcome and learns theirs; blocks if ranks meet. Throws CompileError that names the
+  // lowest rank that could not compile. If no rank could compile, returns false instead, because each rank has its own
+  // error.
   bool commit(const CompileOutcome& outcome);
-  // Does that with an error, if a compilation is open.
+  // Commits an error if a compilation is open.
   void fail(const std::string& error);
 
  private:
   CollectiveLabel label() const;
-  // Ends the open compilation if it fails.
+  // Closes the open compilation if the exchange fails.
   std::vector<InputFacts> exchange(const InputFacts& own);
 
   const bool compiler_collectives_, guard_collectives_;
@@ -71,8 +74,8 @@ class Agreement {
   bool is_open_ = false;
 };
 
-// What a rank takes of all ranks' facts (in order of rank), in this order: those that look like its own (of the same
-// kind, dtype and number of dimensions), and those of which it has none itself.
+// The facts that a rank takes over from all ranks' facts (in order of rank): those that are like its own (same kind,
+// dtype and number of dimensions), and those for which it has none. They keep their order.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

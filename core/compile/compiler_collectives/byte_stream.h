@@ -8,7 +8,8 @@
 
 namespace rehearse::compiler {
 
-// What ranks send each other at compile time: numbers as eight bytes, the low one first, texts by their length.
+// The format of what ranks send each other at compile time: numbers as eight bytes, low byte first; texts as their
+// length and their bytes.
 class ByteWriter {
  public:
   void number(std::uint64_t value);
@@ -19,19 +20,19 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Throws CompileError: `sender` sent something that cannot be read, and why.
+// Throws CompileError: `sender` sent something unreadable, because of `why`.
 [[noreturn]] void damaged(std::string_view why, const std::string& sender);
 
-// Throws CompileError with the sender where the bytes are too few, or, at finish(), too many.
+// Throws CompileError that names the sender if bytes are missing, or, in finish(), if bytes are left.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes, std::string sender = "another rank")
       : rest_(bytes), sender_(std::move(sender)) {}
 
   std::uint64_t number();
-  // A number up to `most`; `what` it is, for the error.
+  // Reads a number of at most `most`. `what`: names it in the error.
   std::uint64_t number_up_to(std::uint64_t most, const char* what);
-  // A count of things that take at least so many bytes each: not more than are left.
+  // Reads the number of items that take at least `bytes_of_each` bytes each. It must not exceed what the rest can hold.
   std::size_t count(std::size_t bytes_of_each);
   std::string text();
   void finish() const;

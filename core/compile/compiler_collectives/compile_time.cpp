@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t kJitterSteps = 16;
 constexpr double kNanosecondsMax = 0x1p61;  // 73 years
 
-// Null outside of ranks, and in worlds that have none.
+// Null outside of ranks, and in worlds without a model.
 const CompileTimeModel* model_of_world() {
   return exec::this_rank::is_fiber() ? exec::WorldLocal<const CompileTimeModel>::find() : nullptr;
 }

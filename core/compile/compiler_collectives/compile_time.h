@@ -5,12 +5,13 @@
 
 namespace rehearse::compiler {
 
-// The calling rank's virtual time moves on by what compiling `nodes` nodes of a graph takes by the world's
-// CompileTimeModel. Nothing outside of worlds, and where the model is off.
+// Advances the calling rank's virtual time by the time for compiling `nodes` nodes of a graph, by the world's
+// CompileTimeModel. Does nothing outside of worlds or if the model is off.
 void pass_compile_time(std::size_t nodes);
 
-// The same time has been saved, for graphs with so many nodes came from the cache. Ranks that had to compile them come
-// later, and so the limit of this rank's next operation on the group of all ranks is longer by as much, as in PyTorch.
+// Notes the time saved because graphs with so many nodes came from the cache. Ranks that had to compile them arrive
+// later, so the timeout of this rank's next operation on the group of all ranks is extended by the saved time, as in
+// PyTorch.
 void note_saved_compile_time(std::size_t nodes);
 
 }  // namespace rehearse::compiler

@@ -21,13 +21,14 @@
 namespace rehearse::compiler {
 namespace {
 
-// What is sent is not the user's: no capture sees it, and no model of computing counts it.
+// Excluded because these messages are not the user's: captures must not record them, and compute models must not count
+// them.
 constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit,
                                            c10::DispatchKey::TESTING_ONLY_GenericWrapper};
 
 comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
 
-// Names a payload while it lives, where the world keeps such names.
+// Names a payload while it lives, if the back end keeps such names.
 class NamedPayload {
  public:
   NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)
@@ -45,10 +46,10 @@ class NamedPayload {
   const at::Tensor tensor_;
 };
 
-// Longer than what any rank says of its arguments. A number above it is damage, and no memory is taken for it.
+// More than any rank says about its arguments. A larger number means damaged data; no memory is allocated for it.
 constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
 
-// The outputs begin as zeros: a call that is left out gives the same in every run.
+// The outputs start as zeros, so that a call that a fault drops gives the same result in every run.
 std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, const std::string& name) {
   const NamedPayload named(backend, input, name);
   std::vector<std::vector<at::Tensor>> outputs(1);
@@ -58,7 +59,7 @@ std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, con
   return std::move(outputs[0]);
 }
 
-// A rank gets its own bytes back from a gather that took place.
+// Every successful gather returns the rank's own bytes to it.
 void require_own(const at::Tensor& found, const at::Tensor& sent, int rank, const std::string& name) {
   if (comm::bytes_in(found) == comm::bytes_in(sent)) return;
   throw CompileError(
@@ -74,7 +75,7 @@ std::int64_t length_in(const at::Tensor& tensor, int rank, const std::string& na
       fmt::format("rank {} announced {} bytes for the {}; a message has 1 to {}", rank, length, name, kMostBytes));
 }
 
-// Null: the group has none for tensors of the CPU.
+// Null if the group has no back end for CPU tensors.
 c10::intrusive_ptr<c10d::Backend> cpu_backend(c10d::ProcessGroup& group) {
   const auto devices = group.getDeviceTypes();
   const auto is_cpu = [](const c10::Device& device) { return device.is_cpu(); };

@@ -10,26 +10,26 @@
 
 namespace rehearse::compiler {
 
-// What one rank sees in one place of a call's arguments.
+// What one rank sees at one position of a call's arguments.
 struct InputFact {
   enum class Kind : std::uint8_t { Tensor, SymInt, Int, Float, Bool, String, None, Group, Other, Absent };
 
   std::string source;  // "x", "xs[1]"
   Kind kind = Kind::Absent;
-  c10::ScalarType dtype = c10::ScalarType::Undefined;  // of a tensor
-  std::vector<std::int64_t> sizes{};                   // of a tensor
-  std::int64_t int_value = 0;                          // of a SymInt, an Int or a Bool
-  double float_value = 0;                              // of a Float
-  std::string text{};                                  // of a String, of a Group its name, of others their type
+  c10::ScalarType dtype = c10::ScalarType::Undefined;  // for a tensor
+  std::vector<std::int64_t> sizes{};                   // for a tensor
+  std::int64_t int_value = 0;                          // for a SymInt, an Int or a Bool
+  double float_value = 0;                              // for a Float
+  std::string text{};                                  // value of a String, name of a Group, type of others
 
   bool operator==(const InputFact&) const = default;
 };
 
-// Of one rank's call, in the order of its arguments.
+// The facts of one rank's call, in the order of its arguments.
 using InputFacts = std::vector<InputFact>;
 
-// As bytes, the same on every machine. decode_facts() throws CompileError for what encode() did not make, with the
-// sender; floats keep their bits.
+// Encodes facts as bytes, the same on every machine; floats keep their bits. decode_facts() throws CompileError that
+// names the sender if encode() did not produce the bytes.
 std::string encode(const InputFacts& facts);
 InputFacts decode_facts(std::string_view bytes, const std::string& sender = "another rank");
 

@@ -46,7 +46,7 @@ std::vector<std::string> StoreGather::gather(const std::string& payload, const s
     payloads.push_back(reader.text());
     reader.finish();
   }
-  // All have come here, and have read what was there before.
+  // All ranks have come here, so they have read the previous message.
   if (number > 1) store_->deleteKey(key(rank_, number - 1));
   return payloads;
 }

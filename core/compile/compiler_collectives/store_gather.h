@@ -10,15 +10,15 @@
 
 namespace rehearse::compiler {
 
-// Where ranks of a group meet that has no back end for tensors of the CPU: in its store. The n-th gather() of one rank
-// meets the n-th of the others; the count is kept in the store, so that all meetings of one name share it.
+// Gathers messages through the store, for groups without a back end for CPU tensors. The n-th gather() of one rank
+// meets the n-th gather() of the others. The store keeps the count, so all objects with the same name share it.
 class StoreGather {
  public:
-  // `name`: begins all keys. Throws CompileError for a group without store.
+  // `name`: prefix of all keys. Throws CompileError if the group has no store.
   StoreGather(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size);
 
-  // What all ranks gave, by rank. Blocks until all have come, or the store's time limit is over. Throws CompileError
-  // where another rank came for another step, and what the store throws.
+  // Returns the payloads of all ranks, by rank. Blocks until all have arrived or the store's timeout ends. Throws
+  // CompileError if another rank is at another step, and what the store throws.
   std::vector<std::string> gather(const std::string& payload, const std::string& step);
 
  private:

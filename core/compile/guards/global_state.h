@@ -11,24 +11,25 @@
 
 namespace rehearse::compiler {
 
-// What a call is beside the values of its arguments: their types, and what operators read in the calling fiber.
+// The state of a call other than its argument values: the types, and the settings that operators read in the calling
+// fiber.
 struct GlobalState {
-  const std::type_info* types = nullptr;  // of the function, its arguments and its result; null: not compared
+  const std::type_info* types = nullptr;  // types of the function, its arguments and its result; null: not compared
   bool grad_mode = true;
   bool inference_mode = false;
   std::array<bool, 2> autocast = {};  // on CPU, on CUDA
-  // Undefined where autocast is off: a dtype that nobody uses does not count.
+  // Undefined if autocast is off, because nothing uses the dtype then.
   std::array<c10::ScalarType, 2> autocast_dtype = {c10::ScalarType::Undefined, c10::ScalarType::Undefined};
   bool autocast_cache = true;
   bool deterministic = false;
   bool deterministic_warns_only = false;
   c10::ScalarType default_dtype = c10::ScalarType::Float;
-  std::array<bool, 4> attention = {true, true, true, true};  // back ends of attention: flash, efficient, math, cuDNN
+  std::array<bool, 4> attention = {true, true, true, true};  // attention back ends: flash, efficient, math, cuDNN
   std::uint64_t module_modes = 0;                            // see module_modes(); 0: not compared
 
-  // Without types and modes of modules.
+  // Leaves types and module modes unset.
   static GlobalState current();
-  // Makes grad mode, the default dtype and deterministic algorithms of the calling fiber what they are here.
+  // Restores grad mode, the default dtype and deterministic algorithms in the calling fiber.
   void restore() const;
   bool operator==(const GlobalState&) const = default;
 };

@@ -18,27 +18,29 @@
 
 namespace rehearse::compiler {
 
-// All that an entry of the cache takes for granted. Checking a call that passes neither allocates nor hashes, and costs
-// what there is to compare; tensors among the arguments are compared with each other, to see which are one.
+// All conditions under which a cache entry may serve a call. A check that passes allocates and hashes nothing; its cost
+// is the number of comparisons. It also compares the tensors among the arguments with each other, to see which are the
+// same.
 class GuardSet {
  public:
-  // Of the leaf that follows those added before.
-  void add_value(const Leaf& leaf, std::string source);  // has this value
-  void add_tensor(TensorGuard guard);                    // is such a tensor
-  void add_symbol(std::string source);                   // an integer that the symbols' guards look at
-  // Of the capture's own tensors, which it keeps.
+  // Each adds a guard for the next leaf.
+  void add_value(const Leaf& leaf, std::string source);  // it has this value
+  void add_tensor(TensorGuard guard);                    // it is such a tensor
+  void add_symbol(std::string source);                   // it is an integer that the symbols' guards check
+  // A guard for a tensor that the capture found by itself, and keeps.
   void add_captured(const at::Tensor& tensor, TensorGuard guard);
 
   void set_state(const GlobalState& state) { state_ = state; }
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
-  // Which tensor leaves are one tensor, or one of the capture's own, in this call.
+  // Guards which tensor leaves are the same tensor as another leaf, or as a captured tensor, as they are in this call.
   void set_aliases(const LeafList& leaves);
-  // Which tensor leaves lie in the memory of another, or of a tensor of the capture's own: for code that writes to it.
+  // Guards which tensor leaves share memory with another leaf or a captured tensor. For code that writes to such
+  // memory.
   void set_memory(const LeafList& leaves);
 
-  // `state`: that of the calling fiber. Fills `failure`, when it is given, with the first guard that does not hold.
+  // `state`: that of the calling fiber. Fills `failure`, if given, with the first guard that does not hold.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
 
   void renew_symbols() { symbols_.renew(); }
@@ -50,31 +52,31 @@ class GuardSet {
   struct LeafGuard {
     LeafKind kind;
     Check check;
-    std::uint32_t index;  // of texts_ or tensors_
+    std::uint32_t index;  // in texts_ or tensors_
     std::int64_t number;  // value, or address of a group
   };
 
   void add(LeafGuard guard, std::string source);
   bool holds_leaf(std::size_t index, const Leaf& leaf, GuardFailure* failure) const;
-  // The index of the first tensor leaf that is the same as tensor leaf `i`; of a tensor of the capture's own, counted
-  // on from the leaves; else `i`.
+  // Index of the first tensor leaf that is the same tensor as tensor leaf `i`. Captured tensors continue the numbering
+  // after the leaves. Returns `i` if there is no other one.
   std::uint32_t alias_of(std::uint32_t i, const LeafList& leaves) const;
   bool holds_structure(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_aliases(const LeafList& leaves, GuardFailure* failure) const;
-  // As alias_of(), of memory.
+  // Like alias_of(), for memory.
   std::uint32_t memory_of(std::uint32_t i, const LeafList& leaves) const;
   bool holds_memory(const LeafList& leaves, GuardFailure* failure) const;
   bool holds_captured(GuardFailure* failure) const;
 
   GlobalState state_;
   std::vector<LeafGuard> leaves_;
-  std::vector<std::string> sources_;  // of leaves_
+  std::vector<std::string> sources_;  // for leaves_
   std::vector<std::string> texts_;
   std::vector<TensorGuard> tensors_;
   std::vector<std::uint32_t> tensor_leaves_;
-  std::vector<std::uint32_t> aliases_;                          // of each tensor leaf
-  std::vector<std::uint32_t> memory_;                           // of each tensor leaf; empty: not compared
-  std::vector<c10::intrusive_ptr<c10d::ProcessGroup>> groups_;  // so that their addresses stay theirs
+  std::vector<std::uint32_t> aliases_;                          // for each tensor leaf
+  std::vector<std::uint32_t> memory_;                           // for each tensor leaf; empty: not compared
+  std::vector<c10::intrusive_ptr<c10d::ProcessGroup>> groups_;  // kept alive, so that their addresses stay unique
   std::vector<at::Tensor> captured_;
   std::vector<TensorGuard> captured_guards_;
   ModuleGuard modules_;

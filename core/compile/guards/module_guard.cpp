@@ -14,8 +14,8 @@ namespace {
 using torch::OrderedDict;
 using torch::nn::Module;
 
-// A module gives copies of what it has, for which there is no time in each call. An explicit instantiation may name
-// what is private, and hands out where it is.
+// The accessors of nn::Module return copies, which is too slow in each call. An explicit instantiation may name private
+// members, so use one to get pointers to them.
 template <class Tag, typename Tag::Place place>
 struct Reveal {
   friend typename Tag::Place place_of(Tag) { return place; }
@@ -39,7 +39,7 @@ template struct Reveal<Buffers, &Module::buffers_>;
 const void* address_of(const std::shared_ptr<Module>& module) { return module.get(); }
 const void* address_of(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
 
-// Moves `expected` on.
+// Advances `expected`.
 template <class Dict>
 bool holds_items(const Dict& now, std::uint32_t count, const void* const*& expected) {
   const void* const* const end = expected + count;
@@ -82,7 +82,7 @@ ModuleGuard::ModuleGuard(const std::shared_ptr<Module>& root) {
   }
 }
 
-// Asks the cache for what holds_branch() reads of the module itself.
+// Prefetches the part of the module that holds_branch() reads.
 void ModuleGuard::prefetch(const Branch& branch) noexcept {
   constexpr std::size_t kLine = 64;
   const auto* const memory = reinterpret_cast<const char*>(branch.module);
@@ -127,7 +127,7 @@ GuardFailure ModuleGuard::failure_of(std::size_t number) const {
 }
 
 bool ModuleGuard::holds(GuardFailure* failure) const {
-  // A model has more modules than the first cache holds: what comes soon is fetched meanwhile.
+  // A model has more modules than fit into the first-level cache, so prefetch a few modules ahead.
   constexpr std::size_t kAhead = 4;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     if (i + kAhead < branches_.size()) prefetch(branches_[i + kAhead]);

@@ -17,18 +17,18 @@ class Module;
 
 namespace rehearse::compiler {
 
-// That a module is the tree of modules, parameters and buffers that was captured, each of them the same object, and
-// each module in the same mode, train() or eval(). Keeps them alive, so that their addresses stay theirs. What a member
-// holds beside what is registered is not seen.
+// Guards that the module tree is unchanged: the same submodule, parameter and buffer objects as at capture, and each
+// module in the same mode, train() or eval(). Keeps them alive, so that their addresses stay unique. Members that are
+// not registered with their module are not checked.
 class ModuleGuard {
  public:
-  ModuleGuard() = default;  // of no module: always holds
+  ModuleGuard() = default;  // without a module: always holds
   explicit ModuleGuard(const std::shared_ptr<torch::nn::Module>& root);
 
   bool holds(GuardFailure* failure = nullptr) const;
 
  private:
-  // A module of the tree. How many of each it has; what they are is in objects_, from `first` on.
+  // A module of the tree and the numbers of its objects, which begin at `first` in objects_.
   struct Branch {
     const torch::nn::Module* module = nullptr;
     bool trains = false;
@@ -45,7 +45,8 @@ class ModuleGuard {
   bool find_failure(std::size_t branch, const Dict& now, std::size_t first, std::size_t count, const char* what,
                     GuardFailure& failure) const;
 
-  // What each call compares lies close together; what only a failure tells, and what is kept alive, lies elsewhere.
+  // Data that each call compares lies close together. Data for messages, and references that keep objects alive, lie
+  // elsewhere.
   std::vector<Branch> branches_;
   std::vector<const void*> objects_;  // children, parameters and buffers of each branch
   std::vector<std::string> paths_;    // of branches: "", "encoder.0"

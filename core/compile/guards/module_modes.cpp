@@ -13,12 +13,12 @@ namespace {
 
 struct ModuleModes {
   std::uint64_t number = 0;
-  const std::type_info* last = nullptr;  // the module that was switched last
+  const std::type_info* last = nullptr;  // type of the last module that was switched
   bool is_last_on = false;
 };
 const exec::FiberLocal<ModuleModes> modes_of_fiber;
 
-// Spreads an address over all bits (the finaliser of MurmurHash3).
+// Spreads an address over all bits, like the finaliser of MurmurHash3.
 std::uint64_t spread(std::uint64_t bits) noexcept {
   bits ^= bits >> 33;
   bits *= 0xff51afd7ed558ccdULL;
@@ -27,7 +27,7 @@ std::uint64_t spread(std::uint64_t bits) noexcept {
   return bits ^ bits >> 33;
 }
 
-// Twice the same module, and the number is the one of before.
+// Switching the same module twice restores the number.
 void note_change(const torch::nn::Module& module, bool on) {
   ModuleModes& modes = *modes_of_fiber;
   modes.number ^= spread(reinterpret_cast<std::uintptr_t>(&module));
@@ -50,8 +50,8 @@ std::string last_mode_switch() {
 
 }  // namespace rehearse::compiler
 
-// In the place of LibTorch's: an executable's definition comes before that of a library, in tables of virtual functions
-// too. What it does is the same, and the change is noted.
+// Replaces LibTorch's function: the executable's definition takes precedence over that of a library, even in virtual
+// tables. Does the same, and notes the change.
 void torch::nn::Module::train(bool on) {
   for (auto& child : children_) child.value()->train(on);
   if (is_training_ != on) rehearse::compiler::note_change(*this, on);

@@ -6,11 +6,13 @@
 
 namespace rehearse::compiler {
 
-// A number that says in which of the modes train() and eval() all modules are, as far as the calling fiber has changed
-// them: equal where each module is in the same mode. A function may find modules anywhere, and nothing tells which.
+// A number for the modes, train() or eval(), of all modules, as far as the calling fiber has changed them. It is equal
+// if each module is in the same mode. It covers all modules, because a function may use any module and nothing tells
+// which.
 std::uint64_t module_modes() noexcept;
 
-// The last switch of the calling fiber that changed a module, as "torch::nn::DropoutImpl to eval()"; empty without one.
+// The calling fiber's last mode switch that had an effect, such as "torch::nn::DropoutImpl to eval()"; empty if there
+// is none.
 std::string last_mode_switch();
 
 }  // namespace rehearse::compiler

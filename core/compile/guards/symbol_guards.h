@@ -13,27 +13,27 @@
 
 namespace rehearse::compiler {
 
-// Where the value of a symbol's source is found in a call.
+// Where a call has the value of a symbol's source.
 struct SymbolPlace {
   std::uint32_t leaf = 0;       // a tensor, or a symbolic integer
   std::int32_t dimension = -1;  // -1: the integer itself
-  bool is_used = true;          // off: by nothing that was captured, so that its value does not matter
+  bool is_used = true;          // false: nothing that was captured uses the source, so its value does not matter
 };
 
-// What a shape environment asks of the sizes and integers of a call.
+// The conditions of a shape environment on the sizes and integers of a call.
 class SymbolGuards {
  public:
   SymbolGuards() = default;
-  // `places`: of each of the environment's sources, in order.
+  // `places`: one for each source of the environment, in order.
   SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes);
 
-  // What was asked of the environment since, as when a backward was recorded, is a guard too from now on.
+  // Adds the guards that the environment has received since, for example when a backward was recorded.
   void renew();
 
-  // The leaves have passed all other guards.
+  // The leaves must have passed all other guards.
   bool holds(const LeafList& leaves, GuardFailure* failure = nullptr) const;
 
-  // The symbols with their sources and what is asked of them, for people. Slow: looks up lines.
+  // The symbols with their sources and conditions, for messages. Slow, because it looks up lines.
   std::vector<std::string> texts() const;
 
   const std::vector<SymbolPlace>& places() const noexcept { return places_; }
@@ -42,7 +42,8 @@ class SymbolGuards {
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
 
   std::vector<SymbolPlace> places_;
-  // Of a source that does not matter: a source of the same symbol that does; or its own index: the hint will do.
+  // For a source that does not matter: another source of the same symbol that matters. If there is none, its own index;
+  // then the hint replaces the value.
   std::vector<std::uint32_t> twins_;
   std::vector<std::int64_t> hints_;
   std::shared_ptr<const shapes::ShapeEnv> shapes_;

@@ -13,8 +13,8 @@
 namespace rehearse::compiler {
 namespace {
 
-// Dimensions from the smallest stride on, later ones first among equals: the order in which PyTorch infers strides
-// (_compute_symbolic_stride of torch/fx/experimental/symbolic_shapes.py).
+// Dimensions by increasing stride, later dimensions first among equals. PyTorch infers strides in this order
+// (_compute_symbolic_stride in torch/fx/experimental/symbolic_shapes.py).
 std::vector<std::size_t> by_stride(at::IntArrayRef strides) {
   std::vector<std::size_t> order(strides.size());
   std::iota(order.rbegin(), order.rend(), 0);
@@ -41,7 +41,7 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
     dimensions_.push_back(
         {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
-  // A stride that is another dimension's stride times its size goes with them, where sizes vary.
+  // If sizes vary, a stride that equals another dimension's stride times its size varies with them.
   if (std::find(varies.begin(), varies.end(), true) == varies.end()) {
     fix_layout();
     return;
@@ -80,7 +80,8 @@ bool TensorGuard::surely_holds(const c10::TensorImpl& impl) const noexcept {
   if (impl.key_set().raw_repr() != key_set_ || impl.dtype().toScalarType() != dtype_) return false;
   if (fixed_layout_.empty() || guards_offset_ || guards_storage_) return false;
   const auto* const meta = static_cast<const torch::autograd::AutogradMeta*>(impl.autograd_meta());
-  // A view may get it from its base. Others are asked without a call into LibTorch, as AutogradMeta::requires_grad().
+  // A view may get requires_grad from its base. For other tensors, read it without a call into LibTorch, in the same
+  // way as AutogradMeta::requires_grad().
   if (meta != nullptr && meta->is_view_) return false;
   const bool requires_grad = meta != nullptr && (meta->requires_grad_ || meta->grad_fn_ != nullptr);
   if (requires_grad != requires_grad_) return false;
@@ -104,7 +105,7 @@ void TensorGuard::prefetch(const c10::TensorImpl& impl) const noexcept {
 
 std::size_t TensorGuard::first_doubtful(const std::vector<TensorGuard>& guards, const std::vector<at::Tensor>& tensors,
                                         std::size_t from) noexcept {
-  // A model has more parameters than the first cache holds: what comes soon is fetched meanwhile.
+  // A model has more parameters than fit into the first-level cache, so prefetch a few parameters ahead.
   constexpr std::size_t kAhead = 4;
   const std::size_t count = guards.size();
   for (std::size_t i = from; i < count; ++i) {

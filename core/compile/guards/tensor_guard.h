@@ -14,29 +14,29 @@
 
 namespace rehearse::compiler {
 
-// What an entry of the cache takes one tensor to be. Sizes that vary are guarded elsewhere, through their symbols.
-// Data is never guarded. The storage offset is guarded after guard_offset(), the storage's size after guard_storage().
+// Guards the properties of one tensor. Sizes that vary are guarded through their symbols instead. Data is never
+// guarded. The storage offset is guarded after guard_offset(), the storage's size after guard_storage().
 class TensorGuard {
  public:
   static constexpr std::int64_t kVaries = -1;
 
-  // Of `tensor` as it is. `varies`: for each dimension, whether its size may be another one; empty: none may.
+  // Guards that tensors are like `tensor`. `varies`: for each dimension, whether its size may differ; empty: none may.
   TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {});
 
-  // Sizes and strides are of no interest, only how many there are.
+  // From now on, guards only the number of dimensions, not sizes and strides.
   void ignore_layout() {
     dimensions_.clear();
     fixed_layout_.clear();
   }
-  // The tensor begins where the first one did in its storage.
+  // Also guards the storage offset.
   void guard_offset() noexcept { guards_offset_ = true; }
-  // The storage has as many bytes as the elements take, or the number that is given.
+  // Also guards the size of the storage: `bytes`, or, without a number, exactly the size of the elements.
   void guard_storage(std::optional<std::int64_t> bytes) noexcept;
-  // What the tensor was when it was captured, which it is no more: code that ran meanwhile gave it a history or other
-  // sizes. Sizes that are symbols are left as they are.
+  // Guards the state of the tensor at its capture, because code has since given it a history or other sizes. Does not
+  // change symbolic sizes.
   void expect_as(const graph::TensorMeta& captured);
 
-  // Fills `failure`, when it is given, with the first thing that differs.
+  // Fills `failure`, if given, with the first property that differs.
   bool holds(const at::Tensor& tensor, GuardFailure* failure = nullptr) const;
 
   // Returns the index of the first guard, from `from` on, that needs holds() to decide; the number of guards if all
@@ -45,26 +45,26 @@ class TensorGuard {
                                     std::size_t from) noexcept;
 
   const std::string& source() const noexcept { return source_; }
-  // Of the first use of the tensor; looked up when a failure is told.
+  // The origin of the tensor's first use, which failure messages look up.
   void set_origin(std::shared_ptr<const graph::Origin> origin) { origin_ = std::move(origin); }
 
  private:
   struct Dimension {
     std::int64_t size;     // kVaries: not guarded here
-    std::int64_t stride;   // where follows < 0
-    std::int32_t follows;  // the dimension of which this stride is stride times size; -1: none
+    std::int64_t stride;   // if follows < 0
+    std::int32_t follows;  // dimension whose stride times size is this stride; -1: none
   };
 
-  // Whether it surely holds: false says nothing.
+  // True if the guard holds for sure. False means that holds() must decide.
   bool surely_holds(const c10::TensorImpl& impl) const noexcept;
-  // Asks the cache for what surely_holds() reads.
+  // Prefetches what surely_holds() reads.
   void prefetch(const c10::TensorImpl& impl) const noexcept;
   void fix_layout();
   bool holds_layout(const c10::TensorImpl& impl, GuardFailure* failure) const;
   bool holds_storage(const at::Tensor& tensor, GuardFailure* failure) const;
   bool fail(GuardFailure* failure, const std::string& field, std::string expected, std::string found) const;
 
-  // What surely_holds() reads comes first: it lies in one line of the cache.
+  // The members that surely_holds() reads come first, so that they lie in one cache line.
   std::uint64_t key_set_;
   c10::Device device_;
   c10::ScalarType dtype_;
@@ -72,13 +72,13 @@ class TensorGuard {
   bool is_wrapped_number_;
   bool guards_offset_ = false;
   bool guards_storage_ = false;
-  // All sizes, and then all strides, where they are numbers. Empty: they are not.
+  // All sizes, then all strides, if they are constant; else empty.
   std::vector<std::int64_t> fixed_layout_;
 
   std::int64_t dim_;
   std::int64_t storage_offset_;
   std::optional<std::int64_t> storage_bytes_;
-  std::vector<Dimension> dimensions_;  // none where sizes are of no interest
+  std::vector<Dimension> dimensions_;  // empty if sizes do not matter
   std::string source_;
   std::shared_ptr<const graph::Origin> origin_;
 };

@@ -12,7 +12,7 @@
 
 #include "compile/guards/watch_list.h"
 
-// There when the program is linked with AddressSanitizer.
+// Defined if the program is linked with AddressSanitizer.
 extern "C" {
 [[gnu::weak]] void* __asan_get_current_fake_stack();
 [[gnu::weak]] void* __asan_addr_is_in_fake_stack(void* fake_stack, void* address, void** begin, void** end);
@@ -23,7 +23,8 @@ namespace {
 
 const exec::FiberLocal<WatchScope*> open_watch;
 
-// AddressSanitizer may keep a function's variables elsewhere, to find uses after return: then where they would be.
+// To find uses after return, AddressSanitizer may keep a function's variables outside of the stack. Returns where they
+// would be on the stack.
 std::uintptr_t place_on_stack(const void* address) {
   void* on_stack = nullptr;
   if (__asan_addr_is_in_fake_stack != nullptr) {
@@ -33,7 +34,7 @@ std::uintptr_t place_on_stack(const void* address) {
   return reinterpret_cast<std::uintptr_t>(on_stack != nullptr ? on_stack : address);
 }
 
-// While it lives, looking at a group is no use of it.
+// While it lives, access to a group does not count as a use.
 class NotListening {
  public:
   NotListening() : use_(operators::GroupUse::exchange(nullptr)) {}
@@ -45,7 +46,7 @@ class NotListening {
   operators::GroupUse* const use_;
 };
 
-// That the rank is in the same world: one that begins again is in another one.
+// Guards that the rank is in the same world: a rank that restarts is in another one.
 class WatchedWorld final : public Watched {
  public:
   WatchedWorld(Group world, exec::CallSite where) : world_(std::move(world)), where_(std::move(where)) {}
@@ -76,7 +77,7 @@ WatchScope::~WatchScope() {
 }
 
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
-  // Stacks grow downwards: what lies between here and the compiled call is gone when it returns.
+  // The stack grows downwards. What lies between this frame and the compiled call will be gone when that call returns.
   const auto at = place_on_stack(address);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
@@ -107,7 +108,7 @@ void WatchScope::used(const void* place, c10d::ProcessGroup* group) {
   }
   const operators::CaptureMode& mode = *operators::CaptureMode::current();
   const std::string what = "a method of " + title_of_group(group) + ", which is neither an argument nor watched,";
-  // Without a place it is an operator that was given the group itself: the capture cannot end within one.
+  // Without a place, an operator got the group itself, and the capture cannot end inside an operator.
   if (place == nullptr) mode.refuse(what, kGuardTheGroup);
   mode.end_or_refuse(what, kGuardTheGroup);
 }
@@ -123,7 +124,7 @@ std::string title_of_group(c10d::ProcessGroup* group) {
   if (group == nullptr) return "an empty group";
   try {
     return "the group \"" + group->getGroupName() + "\"";
-  } catch (const c10::Error&) {  // it was never given one
+  } catch (const c10::Error&) {  // no name was ever set
     return "a group without a name";
   }
 }

@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// What a capture was told to watch.
+// The values that captured code watches.
 class WatchList {
  public:
   void add(std::shared_ptr<const Watched> watched) { watched_.push_back(std::move(watched)); }
@@ -32,14 +32,14 @@ class WatchList {
   std::vector<std::shared_ptr<const Watched>> watched_;
 };
 
-// While it lives, what watch() is called with in this fiber goes into `list`. `frame`: an address in the frame of the
-// compiled call, above which addresses on the stack are the caller's.
+// While it lives, watch() in this fiber adds to `list`. `frame`: an address in the frame of the compiled call; stack
+// addresses above it belong to the caller.
 //
-// Hears of the process groups that the code uses, too, and refuses those that nothing guards: a group of which nobody
-// looks whether it is still the same one would send a later call to other ranks.
+// It also observes the process groups that the code uses, and refuses those that no guard covers: if such a group
+// changed, a later call would communicate with other ranks.
 class WatchScope final : public operators::GroupUse {
  public:
-  // `function`: where the function object lies, if its code cannot change it: what it keeps by value stays as it is.
+  // `function`: the memory of the function object, if its code cannot change it. Values in it are constant.
   WatchScope(WatchList& list, const void* frame, std::span<const std::byte> function);
   ~WatchScope();
   WatchScope(const WatchScope&) = delete;
@@ -47,9 +47,9 @@ class WatchScope final : public operators::GroupUse {
 
   void add(const void* address, std::shared_ptr<const Watched> watched);
 
-  // An argument of the call is this group.
+  // Notes a group that is an argument of the call.
   void add_guarded(c10d::ProcessGroup* group) { guarded_.insert(group); }
-  // All that are guarded in one way or another.
+  // All groups that a guard covers.
   const std::set<c10d::ProcessGroup*>& guarded() const noexcept { return guarded_; }
 
   void used(const void* place, c10d::ProcessGroup* group) override;
@@ -64,14 +64,14 @@ class WatchScope final : public operators::GroupUse {
   WatchList& list_;
   const void* frame_;
   std::span<const std::byte> function_;
-  std::set<c10d::ProcessGroup*> guarded_;  // asked for members only
+  std::set<c10d::ProcessGroup*> guarded_;  // used for membership tests only
   bool watches_world_ = false;
 };
 
-// "the group "tp"", for people.
+// Such as `the group "tp"`, for messages.
 std::string title_of_group(c10d::ProcessGroup* group);
 
-// What to write instead of using a group that nothing guards.
+// The cure for using a group that no guard covers.
 inline constexpr const char* kGuardTheGroup =
     "Make the group an argument, or write rehearse::watch(group); for the group of all ranks write "
     "rehearse::world_group().";

@@ -63,7 +63,7 @@ void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
   }
   const at::IntArrayRef sizes = tensor.sizes();
   bool same = sizes.size() == meta.sizes.size();
-  // Whatever is not known of the symbols fits.
+  // A size with an unknown symbol counts as equal.
   for (std::size_t i = 0; same && i < sizes.size(); ++i) {
     same = symbols_.evaluate(meta.sizes[i], values).value_or(sizes[i]) == sizes[i];
   }

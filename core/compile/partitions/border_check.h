@@ -16,21 +16,21 @@
 
 namespace rehearse::compiler {
 
-// What a piece takes for granted of the layout of an input.
+// What a piece requires of the layout of an input.
 enum class BorderLayout {
-  Guarded,   // it is an argument, and guards have compared it
-  Copied,    // one that lies otherwise is copied: nothing else that is still to be used shares its memory
-  Required,  // one that lies otherwise is an error
+  Guarded,   // it is an argument, and guards have compared its layout
+  Copied,    // another layout is copied to this one; no value that is used later shares the memory
+  Required,  // another layout is an error
 };
 
-// What a piece of a function was compiled for, compared with the tensors that come to it from other pieces. A piece
-// whose input requires grad, though it was captured without, would lose that gradient without a word; one whose input
-// lies in memory otherwise may read its elements in another order.
+// Compares the tensors that a piece gets from other pieces with those for which it was compiled. Without this check, a
+// piece whose input requires grad, but did not at capture, would silently lose the gradient. A piece whose input has
+// another layout might read the elements in another order.
 class BorderCheck {
  public:
-  // By placeholder.
+  // The required layout of a placeholder.
   using LayoutOf = std::function<BorderLayout(std::size_t placeholder)>;
-  // What the piece was compiled for; null: what the graph's metadata say.
+  // The metadata for which the piece was compiled; null: those of the graph.
   using CompiledFor = std::function<const graph::TensorMeta*(std::size_t placeholder)>;
 
   BorderCheck() = default;
@@ -38,14 +38,14 @@ class BorderCheck {
   BorderCheck(const graph::GraphModule& piece, std::string name, const LayoutOf& layout_of,
               const CompiledFor& compiled_for = {});
 
-  // Throws BorderMismatch for the first tensor of another dtype, size or layout, or which requires grad and should not,
-  // or the other way round; without grad mode that does not matter. `values`: of the placeholders, in order. Copies
-  // what is to be copied, in `values`, and gives which these are.
+  // Throws BorderMismatch for the first tensor with another dtype, size or layout, or with another requires_grad (which
+  // does not matter if grad mode is off). `values`: one for each placeholder, in order. Replaces tensors with layout
+  // Copied by copies if necessary, and returns their positions.
   std::vector<std::size_t> fit(std::vector<c10::IValue>& values) const;
 
  private:
   struct Expected {
-    std::size_t at = 0;  // of the placeholder
+    std::size_t at = 0;  // index of the placeholder
     graph::TensorMeta meta;
     std::string value;  // the node's name
     std::shared_ptr<const graph::Origin> origin;
@@ -53,7 +53,7 @@ class BorderCheck {
   };
 
   void check(const Expected& expected, const at::Tensor& tensor, const std::vector<c10::IValue>& values) const;
-  // Whether the tensor is to be copied to `place`.
+  // True if the tensor must be copied to `place`.
   bool lies_otherwise(const Expected& expected, const at::Tensor& tensor, const std::vector<c10::IValue>& values,
                       PlaceInMemory& place) const;
   [[noreturn]] void fail(const Expected& expected, const std::string& captured, const std::string& found) const;

@@ -24,7 +24,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// c10d's constant, below which PyTorch's DDPOptimizer does not go either.
+// c10d's constant. PyTorch's DDPOptimizer does not go below it either.
 constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
 
 bool is_collective(const graph::Node& node) {
@@ -32,8 +32,8 @@ bool is_collective(const graph::Node& node) {
          (node.target().starts_with("torch.ops.c10d.") || node.target().starts_with("torch.ops._c10d_functional"));
 }
 
-// fx's order, which PyTorch's DDPOptimizer has, may run a piece that writes or draws random numbers before an earlier
-// one that it does not depend on.
+// PyTorch's DDPOptimizer uses fx's order. That order may run a piece that writes or draws random numbers before an
+// earlier, independent piece, so graphs with effects need the program's order.
 graph::PartitionOrder order_of_pieces(const graph::GraphModule& module) {
   return graph::has_effects(module) ? graph::PartitionOrder::Program : graph::PartitionOrder::Fx;
 }
@@ -49,7 +49,7 @@ parallel::BucketSplitterOptions splitter_options(const parallel::DdpBuckets& buc
           .bucket_bytes_caps = buckets.caps};
 }
 
-// Of the bucket of this number from the graph's beginning.
+// `index` counts buckets from the beginning of the graph. The caps are in DDP's order, from the end of the graph.
 std::int64_t cap_of_bucket(const parallel::DdpBuckets& buckets, std::size_t index, std::size_t count) {
   if (buckets.caps.empty()) return buckets.bucket_bytes_cap;
   return buckets.caps[std::min(count - 1 - index, buckets.caps.size() - 1)];
@@ -60,9 +60,9 @@ std::string reason_of(const parallel::ForwardBucket& bucket, std::size_t index, 
                      bucket.bytes, bucket.parameters.size(), cap, index == 0 ? " (the graph begins here)" : "");
 }
 
-// Why no back end gets the graph; empty if one does.
+// The reason why the graph must run eagerly; empty if the back end may compile it.
 std::string why_eager(const graph::GraphModule& module) {
-  // Under no_grad back ends record no backward.
+  // If the call runs under no_grad, back ends record no backward.
   if (!at::GradMode::is_enabled() && graph::enables_gradients(module))
     return "gradients are off in the call, and the code switches them on";
   if (makes_leaf(module) && asks_for_version(module))
@@ -71,7 +71,7 @@ std::string why_eager(const graph::GraphModule& module) {
   return "";
 }
 
-// The first piece that registers a hook on a tensor of another one. Null: there is none.
+// The first hook that a piece registers on a tensor of another piece. Null if there is none.
 const graph::Node* hook_apart(const graph::GraphModule& pieces) {
   for (const auto& [name, piece] : pieces.submodules()) {
     if (const graph::Node* const hook = hook_of_input(*piece)) return hook;
@@ -79,9 +79,9 @@ const graph::Node* hook_apart(const graph::GraphModule& pieces) {
   return nullptr;
 }
 
-// A graph in pieces, and the piece with which each bucket begins.
+// A graph in pieces, and the first piece of each bucket.
 struct Pieces {
-  std::shared_ptr<graph::GraphModule> module;  // null: it stays whole
+  std::shared_ptr<graph::GraphModule> module;  // null: the graph is not split
   std::vector<std::string> of_bucket;
 };
 
@@ -117,7 +117,7 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
-// The piece in front of a unit's first one ends there.
+// Notes at the piece before each unit why it ends there.
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {
@@ -130,7 +130,7 @@ void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::s
   }
 }
 
-// Where a graph is cut, and why.
+// Where a graph is split, and why.
 struct Cut {
   Pieces pieces;
   parallel::BucketSplit by_buckets;
@@ -140,7 +140,7 @@ struct Cut {
 Cut cut_of(const std::shared_ptr<graph::GraphModule>& module, const PartitionOptions& options,
            const InputMemory& memory, const ShardedInputs& sharded, CompiledPartitions& parts) {
   Cut cut;
-  // What a piece does to a tensor counts to the version that a later one asks for.
+  // A version counts the changes of earlier pieces too.
   if (asks_for_version(*module)) {
     const bool would_cut = options.buckets != nullptr || options.units != nullptr;
     if (would_cut) parts.warnings = {"the graph was not split: it asks for the version of a tensor"};

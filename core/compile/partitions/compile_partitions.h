@@ -17,35 +17,36 @@
 
 namespace rehearse::compiler {
 
-// How a graph is to be compiled.
+// How to compile a graph.
 struct PartitionOptions {
-  const parallel::DdpBuckets* buckets = nullptr;  // null: no bucket cuts it
-  const parallel::ShardedUnits* units = nullptr;  // null: no unit cuts it
+  const parallel::DdpBuckets* buckets = nullptr;  // null: no buckets
+  const parallel::ShardedUnits* units = nullptr;  // null: no units
   PieceOptions pieces = {};
 };
 
 struct CompiledPartitions {
   CompiledGraph run;
   std::vector<GraphExplanation> graphs;
-  std::vector<parallel::ForwardBucket>
-      buckets;  // their nodes are those of the graph that was given; none without a cut
+  std::vector<parallel::ForwardBucket> buckets;  // with nodes of the original graph; empty without a split
   std::string bucket_table;
   std::vector<std::string> warnings;
-  bool communicates = false;  // it has collectives
+  bool communicates = false;  // it contains collectives
 };
 
-// Has `backend` compile a forward graph: as one, or with buckets in the pieces that end where DDP's gradient buckets
-// do, as PyTorch's DDPOptimizer, and inside of a sharded model's forward with a piece for each unit. No back end sees a
-// node that makes a leaf of autograd: it is a piece of its own, and runs as it is. Pieces are compiled in the order in
-// which they are called, each for what the back end states that those before it return: its fakes and symbols of
-// `shapes` are else as the nodes' metadata have them; those of inputs that lie in the same memory share it. Results lie
-// in memory as the graph has them. `sharded`: which inputs are parameters of a unit.
+// Has `backend` compile a forward graph: as a whole; or, with buckets, in pieces that end where DDP's gradient buckets
+// end, like PyTorch's DDPOptimizer; or, inside a sharded model's forward, with one piece for each unit. A node that
+// makes an autograd leaf is always its own piece, which runs eagerly and which no back end sees.
+//
+// Compiles pieces in the order in which they are called. The inputs of a piece have the layouts that the back end
+// states for the results of earlier pieces; otherwise its fakes, and the symbols of `shapes`, follow the metadata of
+// the nodes. Inputs that lie in the same memory share it. Results have the layouts of the graph. `sharded`: which
+// inputs are parameters of a unit.
 CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>& module,
                                       const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                                       const PartitionOptions& options, const InputMemory& input_memory = {},
                                       const ShardedInputs& sharded = {});
 
-// Lets the virtual time pass that it takes to compile them. After that the cache, if there is one, writes them.
+// Advances virtual time by the time for compiling these graphs, and then lets the cache, if there is one, write them.
 void pass_compile_time_of(const std::vector<GraphExplanation>& graphs, CompileCache* cache);
 
 }  // namespace rehearse::compiler

@@ -37,14 +37,14 @@ class FakeMaker {
     return capture::make_fake(spec, alias_of);
   }
 
-  // `alias_of`: undefined for none. `other`: what it is in place of what the metadata say; null: nothing.
+  // `alias_of`: undefined for none. `other`: replaces the node's metadata; null for none.
   c10::IValue value(const at::Tensor& alias_of, const graph::TensorMeta* other) const {
     if (other != nullptr) return tensor(*other, alias_of);
     if (const graph::TensorMeta* meta = node_.meta().tensor()) return tensor(*meta, alias_of);
     const graph::SymScalarMeta* scalar = node_.meta().value ? node_.meta().value->scalar() : nullptr;
     if (scalar && scalar->kind == graph::SymScalarMeta::Kind::Int) return number(scalar->expression);
     const bool is_work = node_.meta().value && std::holds_alternative<std::monostate>(node_.meta().value->value());
-    if (is_work) return {};  // or nothing
+    if (is_work) return {};  // a Work or None
     throw graph::GraphError(node_.name(), "meta", "says neither tensor nor integer");
   }
 

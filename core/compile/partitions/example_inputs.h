@@ -15,11 +15,11 @@
 
 namespace rehearse::compiler {
 
-// What is known of inputs of a piece that lie otherwise than recorded, by the placeholder's position.
+// Metadata of a piece's inputs whose layout differs from the recorded one, by position of the placeholder.
 using OtherInputs = std::map<std::size_t, graph::TensorMeta>;
 
-// A fake tensor, or a symbolic integer of `shapes`, for each placeholder, as its metadata say. Tensors are leaves.
-// Those that are of one of the `memory` classes share memory; without classes none do. `others` lie as these say.
+// Makes a fake tensor, or a symbolic integer of `shapes`, for each placeholder from its metadata. The tensors are
+// leaves. Tensors of the same class in `memory` share memory; without classes, none do. `others` overrides metadata.
 // Throws graph::GraphError for a placeholder without metadata.
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
                                         const std::shared_ptr<shapes::ShapeEnv>& shapes,

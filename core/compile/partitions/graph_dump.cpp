@@ -16,7 +16,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// A function's name may be any text.
+// A function's name may contain any characters.
 std::string as_file_name(std::string text) {
   for (char& each : text) {
     const auto byte = static_cast<unsigned char>(each);
@@ -34,7 +34,7 @@ void GraphDump::write(const std::string& graph, const graph::GraphModule& module
       std::filesystem::path(options_.dump_folder) /
       fmt::format("{}{}.{}.{}.txt", as_file_name(options_.name), rank, ++written_, graph);
   const std::string text = graph::to_text(module);
-  const exec::NativeScope native;  // no disk of the simulated job
+  const exec::NativeScope native;  // the real disk, not that of the simulated job
   std::error_code error;
   std::filesystem::create_directories(options_.dump_folder, error);
   std::ofstream out(file, std::ios::binary);

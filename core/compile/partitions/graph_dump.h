@@ -9,13 +9,13 @@
 
 namespace rehearse::compiler {
 
-// Writes the graphs of one function on one rank into CompileOptions::dump_folder.
+// Writes the graphs of one function on one rank to CompileOptions::dump_folder.
 class GraphDump {
  public:
   // Keeps a reference to the options.
   explicit GraphDump(const CompileOptions& options) : options_(options) {}
 
-  // Does nothing without a folder. Throws CompileError, with the path, where the file cannot be written.
+  // Does nothing without a folder. Throws CompileError with the path if the file cannot be written.
   void write(const std::string& graph, const graph::GraphModule& module);
 
  private:

@@ -91,7 +91,7 @@ bool lies_at(const at::Tensor& tensor, const PlaceInMemory& place) {
 }
 
 at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
-  // LibTorch's lazy bits stay as they are.
+  // Keeps LibTorch's conjugate and negative bits.
   if (tensor.is_conj()) return copy_to(place, tensor.conj()).conj();
   if (tensor.is_neg()) return copy_to(place, tensor._neg_view())._neg_view();
   std::vector<std::int64_t> sizes = tensor.sizes().vec();
@@ -113,7 +113,7 @@ at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
     const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
     copy.copy_(first);
   }
-  // A view that was made without grad mode of what requires grad requires it, too, and has no history.
+  // Without grad mode, a view of a tensor that requires grad also requires grad, but has no history.
   if (tensor.requires_grad() && !copy.requires_grad()) copy.set_requires_grad(true);
   return copy.sizes() == tensor.sizes() ? copy : copy.expand(tensor.sizes());
 }

@@ -16,29 +16,29 @@
 
 namespace rehearse::compiler {
 
-// Where the values of symbols are found in a call: in integers, else in sizes of tensors.
+// Where a call has the values of symbols: in integers, or else in sizes of tensors.
 class SymbolSources {
  public:
-  // The value #`at` of a call is of this kind.
+  // `meta` describes value number `at` of a call.
   void add(std::size_t at, const graph::ValueMeta& meta);
 
-  // None: no value of the call tells. `values` may end before the source.
+  // The symbol's value; nothing if no value of the call has it. `values` may end before the source.
   std::optional<std::int64_t> find(const std::string& symbol, const std::vector<c10::IValue>& values) const;
   std::optional<std::int64_t> evaluate(const graph::SymInt& number, const std::vector<c10::IValue>& values) const;
-  // Whether a call tells all symbols of the tensor's strides and offset.
+  // True if a call has values for all symbols in the tensor's strides and offset.
   bool tell_layout_of(const graph::TensorMeta& meta) const;
-  // Which values tell the symbols of the tensor's sizes, strides and offset.
+  // Positions of the values that have the symbols of the tensor's sizes, strides and offset.
   std::set<std::size_t> places_for(const graph::TensorMeta& meta) const;
 
  private:
   struct Source {
     std::size_t at = 0;
-    std::optional<std::size_t> dimension = {};  // of a tensor; none: an integer
+    std::optional<std::size_t> dimension = {};  // of a tensor; nothing for an integer
   };
   std::map<std::string, std::vector<Source>> sources_;
 };
 
-// How a tensor lies in its storage. What no symbol of the call tells is kUnknown.
+// The layout of a tensor in its storage. Numbers with a symbol that the call does not have are kUnknown.
 struct PlaceInMemory {
   static constexpr std::int64_t kUnknown = -1;
   std::vector<std::int64_t> strides;
@@ -50,12 +50,12 @@ struct PlaceInMemory {
 PlaceInMemory place_of(const graph::TensorMeta& meta, const SymbolSources& symbols,
                        const std::vector<c10::IValue>& values);
 
-// Whether the tensor lies there, as far as that is known. Strides of dimensions with one element say nothing, and
-// nothing does of an empty tensor.
+// True if the tensor has this layout, as far as it is known. Strides of dimensions with one element do not matter; for
+// an empty tensor, no layout matters.
 bool lies_at(const at::Tensor& tensor, const PlaceInMemory& place);
 
-// A copy of the tensor that lies there, which is known, made under autograd. Dimensions of stride 0 get their first
-// element.
+// A copy of the tensor with this layout, which must be known. Autograd sees the copy. Dimensions of stride 0 get their
+// first element.
 at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor);
 
 }  // namespace rehearse::compiler

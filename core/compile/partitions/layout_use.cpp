@@ -21,10 +21,10 @@ namespace {
 using graph::Node;
 using graph::Op;
 
-// Operators of ATen that name places in memory, by parts of their names.
+// Substrings of the names of ATen operators that expose memory layout.
 constexpr std::array<std::string_view, 6> kNamesPlaces = {"stride",        "storage",    "resize",
                                                           "reshape_alias", "aten::set_", "is_contiguous"};
-// They give a view of some layouts and a copy of others.
+// Operators that return a view for some layouts and a copy for others.
 constexpr std::array<std::string_view, 6> kViewsOrCopies = {"aten::to",      "aten::reshape", "aten::reshape_as",
                                                             "aten::flatten", "aten::ravel",   "aten::contiguous"};
 
@@ -33,7 +33,7 @@ bool names_place(const std::string& name) {
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
-// What a graph and its submodules do.
+// Collects how a graph and its submodules use layouts.
 struct LayoutUses {
   bool depends = false;
   bool writes = false;
@@ -74,8 +74,8 @@ graph::ValueMeta meta_of_item(const graph::Argument& item) {
   return tensor != nullptr ? graph::ValueMeta(*tensor) : graph::ValueMeta();
 }
 
-// Examples have sizes of symbols that the code has fixed since as numbers. The same for the strides and the offset of
-// what was recorded before.
+// Examples were made when the code had already fixed some symbols to numbers. Substitutes these numbers in older
+// strides and offsets, for comparison.
 graph::SymInt as_now_known(const graph::SymInt& number, const shapes::ShapeEnv& shapes) {
   const shapes::Expr* expression = number.is_symbolic() ? number.expression().expr() : nullptr;
   return expression != nullptr ? graph::SymInt(shapes.simplify(*expression)) : number;
@@ -87,7 +87,7 @@ graph::TensorMeta as_now_known(graph::TensorMeta recorded, const shapes::ShapeEn
   return recorded;
 }
 
-// How they come for these examples; nothing else can be different.
+// The layouts of the outputs for these examples. All other metadata stay as recorded.
 std::vector<graph::ValueMeta> run_outputs(const BackendInput& input) {
   std::vector<graph::ValueMeta> outputs = recorded_outputs(*input.module);
   const auto values = capture::run_on_fakes(input.module, input.example_inputs, input.shapes);
@@ -165,7 +165,7 @@ bool takes_layouts(const BackendInput& input) {
     return false;
   } catch (const shapes::ShapeError&) {
     return false;
-  } catch (const c10::Error&) {  // view() of a tensor with other strides
+  } catch (const c10::Error&) {  // view() of a tensor with unsuitable strides
     return false;
   }
 }

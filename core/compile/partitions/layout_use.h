@@ -10,23 +10,23 @@
 
 namespace rehearse::compiler {
 
-// What the graph's metadata say of its outputs: an empty ValueMeta where they tell of no tensor.
+// The metadata of the graph's outputs; an empty ValueMeta if an output is not a known tensor.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
-// Where a call of the graph tells the values of symbols: its placeholders, then its outputs, are values #0, #1, ...
+// Where a call of the graph has the values of symbols. Its values are the placeholders, then the outputs.
 SymbolSources symbols_of(const graph::GraphModule& module);
 
-// Whether the examples lie as the graph's metadata say.
+// True if the examples have the layouts in the graph's metadata.
 bool is_as_recorded(const BackendInput& input);
 
-// Whether two tensors lie in memory alike: their strides, but for dimensions of size 1, and where they begin.
+// True if two tensors have the same offset and, except for dimensions of size 1, the same strides.
 bool same_layout(const graph::TensorMeta& left, const graph::TensorMeta& right);
 
-// Whether what the graph computes, and which of its values share memory, depends on how its inputs lie in memory: it
-// names strides or offsets, draws random numbers in the order of memory, or calls what LibTorch does not know.
+// True if the layouts of the inputs affect what the graph computes or which of its values share memory: it reads
+// strides or offsets, draws random numbers in memory order, or calls code that LibTorch does not know.
 bool depends_on_layouts(const graph::GraphModule& module);
 
-// Whether the graph gives the same values for these examples, which lie otherwise than it was captured for.
+// True if the graph gives the same values for these examples, whose layouts differ from those at capture.
 bool takes_layouts(const BackendInput& input);
 
 }  // namespace rehearse::compiler

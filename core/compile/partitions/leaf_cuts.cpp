@@ -12,7 +12,7 @@ namespace {
 using graph::Node;
 using graph::Op;
 
-// The items of a list or tuple are in the piece of the node that gives it.
+// Follows items of a list or tuple to the node that returned it, because they must be in its piece.
 const Node& giver_of(const Node& node) {
   const Node* of = &node;
   while (of->op() == Op::CallFunction && of->target() == "_operator.getitem" && of->args().at(0).node() != nullptr &&
@@ -26,7 +26,7 @@ bool is_leaf_node(const Node& node) {
   return node.op() == Op::CallFunction && node.target() == "torch.ops.aten.requires_grad_.default";
 }
 
-// Numbers the pieces: a new one begins with each bucket, with each leaf, and behind each leaf.
+// Numbers the pieces. A new piece begins with each bucket, with each leaf, and after each leaf.
 class PieceNumbers {
  public:
   explicit PieceNumbers(const std::vector<parallel::ForwardBucket>& buckets) : first_of_bucket_(buckets.size(), -1) {
@@ -35,7 +35,7 @@ class PieceNumbers {
     }
   }
 
-  // Asked once for each node, in the graph's order.
+  // Call it once for each node, in the order of the graph.
   int of(const Node& node) {
     const auto found = bucket_of_.find(&giver_of(node));
     const std::size_t bucket = found != bucket_of_.end() ? found->second : bucket_;

@@ -10,18 +10,18 @@
 
 namespace rehearse::compiler {
 
-// A graph makes a leaf where a value begins to require grad (requires_grad_()). A back end may run its graphs below
-// autograd, and autograd knows a leaf only if it sees the tensor itself. So the graph is cut in front of the node and
-// behind it: the node runs under autograd, between what back ends compile.
+// A graph makes an autograd leaf if a value begins to require grad (requires_grad_()). A back end may run its graphs
+// below autograd, but autograd knows a leaf only if it sees the tensor itself. Therefore the graph is split before and
+// after such a node, and the node runs under autograd, between the compiled pieces.
 bool makes_leaf(const graph::GraphModule& module);
 
 struct LeafCuts {
-  std::shared_ptr<graph::GraphModule> module;  // calls pieces, in the program's order
-  std::vector<std::string> piece_of_bucket;    // the piece with which each bucket begins
+  std::shared_ptr<graph::GraphModule> module;  // calls the pieces in the program's order
+  std::vector<std::string> piece_of_bucket;    // the first piece of each bucket
 };
 
-// Cuts the graph around each node that makes a leaf, and where each of its `buckets` ends. With one bucket, or none,
-// only the leaves cut.
+// Splits the graph around each node that makes a leaf and at the end of each bucket. With at most one bucket, splits
+// only at leaves.
 LeafCuts cut_at_leaves(const graph::GraphModule& module, const std::vector<parallel::ForwardBucket>& buckets);
 
 }  // namespace rehearse::compiler

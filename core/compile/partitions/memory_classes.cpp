@@ -51,7 +51,7 @@ std::size_t MemoryClasses::root(std::size_t place) const {
   return place;
 }
 
-// One class of all nodes in it, from now on.
+// Merges the classes of all nodes in the argument.
 std::size_t MemoryClasses::joined(const graph::Argument& argument) {
   std::size_t joint = new_place();
   for_each_node(argument, [&](const Node& node) { parents_[root(places_.at(&node))] = joint; });

@@ -9,20 +9,20 @@
 
 namespace rehearse::compiler {
 
-// For each input of a graph, a tensor or not, the memory in which it lies; null: in none, or it is not known.
+// For each input of a graph, the memory in which it lies. Null: none (it need not be a tensor), or unknown.
 using InputMemory = std::vector<const void*>;
 
-// Which values of a split graph may lie in the same memory, by the schemas of the operators that made them: a view and
-// what it is of, a tensor before and after a change in place. Values of different classes never do.
+// Which values of a split graph may share memory, by the schemas of their operators: a view and its base, or a tensor
+// before and after an in-place change. Values of different classes never share memory.
 class MemoryClasses {
  public:
-  // `inputs`: of the graph's placeholders, or empty, where no two of them lie in the same memory.
+  // `inputs`: for the graph's placeholders; empty if no two of them share memory.
   explicit MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs = {});
 
-  // Whether a node of the graph itself writes to the memory of a placeholder.
+  // True if a node of `module` itself writes to the memory of a placeholder.
   bool writes_to_inputs(const graph::GraphModule& module) const;
 
-  // Of a node of the graph or of one of the pieces that it calls.
+  // The class of a node of the graph or of one of its pieces.
   std::size_t of(const graph::Node& node) const { return root(places_.at(&node)); }
 
  private:
@@ -36,8 +36,8 @@ class MemoryClasses {
   std::size_t root(std::size_t place) const;
 
   std::unordered_map<const graph::Node*, std::size_t> places_;
-  std::unordered_map<const graph::Node*, std::vector<std::size_t>> items_;  // of what a piece returns
-  std::vector<std::size_t> parents_;                                        // of a forest, one tree for each class
+  std::unordered_map<const graph::Node*, std::vector<std::size_t>> items_;  // for results of pieces
+  std::vector<std::size_t> parents_;                                        // a forest with one tree for each class
 };
 
 }  // namespace rehearse::compiler

@@ -38,7 +38,7 @@ constexpr const char* kMustStay =
     "which must lie as the graph's operators give it, because it shares memory with an argument or another output, or "
     "begins where only the data tell (BackendInput::fixed_layouts)";
 
-// Runs a compiled graph and looks at what it gives.
+// Runs a compiled graph, and checks and restores its outputs.
 class OutputFit {
  public:
   OutputFit(CompiledGraph::Run run, const graph::GraphModule& module, std::size_t outputs, GraphOfBackend whose)
@@ -90,7 +90,7 @@ class OutputFit {
     std::size_t output = 0;
     graph::TensorMeta meta;
     bool is_fixed = false;
-    std::optional<PlaceInMemory> constant = {};  // none: it depends on symbols
+    std::optional<PlaceInMemory> constant = {};  // nothing: the layout depends on symbols
   };
 
   void need(const graph::TensorMeta& meta) {
@@ -136,7 +136,7 @@ class OutputFit {
                      "gives " + text_of_place({tensor.strides().vec(), tensor.storage_offset()}),
                      fmt::format("which has {}, and {}", text_of_place(place), kMustStay));
     }
-    // Strides of dimensions with one element, too, are what eager mode gives.
+    // Eager mode also determines the strides of dimensions with one element.
     const bool is_left = recorded.is_fixed || !place.is_known() || tensor.strides() == at::IntArrayRef(place.strides);
     if (is_there && is_left) return;
     output = copy_to(place, at::Tensor(tensor));
@@ -146,7 +146,7 @@ class OutputFit {
   GraphOfBackend whose_;
   SymbolSources symbols_;
   std::size_t inputs_ = 0, outputs_ = 0;
-  std::set<std::size_t> needed_inputs_;  // only these are kept beyond the run
+  std::set<std::size_t> needed_inputs_;  // only these are kept during the run
   bool needs_values_ = false;
   std::vector<Place> checks_, restores_;
 };

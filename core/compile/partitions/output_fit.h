@@ -10,27 +10,29 @@
 
 namespace rehearse::compiler {
 
-// What becomes of an output of a compiled graph.
+// What happens to an output of a compiled graph.
 struct OutputRole {
-  bool is_fixed = false;     // it must lie as the graph has it
-  bool is_restored = false;  // it is brought there, because it leaves the function or is shared later
+  bool is_fixed = false;     // it must have the recorded layout
+  bool is_restored = false;  // it is copied to the recorded layout, because it leaves the function or is shared later
 };
 
-// Whose outputs they are, for messages.
+// Names the graph and its back end in messages.
 struct GraphOfBackend {
   std::string backend;
   std::string graph;
 };
 
-// Throws BackendMismatch where `stated` has another number of outputs, other sizes or another dtype than `given`, what
-// the graph gives, or places a fixed output otherwise.
+// Throws BackendMismatch if `stated` differs from `given`, the graph's own metadata, in the number of outputs, in sizes
+// or dtypes, or in the layout of a fixed output.
 void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vector<graph::ValueMeta>& given,
                      const std::vector<OutputRole>& roles, const GraphOfBackend& whose);
 
-// Runs `compiled` and then: compares all outputs with `stated`, if `checks`, and throws BackendMismatch for a
-// difference; brings outputs that are to be restored to where `recorded` has them, if `compiled` states that they are
-// elsewhere or states nothing; throws BackendMismatch for a fixed one that would have to be brought there. `compiled`
-// itself where nothing of that can happen. `module`: the graph, whose placeholders tell the values of symbols.
+// Runs `compiled`, and then:
+//   - if `checks`: compares all outputs with `stated`, and throws BackendMismatch for a difference;
+//   - copies outputs that must be restored to their layout in `recorded`, if `compiled` states another layout or none;
+//   - throws BackendMismatch if it would have to copy a fixed output.
+// Returns `compiled` itself if nothing of that can happen. `module`: the graph, whose placeholders have the symbols'
+// values.
 CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModule& module,
                           const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles,
                           const GraphOfBackend& whose, bool checks);

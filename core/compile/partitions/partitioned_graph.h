@@ -15,20 +15,20 @@
 
 namespace rehearse::compiler {
 
-// Runs a graph of which nothing is left but calls of compiled partitions, as graph::split_by() makes it. A value is
-// dropped after its last use. May be run by several fibers at once.
+// Runs a graph that consists only of calls of compiled pieces, as graph::split_by() makes it. Drops each value after
+// its last use. Several fibers may run it at once.
 class PartitionedGraph {
  public:
-  // `pieces`: one for each submodule that the graph calls, by name. Throws graph::GraphError for a node that is no
+  // `pieces`: one for each submodule that the graph calls, by name. Throws graph::GraphError for a node that is not a
   // placeholder, attribute, call, item of a call, or output.
   PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledPiece> pieces);
 
-  // Throws BorderMismatch when a tensor between the partitions is not what was recorded of it. One that a border copies
-  // is that copy from then on.
+  // Throws BorderMismatch if a tensor between the pieces differs from its recorded metadata. If a border check copies a
+  // tensor, the copy replaces it for later pieces.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
  private:
-  // A place for a value, or a value that is always the same.
+  // A place in the array of values, or a constant.
   struct Operand {
     std::size_t place = kConstant;
     bool last_use = false;
@@ -48,8 +48,8 @@ class PartitionedGraph {
   void mark_last_uses();
   static c10::IValue take(const Operand& operand, std::vector<c10::IValue>& places);
 
-  std::map<const graph::Node*, std::size_t> place_of_;  // while it is made
-  std::vector<c10::IValue> attributes_;                 // initial values of places
+  std::map<const graph::Node*, std::size_t> place_of_;  // only used during construction
+  std::vector<c10::IValue> attributes_;                 // initial values of the places
   std::vector<Call> calls_;
   std::vector<Operand> results_;
   std::size_t inputs_ = 0;

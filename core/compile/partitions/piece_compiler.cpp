@@ -24,7 +24,7 @@ std::size_t nodes_of(const graph::GraphModule& module) {
   return nodes;
 }
 
-// The values that a graph returns, null where an output is none of its nodes.
+// The nodes that a graph returns; null for an output that is no node.
 std::vector<const Node*> returned_nodes(const graph::GraphModule& module) {
   std::vector<const Node*> nodes;
   const Node* output = module.graph().output_node();
@@ -37,7 +37,7 @@ std::vector<const Node*> returned_nodes(const graph::GraphModule& module) {
   return nodes;
 }
 
-// What becomes of the outputs of a piece in the graph that calls it; null where nobody uses one.
+// The nodes of the calling graph for the outputs of a piece; null for an unused output.
 std::vector<const Node*> values_of_call(const Node& call, const graph::GraphModule& piece) {
   std::vector<const Node*> values(returned_nodes(piece).size(), nullptr);
   const Node* output = piece.graph().output_node();
@@ -52,11 +52,11 @@ std::vector<const Node*> values_of_call(const Node& call, const graph::GraphModu
   return values;
 }
 
-// `values`: of the outputs of the piece, null where nobody uses one.
+// `values`: nodes for the outputs of the piece, null for an unused output.
 std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const graph::GraphModule& piece,
                                  const ValueLives& lives) {
   std::vector<OutputRole> roles;
-  std::unordered_map<const Node*, std::size_t> times;  // what is returned twice is one tensor
+  std::unordered_map<const Node*, std::size_t> times;  // a node returned twice is one tensor
   for (const Node* value : values) ++times[value];
   for (const Node* value : values) {
     if (value == nullptr) {
@@ -65,7 +65,7 @@ std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const g
       roles.push_back({times[value] > 1 || lives.shares_when_made(*value), lives.leaves_or_is_shared(*value)});
     }
   }
-  // What no number of a call tells cannot be restored.
+  // An output cannot be restored if a call does not have all symbols of its layout.
   const SymbolSources symbols = symbols_of(piece);
   const std::vector<graph::ValueMeta> recorded = recorded_outputs(piece);
   for (std::size_t i = 0; i < roles.size(); ++i) {
@@ -75,7 +75,7 @@ std::vector<OutputRole> roles_of(const std::vector<const Node*>& values, const g
   return roles;
 }
 
-// Whether all outputs that must lie as recorded do, for the inputs that the piece would get.
+// True if all outputs with a fixed layout have it for the inputs that the piece would get.
 bool keeps_fixed_outputs(const BackendInput& input, const std::vector<OutputRole>& roles) {
   const auto recorded = recorded_outputs(*input.module), given = outputs_of(input);
   for (std::size_t i = 0; i < recorded.size(); ++i) {
@@ -85,7 +85,7 @@ bool keeps_fixed_outputs(const BackendInput& input, const std::vector<OutputRole
   return true;
 }
 
-// How the inputs of piece #`number` must lie, which `call` calls.
+// The required layouts of the inputs of piece #`number`, which `call` calls.
 BorderCheck::LayoutOf layouts_at(const Node& call, std::size_t number, const ValueLives& lives) {
   return [&call, number, &lives](std::size_t placeholder) {
     const Node* value = placeholder < call.args().size() ? call.args()[placeholder].node() : nullptr;
@@ -94,13 +94,13 @@ BorderCheck::LayoutOf layouts_at(const Node& call, std::size_t number, const Val
   };
 }
 
-// Why the graph in front of the leaf ends there.
+// Why the graph before the leaf ends there.
 std::string reason_of_leaf(const Node& call) {
   const std::string line = call.meta().source_line();
   return "a tensor begins to require grad behind it" + (line.empty() ? "" : ", at " + line);
 }
 
-// The tensor itself becomes a leaf, which no copy could stand for.
+// The tensor itself becomes a leaf, so a copy must not replace it.
 CompiledPiece leaf_piece(const Node& call, const std::shared_ptr<graph::GraphModule>& piece) {
   const auto as_it_is = [](std::size_t) { return BorderLayout::Guarded; };
   return {by_operators(piece).run, BorderCheck(*piece, "piece " + call.target(), as_it_is)};
@@ -198,7 +198,7 @@ OtherInputs PieceCompiler::other_inputs(const Node& call, const graph::GraphModu
     const auto other = others_.find(call.args()[i].node());
     const graph::TensorMeta* const expected = placeholders[i]->meta().tensor();
     if (other == others_.end() || expected == nullptr) continue;
-    graph::TensorMeta meta = *expected;  // a piece in between may have brought it a history
+    graph::TensorMeta meta = *expected;  // a piece in between may have given it a history
     meta.strides = other->second.strides;
     meta.storage_offset = other->second.storage_offset;
     meta.storage_nbytes = other->second.storage_nbytes;
@@ -214,7 +214,7 @@ void PieceCompiler::note_outputs(const std::vector<const Node*>& values, const g
     const graph::TensorMeta *is = recorded[i].tensor(), *says = stated[i].tensor();
     if (values[i] == nullptr || is == nullptr || says == nullptr || roles[i].is_restored) continue;
     if (same_layout(*is, *says)) continue;
-    graph::TensorMeta other = *is;  // the rest is not the back end's to say
+    graph::TensorMeta other = *is;  // the back end states only the layout
     other.strides = says->strides;
     other.storage_offset = says->storage_offset;
     other.storage_nbytes.reset();

@@ -22,50 +22,52 @@
 
 namespace rehearse::compiler {
 
-// What compile() wants done beside compiling.
+// What compile() also wants.
 struct PieceOptions {
-  bool check_backend = false;     // see CompileOptions
-  GraphDump* dump = nullptr;      // null: nothing is written
-  CompileCache* cache = nullptr;  // null: no graph is read or written
+  bool check_backend = false;     // from CompileOptions
+  GraphDump* dump = nullptr;      // null: writes nothing
+  CompileCache* cache = nullptr;  // null: neither reads nor writes stored graphs
 };
 
-// A piece of a split graph, ready to be called where its border fits.
+// A piece of a split graph, ready to be called on inputs that fit its border.
 struct CompiledPiece {
   CompiledGraph::Run run;
   BorderCheck border = {};
 };
 
-// Has a back end compile graphs one after the other, and keeps account of how it lays out what goes from one into the
-// next. A value lies as the back end says, if nobody but the pieces sees it and they can take it; else as recorded.
+// Has a back end compile graphs in order, and tracks the layouts of values between them. A value has the layout that
+// the back end states if only the pieces see the value and they accept that layout; otherwise it has the recorded
+// layout.
 class PieceCompiler {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   PieceCompiler(const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend, const PieceOptions& options)
       : shapes_(shapes), backend_(backend), options_(options) {}
 
-  // A graph that is in one piece.
+  // Compiles a graph that was not split.
   CompiledGraph::Run compile_whole(const std::shared_ptr<graph::GraphModule>& module, const InputMemory& inputs);
-  // The pieces that a split graph calls, by name, in the order of the calls. Throws BackendMismatch for a false
-  // statement, std::invalid_argument where the back end makes nothing, and what it throws.
+  // Compiles the pieces that a split graph calls, in the order of the calls, and returns them by name. Throws
+  // BackendMismatch for a false statement of the back end, std::invalid_argument if the back end returns nothing, and
+  // what the back end throws.
   std::map<std::string, CompiledPiece> compile_pieces(const graph::GraphModule& split, const InputMemory& inputs);
 
-  // Of the graphs that were compiled, in that order.
+  // Descriptions of the compiled graphs, in order.
   std::vector<GraphExplanation> take_graphs() { return std::move(graphs_); }
 
  private:
   struct Made {
     CompiledGraph::Run run;
-    std::vector<graph::ValueMeta> outputs;  // as they are stated
+    std::vector<graph::ValueMeta> outputs;  // as stated by the back end
   };
 
   Made compile(BackendInput input, const std::vector<OutputRole>& roles);
-  // By the back end, or from the cache.
+  // From the cache, or else by the back end.
   CompileCache::Made make(const BackendInput& input);
   CompiledPiece compile_call(const graph::Node& call, const std::shared_ptr<graph::GraphModule>& piece,
                              std::size_t number, const MemoryClasses& memory, const ValueLives& lives);
   BackendInput input_of(const std::shared_ptr<graph::GraphModule>& module, const std::string& name,
                         const MemoryClasses& memory, const std::vector<OutputRole>& roles, const OtherInputs& others);
-  // Of the arguments of the call; empty where the piece must have them as recorded.
+  // For the call's arguments; empty if the piece must get the recorded layouts.
   OtherInputs other_inputs(const graph::Node& call, const graph::GraphModule& piece) const;
   void note_outputs(const std::vector<const graph::Node*>& values, const graph::GraphModule& piece,
                     const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles);
@@ -73,7 +75,7 @@ class PieceCompiler {
   const std::shared_ptr<shapes::ShapeEnv>& shapes_;
   Backend& backend_;
   const PieceOptions& options_;
-  std::unordered_map<const graph::Node*, graph::TensorMeta> others_;  // values that lie otherwise than recorded
+  std::unordered_map<const graph::Node*, graph::TensorMeta> others_;  // values with another layout than recorded
   std::vector<GraphExplanation> graphs_;
 };
 

@@ -11,7 +11,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Examples share a storage where the inputs that they stand for share memory.
+// Examples share a storage if the inputs for which they stand share memory.
 InputMemory memory_of_examples(const std::vector<c10::IValue>& examples) {
   InputMemory memory;
   for (const c10::IValue& example : examples) {

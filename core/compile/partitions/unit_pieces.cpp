@@ -25,7 +25,7 @@ bool has_all(const Units& units, const Units& wanted) {
                      [&](std::size_t each) { return std::find(units.begin(), units.end(), each) != units.end(); });
 }
 
-// Parameters have sizes that are numbers.
+// The sizes of parameters are always numbers.
 std::int64_t bytes_of(const Node& placeholder) {
   const graph::TensorMeta* const meta = placeholder.meta().tensor();
   if (meta == nullptr) return 0;
@@ -34,7 +34,7 @@ std::int64_t bytes_of(const Node& placeholder) {
   return bytes;
 }
 
-// Which units' parameters the nodes of a graph use.
+// Finds the units whose parameters each node of a graph uses.
 class UnitUses {
  public:
   UnitUses(const graph::GraphModule& module, const ShardedInputs& inputs, const MemoryClasses& memory)
@@ -57,7 +57,7 @@ class UnitUses {
     return units;
   }
 
-  // Adds the parameters that the node is given to those of the bucket.
+  // Adds the parameters that the node uses to the bucket.
   void count(const Node& node, parallel::ForwardBucket& bucket) const {
     for (const Node* input : node.input_nodes()) {
       const auto found = parameters_.find(input);
@@ -75,7 +75,7 @@ class UnitUses {
   std::unordered_map<std::size_t, Units> units_of_class_;
 };
 
-// The items of a list are where the node is that gives it; an item by itself uses nothing.
+// Items of a list belong to the node that returned it, and use nothing themselves.
 bool is_apart(const Node& node) {
   return node.op() == Op::Placeholder || node.op() == Op::GetAttr || node.op() == Op::Output ||
          (node.op() == Op::CallFunction && node.target() == "_operator.getitem");

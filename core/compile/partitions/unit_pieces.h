@@ -14,25 +14,25 @@
 
 namespace rehearse::compiler {
 
-// For each input of a graph, the sharded parameter in whose memory it lies; null: in none.
+// For each input of a graph, the sharded parameter in whose memory it lies; null if there is none.
 using ShardedInputs = std::vector<const parallel::ShardedUnits::Parameter*>;
 
 // `units`: null outside of a sharded model's forward.
 ShardedInputs sharded_inputs(const parallel::ShardedUnits* units, const std::vector<c10::IValue>& inputs);
 
-// A stretch of a graph, in its order, whose code uses the parameters of these units and of no other one.
+// A contiguous part of a graph that uses the parameters of these units and of no other units.
 struct UnitPiece {
-  std::vector<std::size_t> units;  // several, if one node uses them all
+  std::vector<std::size_t> units;  // several if one node uses them all
   parallel::ForwardBucket bucket;  // its nodes and parameters
 };
 
-// Cuts a graph where FullyShardedDataParallel's units begin: in front of a node that uses a parameter, or a view of
-// one, of another unit than the nodes before. Nodes that use none stay with those before them. One piece, or none, if
-// the graph uses the parameters of one unit or of none.
+// Splits a graph where FullyShardedDataParallel's units begin: before a node that uses a parameter, or a view of one,
+// of another unit than the nodes before it. Nodes without parameters belong to the preceding piece. Returns one piece
+// or none if the graph uses the parameters of at most one unit.
 std::vector<UnitPiece> pieces_by_unit(const graph::GraphModule& module, const ShardedInputs& inputs,
                                       const MemoryClasses& memory);
 
-// Why the piece in front of this one ends: "FSDP: unit \"blocks.1\" begins".
+// Why the piece before `next` ends: "FSDP: unit \"blocks.1\" begins".
 std::string reason_of_cut(const UnitPiece& next, const parallel::ShardedUnits& units);
 
 }  // namespace rehearse::compiler

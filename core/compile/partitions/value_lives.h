@@ -11,28 +11,27 @@
 
 namespace rehearse::compiler {
 
-// When the values between the pieces of a split graph are made and used, by the numbers of the pieces in the order in
-// which they are called, and which of them may share memory. In a graph that is not split, all is made and returned by
-// the one piece #0.
+// When the values between the pieces of a split graph are made and last used, and which of them may share memory. Times
+// are the numbers of the pieces in the order of their calls. In a graph that was not split, piece #0 makes and returns
+// everything.
 class ValueLives {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   ValueLives(const graph::GraphModule& split, const MemoryClasses& memory);
 
-  // Whether something may share the value's memory that was there when it was made, and is used after that. So does an
-  // input itself, which the caller has.
+  // True if a value that existed when this value was made may share its memory, and is used afterwards. Always true for
+  // inputs, because the caller has them.
   bool shares_when_made(const graph::Node& value) const;
-  // Whether something else than the value may share its memory at the call of piece #`piece`, and is used in that
-  // call or later.
+  // True if another value may share its memory at the call of piece #`piece`, and is used in that call or later.
   bool shares_at(const graph::Node& value, std::size_t piece) const;
-  // Whether the graph returns the value, or makes something later that may share its memory.
+  // True if the graph returns the value, or later makes a value that may share its memory.
   bool leaves_or_is_shared(const graph::Node& value) const;
 
  private:
   struct Life {
     const graph::Node* value = nullptr;
-    std::size_t made = 0;       // by which piece
-    std::size_t last_used = 0;  // kAlways: the caller has it
+    std::size_t made = 0;       // number of the piece
+    std::size_t last_used = 0;  // kAlways: the caller holds it
     bool is_input = false;
   };
   static constexpr std::size_t kAlways = static_cast<std::size_t>(-1);

@@ -9,9 +9,9 @@
 
 namespace rehearse::compiler {
 
-// What tells branches apart, for people too. Of a number that was read: its value, floating-point ones exactly.
+// Identifies branches, also in messages. For a number that was read: its value, exact for floats.
 std::string key_of(const c10::IValue& number);
-// Of a region's result: its numbers, and of its tensors dtype, device, sizes, strides and whether they require grad.
+// For a region's result: its numbers, and dtype, device, sizes, strides and requires_grad of its tensors.
 std::string key_of(capture::RegionResult& result);
 
 }  // namespace rehearse::compiler

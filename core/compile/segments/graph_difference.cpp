@@ -29,8 +29,8 @@ bool same_arguments(const graph::Node& a, const graph::Node& b) {
              graph::map_nodes(graph::Argument(b.kwargs()), by_name);
 }
 
-// How the bodies of a higher-order operator differ: the submodules that the node's target names in both modules. Empty:
-// they are alike, or the target names no submodule.
+// How the bodies of a higher-order operator differ: the submodules that the node's target names in both modules. Empty
+// if they are alike, or if the target names no submodule.
 std::string difference_of_bodies(const graph::GraphModule& before, const graph::GraphModule& now,
                                  const graph::Node& node) {
   if (node.op() != graph::Op::GetAttr) return "";
@@ -47,7 +47,7 @@ std::string at_line(const graph::Node& node) {
   return line.empty() ? "" : " at " + line;
 }
 
-// `aten.add.Scalar(%x, 2) at f.cpp:3`.
+// Such as `aten.add.Scalar(%x, 2) at f.cpp:3`.
 std::string text_with_arguments(const graph::Node& node) {
   std::vector<std::string> arguments;
   for (const graph::Argument& argument : node.args()) arguments.push_back(graph::to_text(argument));

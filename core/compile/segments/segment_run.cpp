@@ -14,7 +14,7 @@
 namespace rehearse::compiler {
 namespace {
 
-struct Nature {  // of a tensor, which no later segment expects to change
+struct Nature {  // the properties of a tensor that later segments expect not to change
   bool requires_grad;
   c10::ScalarType dtype;
   std::vector<std::int64_t> sizes, strides;

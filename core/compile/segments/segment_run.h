@@ -15,47 +15,48 @@
 
 namespace rehearse::compiler {
 
-// A step that a call has behind it.
+// A step that a call has passed.
 struct PassedStep {
   Step* step;
-  std::vector<c10::IValue> values;  // what was read, or the region's tensors
+  std::vector<c10::IValue> values;  // the number that was read, or the region's tensors
   std::shared_ptr<capture::RegionResult> result;
-  std::string key;           // of the branch that follows
-  bool all_compile = false;  // what follows, since another rank lacks it
+  std::string key;           // key of the branch that follows
+  bool all_compile = false;  // another rank has no branch for what follows, so all ranks compile it
 };
 
-// One call's way through a tree of segments, and the values that it has on the way.
+// The path of one call through a tree of segments, and the values on it.
 class SegmentRun {
  public:
-  // Sizes of the call's tensors count as they are now: a segment may change them in place.
+  // Takes the current sizes of the call's tensors, because a segment may change them in place.
   explicit SegmentRun(const LeafList& leaves);
 
-  // Runs the segment: its results become values.
+  // Runs the segment and adds its results to the values.
   void run_segment(const Step& step);
-  // Runs what the segment ends with. The step is passed then.
+  // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
-  // Behind run_end(): ranks compare whether what follows is compiled, where they do so. Blocks then.
+  // Call it after run_end(). With guard collectives, compares with other ranks whether what follows is compiled; then
+  // blocks.
   void compare_next(Agreement& agreement);
-  // The compiled step behind what is passed; null: it is to be compiled.
+  // The compiled step that follows; null if it must be compiled.
   Step* next(const SegmentTree& tree) const;
   std::vector<c10::IValue> run(const BoundGraph& graph);
-  // The results of a segment that ends the function.
+  // The results of a segment at whose end the function returns.
   std::vector<c10::IValue> run_last(const Step& step) { return run(step.segment); }
 
   const std::vector<PassedStep>& passed() const noexcept { return passed_; }
   c10::IValue value(const InputBinding& input) const;
   std::size_t values() const noexcept { return values_.size(); }
-  // Whether a region has done to tensors what later segments cannot know: changed what they are, or given back
-  // something that shares memory with others.
+  // True if a region changed tensors in a way that later segments do not expect: it changed properties other than their
+  // data, or returned a tensor that shares memory with others.
   bool is_entangled() const noexcept { return entangled_; }
-  // Whether a segment has changed what a tensor of the caller's is: not its data, but whether it requires grad.
+  // True if a segment changed whether a tensor of the caller requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }
 
  private:
   void run_region(Step& step);
 
   const LeafList& leaves_;
-  std::vector<std::vector<std::int64_t>> sizes_;  // of each leaf that is a tensor and has them
+  std::vector<std::vector<std::int64_t>> sizes_;  // for each tensor leaf with sizes
   std::vector<c10::IValue> values_;
   std::vector<PassedStep> passed_;
   bool entangled_ = false;

@@ -22,47 +22,47 @@ namespace rehearse::compiler {
 // A compiled graph with its inputs.
 struct BoundGraph {
   std::shared_ptr<const graph::GraphModule> module;
-  std::uint64_t hash = 0;  // inputs may have any form: guards hold all that the graph needs to know of it
+  std::uint64_t hash = 0;  // ignores the form of inputs, because guards check it
   std::vector<InputBinding> inputs;
   CompiledGraph run;
-  BorderCheck border = {};  // of what an earlier segment gives
+  BorderCheck border = {};  // checks values of earlier segments
 
   bool is_same(const BoundGraph& other) const { return hash == other.hash && inputs == other.inputs; }
 };
 
 struct Branch;
 
-// A segment and how it ends: by a read, by an eager region, or with the function's result.
+// A segment and its end: a read, an eager region, or the function's results.
 struct Step {
   BoundGraph segment;
-  std::vector<shapes::Condition> asked = {};  // of sizes, by whoever compiled the segment
+  std::vector<shapes::Condition> asked = {};  // conditions on sizes that compiling the segment added
 
-  std::optional<BoundGraph> read;                           // one operator
-  std::shared_ptr<const capture::EagerRegion> region = {};  // runs on these inputs
+  std::optional<BoundGraph> read;                           // a graph of one operator
+  std::shared_ptr<const capture::EagerRegion> region = {};  // runs on `region_inputs`
   std::vector<InputBinding> region_inputs = {};
   bool region_grad_enabled = true;
-  exec::CallSite where = {};  // of the read or the region
+  exec::CallSite where = {};  // place of the read or region
 
-  std::shared_ptr<const void> frame = {};  // of the result
+  std::shared_ptr<const void> frame = {};  // for the results
   std::vector<std::string> constants = {};
 
   std::vector<Branch> branches = {};
 };
 
-// What follows when the read gave this value, or the region such tensors.
+// What follows if the read or the region gave this result.
 struct Branch {
   std::string key;
   std::unique_ptr<Step> next;
 };
 
-// The compiled step of that key; null: there is none.
+// The compiled step with that key; null if there is none.
 Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 
-// What one entry of the cache has for a function that reads data: a tree of segments. Several branches of one key
-// differ in their graphs (only with Verify::Always).
+// What a cache entry has for a function that reads data: a tree of segments. Several branches may have the same key and
+// different graphs, but only with Verify::Always.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
-  std::vector<GuardSet> guards;  // of the paths behind the first, whose guards are the entry's own
+  std::vector<GuardSet> guards;  // for all paths but the first; Entry::capture has the guards of that one
 };
 
 }  // namespace rehearse::compiler

@@ -7,7 +7,7 @@
 
 namespace rehearse::compiler {
 
-// One call that runs the user's code piece by piece.
+// One call that runs the user's code segment by segment.
 struct Segmented {
   std::shared_ptr<SegmentTree> tree;
   SegmentRun& run;

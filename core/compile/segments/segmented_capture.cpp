@@ -92,7 +92,7 @@ void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
       is_refused_ ? "does what cannot be captured behind a read" : "read a value that it has no branch for", told));
 }
 
-// The step of the tree that is like this one.
+// The step of the tree that equals this one; added if there is none.
 Step& SegmentedCapture::enter(Step step) {
   REHEARSE_CHECK(!ended_ && answered_ <= run_.passed().size(), owner_.function, answered_, run_.passed().size());
   if (answered_ < run_.passed().size()) {
@@ -114,7 +114,7 @@ Step& SegmentedCapture::enter(Step step) {
   return *branches.back().next;
 }
 
-// The inputs of the segment have their values: they are the call's, or earlier segments gave them.
+// The inputs of the segment have values already: they come from the call or from earlier segments.
 ShardedInputs SegmentedCapture::sharded_inputs_of(const capture::Segment& segment) const {
   if (owner_.parts.units == nullptr) return {};
   std::vector<c10::IValue> values;
@@ -122,7 +122,7 @@ ShardedInputs SegmentedCapture::sharded_inputs_of(const capture::Segment& segmen
   return sharded_inputs(owner_.parts.units, values);
 }
 
-// Nobody runs it before all ranks have it.
+// Compiles a step before any rank runs it.
 void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   Agreement& agreement = owner_.agreement;
   if (step.segment.run && !agreement.is_open()) return ask_again(step);
@@ -143,8 +143,8 @@ void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   for (GraphExplanation& graph : parts.graphs) made_.push_back(std::move(graph));
 }
 
-// The code behind a step that is there already comes to sizes as fixed as those that its compilation left: recording a
-// backward may fix some.
+// Compiling the step may have fixed sizes, for example by recording a backward. Applies the same guards again, so that
+// the code behind the step sees the same fixed sizes.
 void SegmentedCapture::ask_again(const Step& step) const {
   const auto is_known = [&](const std::string& symbol) { return shapes_->find_backed(symbol) != nullptr; };
   for (const shapes::Condition& condition : step.asked) {
@@ -153,7 +153,7 @@ void SegmentedCapture::ask_again(const Step& step) const {
   }
 }
 
-// Before the code behind the step runs.
+// Announces the segment behind a step before its code runs.
 void SegmentedCapture::begin_next(const PassedStep& passed) {
   const std::string gave = passed.key.empty() ? "" : " that gave " + passed.key;
   owner_.agreement.begin_segment((passed.step->read ? "behind a read" : "behind an eager region") + gave,
@@ -222,10 +222,11 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
   return answer(std::move(step), end);
 }
 
-// A verification is to tell that the code has changed, and code that runs again must come to where it was.
+// Without an answer the code gets the refusal. A verification must report that the code has changed, and code that runs
+// again must first come to where it was.
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
-  owner_.agreement.fail(why);  // before the rest runs, in which ranks may meet
+  owner_.agreement.fail(why);  // before the rest of the code runs, because ranks may meet in it
   return run_unfinished(end);
 }
 

@@ -18,55 +18,56 @@
 
 namespace rehearse::compiler {
 
-// Who a capture of segments works for.
+// The function and settings for which a capture of segments works.
 struct SegmentOwner {
   std::string function;
   Backend& backend;
-  Agreement& agreement;  // each segment is a compilation that ranks may meet for
+  Agreement& agreement;  // ranks may meet for the compilation of each segment
   PartitionOptions parts = {};
-  // May one more path be compiled? Otherwise the rest of the call runs eagerly.
+  // Returns whether another path may be compiled. If not, the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
   std::function<void()> before_first_read = [] {};
-  bool refuse_change = false;  // a segment that differs from the tree's is StaleCapture
+  bool refuse_change = false;  // throws StaleCapture for a segment that differs from the tree
 };
 
-// A call whose code runs under the tracer: each segment is looked up in the tree, or compiled and put there, and run at
-// once. Steps that the call has passed before are compared, and answered without running anything.
+// A call whose code runs under the tracer. Looks up each segment in the tree, or compiles and adds it, and runs it at
+// once. When the code runs again, steps that the call has already passed are compared with the tree, and answered
+// without running them.
 class SegmentedCapture final : public capture::SegmentListener {
  public:
-  // `passed`: what has run of this call, empty at first.
+  // `run`: what has run of this call; empty at first.
   SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run);
 
-  // Ends the capture where the call has got to; the rest runs eagerly.
+  // Ends the capture where the call has arrived; the rest runs eagerly.
   void stop_after_passed() { stop_ = true; }
-  // The same, since the code behind it was refused.
+  // Likewise, because the code after that place was refused.
   void stop_before_refused() { stop_ = is_refused_ = true; }
 
-  // As the capture counts the call's tensors and integers.
+  // Sets the environment, and the capture's numbering of the call's tensors and integers.
   void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves);
 
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Runs what was recorded, operator by operator, where the call has come to it for the first time.
+  // Runs what was recorded, operator by operator, if the call arrives there for the first time.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
-  // The last segment; gives the results of the call.
+  // Runs the last segment and returns the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
-  // The code came to its end without a read, and is another function than before.
+  // Throws for code that came to its end without a read, and therefore differs from before.
   [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
   bool was_cut() const noexcept { return was_cut_; }
-  // Whether the rest of the code ran eagerly.
+  // True if the rest of the code ran eagerly.
   bool has_ended() const noexcept { return ended_; }
-  // Whether a branch was added to the tree.
+  // True if a branch was added to the tree.
   bool made_path() const noexcept { return !made_.empty(); }
   std::vector<GraphExplanation> take_made() { return std::move(made_); }
-  // Gives the values of segments that have run, and None for those of others. It is empty if a segment threw.
+  // A function that returns the values of segments that have run, and None for other numbers. Empty if a segment threw.
   std::function<c10::IValue(std::size_t number)> find_value() const;
-  // Whether an error came out of code that the listener ran: what that code has done cannot be told.
+  // True if code that the listener ran threw an error. Its effects are then unknown.
   bool is_broken() const noexcept { return broken_; }
 
  private:
@@ -88,7 +89,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   SegmentRun& run_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   const CapturedLeaves* leaves_ = nullptr;
-  std::size_t answered_ = 0;  // of the steps that are passed
+  std::size_t answered_ = 0;  // number of passed steps that were answered
   Step* last_ = nullptr;
   std::vector<GraphExplanation> made_;
   bool was_cut_ = false;
