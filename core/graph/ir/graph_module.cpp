@@ -6,7 +6,7 @@
 
 namespace rehearse::graph {
 
-// One after the other: a chain of modules must not become a chain of calls.
+// Destroys submodules one after the other, because a long chain of modules must not become an equally deep recursion.
 GraphModule::~GraphModule() {
   std::vector<std::shared_ptr<GraphModule>> last_owned;
   const auto take = [&](auto& submodules) {

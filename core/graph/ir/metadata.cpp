@@ -38,7 +38,7 @@ bool same_value(const std::shared_ptr<const T>& left, const std::shared_ptr<cons
 
 }  // namespace
 
-// Everything that walks over values, to destroy them too, is recursive and relies on the limit.
+// Limits the depth, because everything that walks over values, even their destruction, is recursive.
 ValueMeta::ValueMeta(List items) : value_(std::move(items)) {
   for (const ValueMeta& item : *list()) depth_ = std::max(depth_, item.depth_);
   if (++depth_ > kMaxNesting)

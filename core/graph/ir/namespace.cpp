@@ -8,8 +8,8 @@
 namespace rehearse::graph {
 namespace {
 
-// Python 3.11's keywords and builtins, and the names that fx binds in the code that it makes (device, inf,
-// ...). None is not among them: fx's table lets it through.
+// Python 3.11's keywords and builtins, and the names that fx binds in generated code (device, inf, ...). As in fx, None
+// is not among them.
 const std::unordered_set<std::string_view>& reserved_names() {
   // clang-format off
   static const std::unordered_set<std::string_view> names = {
@@ -58,7 +58,7 @@ bool is_identifier(std::string_view text) {
   return true;
 }
 
-// Each run of characters that no identifier has becomes one '_'.
+// Replaces each run of characters that are invalid in identifiers by one '_'.
 std::string to_identifier(std::string_view text) {
   std::string name;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -72,7 +72,7 @@ std::string to_identifier(std::string_view text) {
   return is_digit(name.front()) ? "_" + name : name;
 }
 
-// `add_12` is add and 12; a name that ends in no `_<number>` has no number.
+// `add_12` becomes add and 12. A name without a `_<number>` at its end has no number.
 struct NumberedName {
   std::string base;
   std::optional<std::int64_t> number;
@@ -84,7 +84,7 @@ NumberedName split_number(const std::string& name) {
   if (digits == name.size() || digits < 2 || name[digits - 1] != '_') return {name, std::nullopt};
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
-  if (error != std::errc()) return {name, std::nullopt};  // too large to count on from
+  if (error != std::errc()) return {name, std::nullopt};  // too large to increment
   return {name.substr(0, digits - 1), number};
 }
 
@@ -111,7 +111,7 @@ std::string Namespace::create_name(std::string_view wanted) {
 std::string name_from_target(std::string_view target, bool is_function) {
   std::string_view name = target;
   if (is_function) {
-    // An operator's overload belongs to its name: torch.ops.<namespace>.<name>.<overload>.
+    // The overload is part of an operator's name: torch.ops.<namespace>.<name>.<overload>.
     constexpr std::string_view operators = "torch.ops.";
     const std::size_t after_namespace =
         target.starts_with(operators) ? target.find('.', operators.size()) : std::string_view::npos;

@@ -20,7 +20,7 @@ void check_unique(const std::string& node, const std::string& field, const Dict&
   if (const auto name = repeated_name(dict)) throw GraphError(node, field + "." + *name, "the name is given twice");
 }
 
-// Everything that walks over arguments is recursive and relies on the limit.
+// Limits the depth, because everything that walks over arguments is recursive.
 void check_value(const std::string& node, const std::string& field, const Argument& value, int depth = 0) {
   const auto check_items = [&](const auto& items, auto&& item_of) {
     if (depth == kMaxNesting) {
@@ -83,10 +83,10 @@ void Node::set_kwargs(Dict kwargs) {
   }
 }
 
-// Reads the inputs out of the arguments; changes nothing when one of them is of another graph.
+// Reads the inputs from the arguments. Changes nothing if one of them belongs to another graph.
 void Node::update_inputs() {
   std::vector<Node*> inputs;
-  std::unordered_set<Node*> seen;  // only for long lists: most nodes have a few inputs
+  std::unordered_set<Node*> seen;  // only used for long lists, because most nodes have few inputs
   auto add = [&](Node& input) {
     if (input.graph_ != graph_) {
       throw GraphError(name_, "args", "'" + input.name_ + "' is a node of another graph");
@@ -130,7 +130,7 @@ std::vector<Node*> Node::replace_all_uses_with(Node& replacement) {
   if (replacement.graph_ != graph_) {
     throw GraphError(name_, "users", "'" + replacement.name_ + "' is a node of another graph");
   }
-  // The list of users is taken away first: users that leave one by one would search it each time.
+  // Takes the whole list first: if users left one by one, each would search it.
   std::vector<Node*> changed = std::exchange(users_, {});
   const auto self_use = std::find(changed.begin(), changed.end(), &replacement);
   if (self_use != changed.end()) {

@@ -10,7 +10,7 @@ namespace rehearse::graph {
 
 using NodeMap = std::unordered_map<const Node*, Node*>;
 
-// What `node` became. Throws GraphError when it has become nothing yet, because a node before it uses it.
+// The copy of `node`. Throws GraphError if there is none yet because the node that uses it comes first.
 inline Node& copy_of(const NodeMap& copies, const Node& node) {
   const auto found = copies.find(&node);
   if (found == copies.end()) throw GraphError(node.name(), "users", "a node that uses it stands before it");

@@ -11,7 +11,7 @@
 
 namespace rehearse::graph {
 
-// A name that a dict has more than once; the first one by alphabet.
+// The first name, alphabetically, that a dict contains more than once.
 inline std::optional<std::string> repeated_name(const Dict& dict) {
   if (dict.size() < 2) return std::nullopt;
   std::vector<std::string_view> names;

@@ -8,11 +8,11 @@
 namespace rehearse::graph {
 namespace {
 
-// A module that was met, and how.
+// A module found during the walk.
 struct Met {
   const GraphModule* module;
-  std::size_t from;         // whose submodule it is
-  const std::string* name;  // as which
+  std::size_t from;         // index of its parent
+  const std::string* name;  // its name in the parent
 };
 
 std::string way(const std::vector<Met>& met, std::size_t at) {
@@ -21,7 +21,7 @@ std::string way(const std::vector<Met>& met, std::size_t at) {
   return name;
 }
 
-// How many levels of submodules are below a module; known ones are not walked again.
+// Computes the number of levels of submodules below a module. Walks each module once.
 class Heights {
  public:
   int of(const GraphModule& module, int depth) {

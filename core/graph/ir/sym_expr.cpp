@@ -10,7 +10,7 @@ namespace {
 
 bool is_identifier_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Lower-case letters, then digits: s0, u12, zf3.
+// Lower-case letters followed by digits: s0, u12, zf3.
 bool is_symbol(std::string_view word) {
   std::size_t letters = 0;
   while (letters < word.size() && word[letters] >= 'a' && word[letters] <= 'z') ++letters;

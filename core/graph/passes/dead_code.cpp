@@ -16,12 +16,13 @@
 namespace rehearse::graph {
 namespace {
 
-// What these do is what their bodies do. Others may have effects that no body shows: a kernel that writes, a print.
+// Higher-order operators whose only effects are those of their bodies. Others may have further effects, such as a
+// kernel that writes or a print.
 constexpr std::array<std::string_view, 7> kDoWhatBodiesDo = {
     "cond", "invoke_subgraph",    "tag_activation_checkpoint", "while_loop",
     "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"};
 
-// Effects that a schema does not mark: communication, assertions, running statistics, the profiler.
+// Effects that schemas do not mark: communication, assertions, running statistics, the profiler.
 bool has_unmarked_effects(std::string_view name) {
   for (const std::string_view prefix : {"_c10d_functional", "c10d::", "symm_mem::", "profiler::",
                                         "aten::_functional_assert", "aten::_functional_sym_constrain"}) {
@@ -35,12 +36,12 @@ bool is_pure_operator(const c10::OperatorHandle& op) {
          !has_unmarked_effects(op.schema().name());
 }
 
-// Grad mode and autocast, which a captured graph turns back where it ends.
+// Changes of grad mode and autocast. A captured graph restores both at its end.
 bool is_mode(const Node& node) {
   return node.target() == kSetGradEnabled || node.target() == kEnterAutocast || node.target() == kExitAutocast;
 }
 
-// Judges nodes; what it knows about a submodule it keeps.
+// Decides whether nodes are pure. Caches the results for submodules.
 class Purity {
  public:
   bool of(const Node& node, const GraphModule& module) {
@@ -72,7 +73,7 @@ class Purity {
     return known_[&module] = pure;
   }
 
-  // All bodies are among the arguments.
+  // All bodies are arguments of the node.
   bool has_pure_bodies(const Node& node, const GraphModule& module) {
     const std::string_view name = std::string_view(node.target()).substr(kHigherOrder.size());
     if (std::find(kDoWhatBodiesDo.begin(), kDoWhatBodiesDo.end(), name) == kDoWhatBodiesDo.end()) return false;
@@ -97,7 +98,7 @@ void add_expressions(const Argument& argument, std::unordered_set<std::string>& 
   });
 }
 
-// The symbols that nodes after a point need without using the node that binds them.
+// Collects the symbols that later nodes need even though they do not use the node that binds them.
 class NeededSymbols {
  public:
   explicit NeededSymbols(const Graph& graph) {

@@ -6,7 +6,7 @@
 
 namespace rehearse::graph {
 
-// A set that is iterated in the order of insertion.
+// A set that iterates in insertion order.
 template <class T>
 class OrderedSet {
  public:

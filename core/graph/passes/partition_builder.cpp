@@ -45,7 +45,7 @@ Node& PartitionBuilder::copy(Building& part, const Node& node, List args, Dict k
   return copy;
 }
 
-// A state that was set in an earlier part is set again where this one begins.
+// A mode that was set in an earlier partition is set again at the beginning of each partition in which it holds.
 void PartitionBuilder::enter_regions(const std::vector<PartitionPlan::Region>& regions) {
   for (const PartitionPlan::Region& region : regions) {
     for (std::size_t i = 1; i < region.parts.size(); ++i) {
@@ -56,7 +56,7 @@ void PartitionBuilder::enter_regions(const std::vector<PartitionPlan::Region>& r
   }
 }
 
-// For each part, the greatest number of a node in it that brings history to a tensor; 0 if it has none.
+// For each partition, the greatest number of a node in it that brings history to a tensor; 0 if there is none.
 std::vector<std::size_t> PartitionBuilder::brought_by_parts() const {
   std::vector<std::size_t> brought(plan_.parts().size());
   for (const Node& node : module_.graph()) {
@@ -73,7 +73,7 @@ void PartitionBuilder::add_inputs(std::size_t index, std::size_t brought) {
   for (const Node* input : plan_.parts()[index].inputs.items()) {
     Node* inside = nullptr;
     const auto body = input->op() == Op::GetAttr ? module_.find_submodule(input->target()) : nullptr;
-    if (body != nullptr) {  // a higher-order operator's body goes along instead of being passed
+    if (body != nullptr) {  // moves a higher-order operator's body into the partition instead of passing it
       inside = &graph.get_attr(input->target());
       part.result.module->set_submodule(input->target(), body);
     } else {
@@ -81,7 +81,7 @@ void PartitionBuilder::add_inputs(std::size_t index, std::size_t brought) {
       part.result.inputs.push_back(input);
     }
     inside->meta() = once_brought(input->meta(), brought);
-    inside->meta().unbacked_bindings.clear();  // the symbol is brought in, not into being
+    inside->meta().unbacked_bindings.clear();  // the partition receives the symbol and does not define it
     part.copies[input] = inside;
   }
 }

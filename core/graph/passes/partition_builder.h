@@ -11,8 +11,8 @@
 
 namespace rehearse::graph {
 
-// Builds the parts' modules, in the steps of fx's split_module, so that names come out the same: the second half of a
-// split.
+// The second half of a split: builds the partitions' modules, in the same steps as fx's split_module, so that the names
+// are the same.
 class PartitionBuilder {
  public:
   PartitionBuilder(const GraphModule& module, const PartitionPlan& plan);

@@ -17,7 +17,7 @@ bool calls(const Node& node, std::string_view target) {
   return node.op() == Op::CallFunction && node.target() == target;
 }
 
-// The symbol, if the node's value is one and nothing more.
+// The symbol, if the node's value is a single symbol.
 const std::string* bare_symbol(const Node& node) {
   const SymScalarMeta* scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
   if (scalar == nullptr || scalar->kind == SymScalarMeta::Kind::Bool) return nullptr;
@@ -69,7 +69,7 @@ void PartitionPlan::assign(const Graph& graph, const std::function<int(const Nod
   }
 }
 
-// Follows the states that are on at this node, and where they hold.
+// Tracks which modes are on at this node, and notes the partitions in which they hold.
 void PartitionPlan::note_state(const Node& node, std::size_t part) {
   if (calls(node, kSetGradEnabled)) {
     if (node.args().size() != 1 || !node.args()[0].is<bool>()) {
@@ -173,7 +173,7 @@ void PartitionPlan::record_symbols(const Node& value, const Node& user, std::siz
   }
 }
 
-// fx's order: of the parts that are free to go, the one that became so last.
+// fx's order: among the partitions that are ready, picks the one that became ready last.
 void PartitionPlan::sort_as_fx() {
   std::vector<std::size_t> missing(parts_.size());
   std::vector<std::size_t> free;

@@ -13,31 +13,31 @@
 
 namespace rehearse::graph {
 
-// Which node goes where and what each partition takes and gives: the first half of a split, which builds nothing.
+// The first half of a split: decides which node goes where, and what each partition takes and returns. Builds nothing.
 class PartitionPlan {
  public:
   struct Part {
     int id = 0;
     OrderedSet<const Node*> inputs;
     OrderedSet<const Node*> outputs;
-    OrderedSet<std::size_t> dependencies;  // parts whose values it takes
+    OrderedSet<std::size_t> dependencies;  // partitions whose values it takes
     OrderedSet<std::size_t> dependents;
   };
 
-  // A state that stays on after its node: gradient mode or autocast.
+  // A mode that stays on after its node: grad mode or autocast.
   struct Region {
     const Node* enter = nullptr;
-    const Node* exit = nullptr;      // of autocast
-    std::vector<std::size_t> parts;  // where it holds, by rising id
+    const Node* exit = nullptr;      // for autocast
+    std::vector<std::size_t> parts;  // the partitions in which it holds, by increasing id
   };
 
   PartitionPlan(const Graph& graph, const std::function<int(const Node&)>& partition_of, PartitionOrder order);
 
-  const std::vector<Part>& parts() const noexcept { return parts_; }         // by first node
+  const std::vector<Part>& parts() const noexcept { return parts_; }         // in order of their first nodes
   const std::vector<std::size_t>& order() const noexcept { return order_; }  // topological
   const std::vector<Region>& autocast_regions() const noexcept { return autocast_; }
   const std::vector<Region>& grad_regions() const noexcept { return grad_; }
-  // The part that a node was given to; null for placeholders, attributes and the output.
+  // The partition of a node; null for placeholders, attributes and the output.
   const std::size_t* part_of(const Node& node) const noexcept;
 
  private:
@@ -46,7 +46,7 @@ class PartitionPlan {
   void assign(const Graph& graph, const std::function<int(const Node&)>& partition_of);
   void note_state(const Node& node, std::size_t part);
   void finish_regions();
-  // `because`: what asks for it.
+  // `because`: what requires it.
   void check_ids_rise(const Graph& graph, const std::string& because) const;
   void connect(const Graph& graph);
   void record_use(const Node& value, const Node* user);
@@ -64,7 +64,7 @@ class PartitionPlan {
   std::vector<std::size_t> open_autocasts_;  // indices into autocast_
 };
 
-// The nodes that change a state for those after them.
+// True for nodes that change a mode for later nodes.
 bool sets_global_state(const Node& node) noexcept;
 
 }  // namespace rehearse::graph

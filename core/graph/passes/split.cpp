@@ -11,7 +11,7 @@
 namespace rehearse::graph {
 namespace {
 
-// What a call of the part gives, as far as it is known.
+// The metadata of a call of the partition, as far as it is known.
 Metadata meta_of_call(const Partition& part) {
   if (part.outputs.size() == 1) return part.outputs[0]->meta();
   ValueMeta::List items;
@@ -24,7 +24,7 @@ Metadata meta_of_call(const Partition& part) {
   return meta;
 }
 
-// The node that calls the part, and one for each of its outputs.
+// Adds a node that calls the partition, and one node for each of its outputs.
 void call_part(Graph& graph, const Partition& part, NodeMap& copies) {
   List args;
   for (const Node* input : part.inputs) args.emplace_back(copy_of(copies, *input));
@@ -41,7 +41,7 @@ void call_part(Graph& graph, const Partition& part, NodeMap& copies) {
   }
 }
 
-// Placeholders and attributes stay outside of the parts.
+// Placeholders and attributes stay outside of the partitions.
 void copy_outside(const GraphModule& module, GraphModule& split, NodeMap& copies) {
   for (const Node& node : module.graph()) {
     if (node.op() != Op::Placeholder && node.op() != Op::GetAttr) continue;

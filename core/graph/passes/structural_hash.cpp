@@ -12,10 +12,10 @@
 namespace rehearse::graph {
 namespace {
 
-using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes of modules that were met before
+using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes of the modules found so far
 
-// Every piece is preceded by its kind, length or number, so that no two different graphs give the same bytes. A
-// submodule goes in by its own hash: a shared one is walked once.
+// Each item is preceded by its kind, length or number, so that different graphs never produce the same bytes. A
+// submodule contributes its own hash, so a shared one is walked once.
 class Hasher {
  public:
   static std::uint64_t hash_of(const GraphModule& module, Known& known, Placeholders placeholders) {

@@ -55,7 +55,7 @@ class Archive {
 
   ExportedProgram parse(const std::string& model) { return parse_exported_program(text("models/" + model + ".json")); }
 
-  // Empty: the only one.
+  // Empty: the only model.
   std::string model_called(const std::string& wanted) {
     if (!wanted.empty()) return wanted;
     std::vector<std::string> models;
@@ -70,7 +70,7 @@ class Archive {
     throw ImportError("", path_, models.empty() ? "has no models" : "has several models, name one of them: " + names);
   }
 
-  // Tensors that share a record share its storage.
+  // Tensors with the same record share its storage.
   void read_tensors(ExportedProgram& program, const std::string& folder, const std::string& config_name) {
     if (!reader_.hasRecord(config_name)) return;
     const auto config = parse_json(text(config_name), config_name);
@@ -119,7 +119,7 @@ class Archive {
   PyTorchStreamReader reader_;
 };
 
-// The reader of archives, and tensors that cannot be, speak in c10::Errors.
+// The archive reader, and invalid tensors, throw c10::Error; converts it to ImportError.
 template <typename Load>
 ExportedProgram with_import_errors(const std::string& path, Load load) {
   try {

@@ -27,7 +27,7 @@ std::string target_of(const Field& field) {
   return target;
 }
 
-// `index`: names constants of a user input that have no name of their own.
+// `index`: names constants of a user input that have no name.
 InputSpec read_input(const Field& field, std::size_t index) {
   using Kind = InputSpec::Kind;
   const auto [kind, value] = field.variant();
@@ -74,7 +74,7 @@ void read_ranges(const Field& field, std::map<std::string, SymbolRange>& ranges)
   }
 }
 
-// Parameters and buffers become attributes without data, and their placeholders say what they are.
+// Parameters and buffers become attributes without data. Their placeholders are marked accordingly.
 void declare_attributes(ExportedProgram& program) {
   const std::vector<Node*> placeholders = program.module->graph().placeholders();
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {

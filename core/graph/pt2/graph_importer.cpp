@@ -14,7 +14,7 @@ Origin origin_of(const Field& metadata) {
   return {text("stack_trace"), text("nn_module_stack"), text("torch_fn")};
 }
 
-// The name of the value that an input or output is; empty for constants.
+// The name of the value that is this input or output; empty for constants.
 std::string value_name(const Field& argument) {
   const auto [kind, value] = argument.variant();
   if (kind == "as_tensor" || kind == "as_custom_obj") return value["name"].text();
@@ -103,7 +103,7 @@ void GraphImporter::bind_outputs(Node& node, const Field& outputs, bool single) 
   bind_items(node, is_list ? value.items() : items);
 }
 
-// Results of a node that gives several: each is fetched by a node of its own.
+// For a node with several results: adds a node for each of them.
 void GraphImporter::bind_items(Node& node, const std::vector<Field>& items) {
   ValueMeta::List metas;
   for (const Field& item : items) metas.push_back(meta_of_output(item).value_or(ValueMeta()));
@@ -178,7 +178,7 @@ std::optional<ValueMeta> GraphImporter::meta_of(const std::string& name) {
   return std::nullopt;
 }
 
-// Sets what is known, and notes the unbacked symbols that appear here first.
+// Sets the node's metadata, and notes the unbacked symbols that occur first here.
 void GraphImporter::set_value(Node& node, std::optional<ValueMeta> meta) {
   if (!meta) return;
   for (const std::string& symbol : free_symbols(*meta)) {

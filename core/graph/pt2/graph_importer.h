@@ -10,10 +10,10 @@
 
 namespace rehearse::graph {
 
-// Builds the graph of one module from a serialized one; the bodies of higher-order operators become submodules.
+// Builds the graph of one module from its serialized form. The bodies of higher-order operators become submodules.
 class GraphImporter {
  public:
-  // `input_names`: names of the placeholders, one for each input; empty: as the inputs themselves say (bodies).
+  // `input_names`: names of the placeholders, one for each input. Empty for bodies, whose inputs have names.
   GraphImporter(GraphModule& module, const Field& graph, std::vector<std::string> input_names);
 
   void run();
@@ -41,7 +41,7 @@ class GraphImporter {
   Field graph_;
   std::vector<std::string> input_names_;
   std::unordered_map<std::string, Node*> values_;
-  // Results that nobody may ever use, by name: their getitem is made when somebody does.
+  // Results that may stay unused, by name. Their getitem node is created at the first use.
   std::unordered_map<std::string, std::pair<Node*, std::size_t>> unused_;
   std::set<std::string> bound_symbols_;
 };

@@ -21,7 +21,7 @@ Argument text(const Field& field) { return field.text(); }
 
 }  // namespace
 
-// One of the forms of schema.py's Argument. Kinds that are not known here are refused by name.
+// Reads an Argument as schema.py defines it. The error for an unknown kind names the kind.
 Argument GraphImporter::argument(const Field& field) {
   const auto [kind, value] = field.variant();
   if (kind == "as_none") return {};
@@ -38,7 +38,7 @@ Argument GraphImporter::argument(const Field& field) {
   field.fail("'" + kind + "' is no kind of argument that is known here");
 }
 
-// Values of the graph; none for other kinds.
+// Reads a value of the graph; returns nothing for other kinds.
 Argument GraphImporter::node_argument(const std::string& kind, const Field& field) {
   if (kind == "as_tensor") return value(field["name"]);
   if (kind != "as_sym_int" && kind != "as_sym_float" && kind != "as_sym_bool" && kind != "as_name") return {};
@@ -79,7 +79,7 @@ Argument GraphImporter::constant_argument(const std::string& kind, const Field& 
   return {};
 }
 
-// The body of a higher-order operator: a submodule, and the attribute node that stands for it.
+// Reads the body of a higher-order operator: adds a submodule, and the attribute node for it.
 Argument GraphImporter::body(const Field& field) {
   const std::string name = field["name"].text();
   auto submodule = std::make_shared<GraphModule>();

@@ -13,8 +13,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxJsonNesting = 2000;
 
-// Looks for what the reader of a document does not mind: depth, and keys that an object has twice, of which a json
-// keeps one. In a reading of its own: a json that is built under the eyes of a callback takes quadratic time.
+// Checks what the JSON reader tolerates: depth, and repeated keys in an object, of which a json would keep one. This
+// needs its own pass, because building a json with a callback takes quadratic time.
 class DocumentCheck : public nlohmann::json_sax<json> {
  public:
   explicit DocumentCheck(const std::string& root) : root_(root) {}
@@ -41,7 +41,7 @@ class DocumentCheck : public nlohmann::json_sax<json> {
   struct Level {
     bool is_array = false;
     std::size_t items = 0;
-    std::string key;  // the last one
+    std::string key;  // the last one read
     std::unordered_set<std::string> keys;
   };
 
@@ -72,7 +72,7 @@ class DocumentCheck : public nlohmann::json_sax<json> {
   }
 
   const std::string& root_;
-  std::vector<Level> levels_;  // those that are open
+  std::vector<Level> levels_;  // the open ones
 };
 
 }  // namespace

@@ -15,15 +15,15 @@
 
 namespace rehearse::graph {
 
-// A value in a JSON document that knows where it stands. Reading something else than what is there throws ImportError
-// with the path, the node, what was found and what would be right. The document must outlive it.
+// A value in a JSON document, with its path. Reading it as another type than it has throws ImportError with the path,
+// the node, what was found and what is right. The document must outlive it.
 class Field {
  public:
   Field(const nlohmann::json& value, std::string path, std::string node = "")
       : value_(&value), path_(std::move(path)), node_(std::move(node)) {}
 
-  Field operator[](const char* key) const;                  // must be there
-  std::optional<Field> find(const std::string& key) const;  // none when absent or null
+  Field operator[](const char* key) const;                  // throws if it is missing
+  std::optional<Field> find(const std::string& key) const;  // nothing if it is missing or null
   bool is_null() const;
 
   std::vector<Field> items() const;                            // of an array
@@ -31,7 +31,7 @@ class Field {
   std::pair<std::string, Field> variant() const;               // an object with one key: the kind and its value
   std::string text() const;
   std::int64_t integer() const;
-  double number() const;  // "Infinity", "-Infinity" and "NaN" too
+  double number() const;  // also reads "Infinity", "-Infinity" and "NaN"
   bool boolean() const;
 
   Field in_node(const std::string& node) const { return Field(*value_, path_, node); }
@@ -45,9 +45,9 @@ class Field {
   std::string node_;
 };
 
-// Parses JSON. Throws ImportError, with `field` as its field, for what is no JSON and for what is nested so deep that
-// reading it could use up the stack (a body in a body takes 13 levels of the 2,000); and with its path from `field` on
-// for a key that an object has twice. Never null. Cost: linear.
+// Parses JSON and never returns null. Throws ImportError with `field` as its field if the text is no JSON or is nested
+// so deeply that reading it could exhaust the stack (the limit is 2,000 levels; a body in a body takes 13). If an
+// object repeats a key, throws ImportError with the key's path below `field`. Cost: linear.
 std::shared_ptr<const nlohmann::json> parse_json(std::string_view text, const std::string& field);
 
 }  // namespace rehearse::graph

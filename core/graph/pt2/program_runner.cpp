@@ -14,7 +14,7 @@ std::string list_of(const std::vector<SymInt>& sizes) {
   return text.empty() ? "[]" : text + "]";
 }
 
-// Checks the user's inputs against what the program was exported for.
+// Checks the user's inputs against those for which the program was exported.
 class InputCheck {
  public:
   explicit InputCheck(const ExportedProgram& program) : program_(program) {}
@@ -70,7 +70,8 @@ class InputCheck {
     }
   }
 
-  // A symbol has one value, in its range; expressions over symbols are left to the program's own checks.
+  // Checks that a symbol has one value, and that it is in the symbol's range. The program itself checks expressions of
+  // symbols.
   void bind(const SymExpr& expression, std::int64_t value, const std::string& what) {
     if (expression.symbol() == nullptr) return;
     const std::string& symbol = *expression.symbol();
@@ -96,7 +97,7 @@ class InputCheck {
   std::map<std::string, std::pair<std::int64_t, std::string>> symbols_;
 };
 
-using Tensors = std::map<std::string, at::Tensor>;  // what results may change, by name
+using Tensors = std::map<std::string, at::Tensor>;  // tensors that results may change, by name
 
 bool is_mutation(const OutputSpec& output) {
   using Kind = OutputSpec::Kind;
@@ -104,7 +105,7 @@ bool is_mutation(const OutputSpec& output) {
          output.kind == Kind::InputMutation;
 }
 
-// Results that are the new content of something are written there; the others are the user's.
+// Writes results that are the new contents of a tensor to that tensor, and returns the others.
 std::vector<c10::IValue> user_outputs(const std::vector<OutputSpec>& specs, const std::vector<c10::IValue>& results,
                                       const Tensors& tensors) {
   if (results.size() != specs.size()) {

@@ -5,7 +5,7 @@
 
 namespace rehearse::graph {
 
-// The enums and small structs of torch.export's schema (torch/_export/serde/schema.py, version 8).
+// Readers for the enums and small structs of torch.export's schema (torch/_export/serde/schema.py, version 8).
 c10::ScalarType read_dtype(const Field& field);
 c10::Layout read_layout(const Field& field);
 c10::MemoryFormat read_memory_format(const Field& field);
@@ -16,8 +16,8 @@ TensorMeta read_tensor_meta(const Field& field);
 // {"as_expr": {"expr_str": ...}} or {"as_int"|"as_float"|"as_bool": ...}.
 SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind);
 
-// The bytes of storage that a tensor without negative sizes, strides and offset reaches, from the storage's first on;
-// none when a size is symbolic, the largest number when 63 bits are too few.
+// How many bytes of its storage, counted from the beginning, the tensor needs. Sizes, strides and offset must not be
+// negative. Nothing if a size is symbolic; the largest number if 63 bits are too few.
 std::optional<std::int64_t> bytes_reached(const TensorMeta& tensor);
 
 }  // namespace rehearse::graph

@@ -11,7 +11,7 @@
 namespace rehearse::graph {
 namespace {
 
-// How tightly a text binds: what stands inside a tighter one is put in brackets.
+// How tightly an operator binds. A looser text inside a tighter one needs parentheses.
 enum Binding { kComparison, kSum, kProduct, kPower, kAtom };
 
 struct Text {
@@ -67,7 +67,7 @@ class Parser {
   }
 
  private:
-  // Name, Name(term, ..., key=term), 'text', or a number.
+  // Parses Name, Name(term, ..., key=term), 'text', or a number.
   std::optional<Text> term() {
     if (depth_ == kMaxNesting) return std::nullopt;
     ++depth_;
@@ -90,7 +90,7 @@ class Parser {
       if (!item) return std::nullopt;
       if (!take('=')) {
         items.push_back(*std::move(item));
-      } else if (!term()) {  // an assumption of a symbol: of no interest here
+      } else if (!term()) {  // an assumption about a symbol, which is ignored
         return std::nullopt;
       }
     }

@@ -14,7 +14,7 @@ std::string describe(const Node& node) {
   return "in node '" + node.name() + "', " + node.target() + (line.empty() ? "" : ", from " + line);
 }
 
-// What was entered last ends first, also when a node throws.
+// Destroys values in reverse order, even after an exception: an autocast entered last must end first.
 class Values : public std::vector<c10::IValue> {
  public:
   using std::vector<c10::IValue>::vector;
@@ -77,7 +77,7 @@ c10::IValue RunnableGraph::run(std::vector<c10::IValue> inputs) const {
     throw GraphError("", "inputs",
                      "there must be " + std::to_string(inputs_) + ", and there are " + std::to_string(inputs.size()));
   }
-  const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // the graph may set another
+  const at::AutoGradMode mode_of_caller(at::GradMode::is_enabled());  // the graph may change grad mode
   Values values(entries_.size());
   const ValueOf value_of = [&](const Node& node) -> const c10::IValue& { return values[slots_.at(&node)]; };
   auto next_input = inputs.begin();

@@ -14,10 +14,10 @@
 
 namespace rehearse::graph {
 
-// A graph with everything looked up: what an Interpreter runs. Keeps its module.
+// A graph with everything looked up, ready for an Interpreter. Keeps its module alive.
 class RunnableGraph {
  public:
-  // `bodies`: where the programs of called modules are found; used only here. Throws GraphError as Interpreter does.
+  // `bodies`: provides the graphs of called modules; only used here. Throws GraphError like Interpreter.
   RunnableGraph(std::shared_ptr<const GraphModule> module, Bodies& bodies);
 
   c10::IValue run(std::vector<c10::IValue> inputs) const;
@@ -28,7 +28,7 @@ class RunnableGraph {
   struct Entry {
     const Node* node;
     std::unique_ptr<Step> step;          // null: a placeholder or the output
-    std::vector<std::size_t> last_uses;  // slots that nobody reads after this node
+    std::vector<std::size_t> last_uses;  // slots that no later node reads
   };
 
   void check_place(const Node& node) const;
@@ -42,7 +42,7 @@ class RunnableGraph {
   std::function<void(const Node&, const c10::IValue&)> observer_;
 };
 
-// What a graph returned, each item by itself: the items of a tuple, or the one value.
+// The items of a graph's result: those of a tuple, or the single value.
 std::vector<c10::IValue> items_of(c10::IValue value);
 
 }  // namespace rehearse::graph

@@ -12,7 +12,7 @@
 
 namespace rehearse::graph {
 
-// What one node does when it is run; everything that does not depend on values is looked up when it is made.
+// The action of one node. Its constructor looks up everything that does not depend on values.
 class Step {
  public:
   virtual ~Step() = default;
@@ -21,7 +21,7 @@ class Step {
 
 class RunnableGraph;
 
-// The graphs of modules that others call, ready to run: one each, however many nodes call it.
+// Caches the graphs of called modules: one for each module, however many nodes call it.
 class Bodies {
  public:
   std::shared_ptr<const RunnableGraph> of(const std::shared_ptr<const GraphModule>& module);
@@ -30,7 +30,8 @@ class Bodies {
   std::unordered_map<const GraphModule*, std::shared_ptr<const RunnableGraph>> made_;
 };
 
-// The step of a node that is neither placeholder nor output. Throws GraphError for what the interpreter does not know.
+// Makes the step of a node that is neither placeholder nor output. Throws GraphError if the interpreter does not know
+// the node.
 std::unique_ptr<Step> make_step(const Node& node, const GraphModule& module, Bodies& bodies);
 
 }  // namespace rehearse::graph

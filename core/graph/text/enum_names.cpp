@@ -25,7 +25,7 @@ std::optional<T> found(std::string_view name, int count) {
 
 }  // namespace
 
-// c10 has no name for the dtype of a tensor that is not there.
+// c10 has no name for the dtype of an undefined tensor.
 std::string name_of(c10::ScalarType dtype) {
   return dtype == c10::ScalarType::Undefined ? "Undefined" : c10::toString(dtype);
 }
@@ -45,7 +45,7 @@ std::optional<c10::MemoryFormat> memory_format_of(std::string_view name) {
   return found<c10::MemoryFormat>(name, static_cast<int>(c10::MemoryFormat::NumOptions));
 }
 
-// c10's own parser does not know all of c10's types, and wraps an index beyond 127 around.
+// c10's own parser does not know all device types, and wraps around an index beyond 127.
 std::optional<c10::Device> device_of(std::string_view name) {
   const std::size_t colon = name.find(':');
   c10::DeviceIndex index = -1;

@@ -6,14 +6,14 @@
 
 namespace rehearse::graph {
 
-// How deep values may be nested in the text: what metadata knows about a value stands in dicts of its own.
+// The nesting limit for values in the text form. It is larger because metadata puts each level into a dict of its own.
 inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
-// Metadata as dicts of arguments, so that one grammar serves both; what has its default value is left out.
+// Converts metadata to dicts of arguments, so that one grammar serves both. Leaves out default values.
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta, Origins origins = Origins::With);
 
-// The reverse. Throws std::invalid_argument that names the key at fault, and GraphError as ValueMeta does.
+// The reverse. Throws std::invalid_argument that names the bad key, and GraphError like ValueMeta.
 TensorMeta tensor_from(const Dict& dict);
 Metadata metadata_from(const Dict& dict);
 

@@ -49,7 +49,7 @@ class Parser {
     if (module.submodules().size() == before) scanner_.fail("there are two submodules '" + name + "'");
   }
 
-  // By its number among the modules of the text; one that is still open would contain itself.
+  // Reads a module by its number in the text. A module that is still open is refused, because it would contain itself.
   std::shared_ptr<GraphModule> known_module() {
     const Argument number = values_.value({});
     const auto* at = number.get_if<std::int64_t>();
@@ -97,7 +97,7 @@ class Parser {
     });
   }
 
-  // Errors of the pieces get the place in the text.
+  // Adds the place in the text to errors.
   template <class Action>
   void checked(Action&& action) {
     try {
@@ -111,7 +111,7 @@ class Parser {
 
   Scanner scanner_;
   ValueParser values_{scanner_};
-  std::vector<std::shared_ptr<GraphModule>> modules_;  // in the order in which they begin; null until they end
+  std::vector<std::shared_ptr<GraphModule>> modules_;  // in order of their beginnings; null while open
   int module_depth_ = 0;
 };
 

@@ -82,7 +82,7 @@ Argument ValueParser::number(const std::string& word) {
   return real;
 }
 
-// All 64 bits: 0x7ff8000000000001.
+// Reads all 64 bits: 0x7ff8000000000001.
 double ValueParser::nan_of(const std::string& word) {
   std::uint64_t bits = 0;
   const char* end = word.data() + word.size();
@@ -104,7 +104,7 @@ Argument ValueParser::known(const std::optional<T>& value, const std::string& ki
   return *value;
 }
 
-// What follows `name(`.
+// Reads what follows `name(`.
 Argument ValueParser::call(const std::string& name, const NodesByName& nodes) {
   if (name == "slice" || name == "complex") {
     const List parts = items(")", nodes);

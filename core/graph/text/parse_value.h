@@ -12,10 +12,10 @@
 
 namespace rehearse::graph {
 
-// The nodes that stand before what is read.
+// The nodes before the place that is being read.
 using NodesByName = std::unordered_map<std::string, Node*>;
 
-// Reads the values of the text form. Failures are the scanner's.
+// Reads values of the text form. The scanner reports errors.
 class ValueParser {
  public:
   explicit ValueParser(Scanner& scanner) : scanner_(scanner) {}

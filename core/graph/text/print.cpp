@@ -16,7 +16,7 @@
 namespace rehearse::graph {
 namespace {
 
-// As JSON has it, bytes above ASCII as they are.
+// Quotes like JSON; bytes above ASCII stay as they are.
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -36,8 +36,8 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-// The shortest text that reads back as the same number, and that no integer looks like; a NaN with bits of its own by
-// these.
+// The shortest text that reads back as the same number and does not look like an integer. A NaN with non-default bits
+// is written as these bits.
 std::string number(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;
@@ -146,7 +146,7 @@ class Printer {
 
   const Origins origins_;
   std::string out_;
-  std::unordered_map<const GraphModule*, std::size_t> numbers_;  // in the order in which they begin
+  std::unordered_map<const GraphModule*, std::size_t> numbers_;  // in order of their beginnings
   int depth_ = 0;
 };
 

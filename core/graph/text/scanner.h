@@ -6,28 +6,28 @@
 
 namespace rehearse::graph {
 
-// Reads the text form word by word and knows the place of each. Failures are GraphErrors with that place.
+// Reads the text form word by word and tracks the place. Errors are GraphErrors with that place.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
   bool at_end();
-  bool next_is(std::string_view word);  // leaves it there; what was read last stays the last word
-  bool take(std::string_view word);     // takes it if it is there
+  bool next_is(std::string_view word);  // does not consume it, and does not become the last word
+  bool take(std::string_view word);     // consumes it if it is next
   void expect(std::string_view word);
   std::string word();    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
   std::string quoted();  // a string in double quotes
-  [[noreturn]] void fail(const std::string& message) const;  // at where the last word began
+  [[noreturn]] void fail(const std::string& message) const;  // at the beginning of the last word
 
  private:
   void skip_spaces();
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t last_ = 0;  // where the last word began
+  std::size_t last_ = 0;  // beginning of the last word
 };
 
-// One level of what stands in one another, for as long as it lives; the text must not decide how deep the calls go.
+// One level of nesting, while it lives. Limits recursion, so that no text can exhaust the stack.
 class Nesting {
  public:
   Nesting(int& depth, int limit, const Scanner& scanner) : depth_(depth) {

@@ -14,7 +14,7 @@ namespace {
 
 using c10d::ReduceOp;
 
-// As the functional collectives call them. PREMUL_SUM carries a factor, which no text holds.
+// The names that the functional collectives use. PREMUL_SUM is missing, because it has a factor that no text holds.
 constexpr std::array<std::pair<std::string_view, ReduceOp::RedOpType>, 8> kReduceOps = {{{"sum", ReduceOp::SUM},
                                                                                          {"avg", ReduceOp::AVG},
                                                                                          {"product", ReduceOp::PRODUCT},
@@ -33,7 +33,7 @@ std::optional<std::string> name_of_group(const c10::intrusive_ptr<c10d::ProcessG
   try {
     const std::string& name = group->getGroupName();
     if (c10d::resolve_process_group(name) == group) return name;
-  } catch (const c10::Error&) {  // without a name, or with one that was never registered
+  } catch (const c10::Error&) {  // it has no name, or one that was never registered
   }
   return std::nullopt;
 }

@@ -6,11 +6,11 @@
 namespace rehearse::graph {
 namespace {
 
-// The kinds of value that overloads tell apart.
+// The kinds of values that overload resolution distinguishes.
 enum class Kind { None, Tensor, Bool, Int, Float, Complex, String, Dtype, Device, Layout, MemoryFormat, List, Other };
 
 constexpr int kConverted = 1;
-constexpr int kNumberForTensor = 10;  // `x * 2`: a form that takes the number itself goes before
+constexpr int kNumberForTensor = 10;  // `x * 2`: an overload that takes the number itself is better
 
 Kind kind_of(const c10::IValue& value) {
   if (value.isNone()) return Kind::None;
@@ -75,7 +75,7 @@ std::optional<int> cost_of(Kind kind, c10::TypeKind wanted) {
 std::optional<int> cost_of(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                            const ValueOf& value_of);
 
-// A list fits as badly as its worst item.
+// The cost of a list is that of its worst item.
 std::optional<int> cost_of_list(const Argument& argument, const c10::Type& element, std::optional<std::int32_t> length,
                                 const ValueOf& value_of) {
   int worst = 0;

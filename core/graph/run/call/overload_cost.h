@@ -10,8 +10,8 @@
 
 namespace rehearse::graph {
 
-// How far a value is from what an operator takes, as Python's binding sees it: 0 is an exact fit, more is a conversion;
-// none: it cannot be given. Nodes are judged by their values.
+// The cost of passing a value to an operator's argument, as Python's binding ranks it: 0 is an exact fit, more is a
+// conversion, nothing means that it does not fit. A node counts by its value.
 std::optional<int> cost_of(const Argument& argument, const c10::Argument& formal, const ValueOf& value_of);
 
 // `(Tensor, int, keepdim=bool)`, for messages.

@@ -18,7 +18,8 @@ namespace {
 
 using Handles = std::vector<c10::OperatorHandle>;
 
-// What LibTorch itself registers under aten, sorted by overload; operators of others are called by their full names.
+// The overloads that LibTorch registers under aten, sorted by overload name. Operators of other namespaces are called
+// by full name.
 const Handles& handles_of(const std::string& name) {
   static const std::unordered_map<std::string, Handles> all = [] {
     std::unordered_map<std::string, Handles> found;
@@ -42,14 +43,14 @@ bool is_int_list(const c10::Argument& formal) {
   return list != nullptr && list->getElementType()->kind() == c10::TypeKind::IntType;
 }
 
-// Python lets trailing ints be the list where the operator has no other positional argument.
+// In Python, trailing ints may form the list if the operator has no other positional argument.
 bool takes_trailing_ints(const c10::FunctionSchema& schema, std::size_t first) {
   const auto& formals = schema.arguments();
   return formals.size() > first && is_int_list(formals[first]) && !formals[first].kwarg_only() &&
          (formals.size() == first + 1 || formals[first + 1].kwarg_only());
 }
 
-// The arguments with trailing ints as a list, if the operator takes them so.
+// Collects trailing ints into a list if the operator accepts that.
 List gathered(const c10::FunctionSchema& schema, const List& args, std::size_t first) {
   if (args.size() <= first || args[first].is<List>() || !takes_trailing_ints(schema, first)) return args;
   const auto begin = args.begin() + static_cast<std::ptrdiff_t>(first);
@@ -58,7 +59,7 @@ List gathered(const c10::FunctionSchema& schema, const List& args, std::size_t f
   return whole;
 }
 
-// In Python self is called `input` where it can be named.
+// In Python, `self` may be passed by keyword as `input`.
 const Argument* named(const Dict& kwargs, const std::string& name) {
   for (const auto& [key, value] : kwargs) {
     if (key == name || (key == "input" && name == "self")) return &value;
@@ -66,7 +67,7 @@ const Argument* named(const Dict& kwargs, const std::string& name) {
   return nullptr;
 }
 
-// What is given for each formal argument, null for defaults, and how far from an exact fit.
+// The argument for each formal argument, null for defaults, and the cost.
 struct Match {
   std::vector<const Argument*> given;
   int cost = 0;
@@ -108,7 +109,7 @@ c10::IValue Overloads::call(const Node& node, const List& args, const Dict& kwar
     if (!found || (best != nullptr && found->cost >= best_match.cost)) continue;
     best = &op;
     best_match = *std::move(found);
-    best_args = std::move(whole);  // its items stay where they are
+    best_args = std::move(whole);  // moving the list does not move its items
   }
   if (best == nullptr) {
     std::string schemas;

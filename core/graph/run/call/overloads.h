@@ -11,18 +11,18 @@
 
 namespace rehearse::graph {
 
-// All overloads of one of ATen's operators, and calls of the one that the arguments fit, as Python's binding chooses
-// it: numbers may stand for tensors, one int for a list of given length, and trailing ints for an operator's only list
-// (`x.view(2, 3)`). An exact fit goes before one by conversion.
+// All overloads of one ATen operator. call() chooses the overload that fits the arguments, like Python's binding: a
+// number may replace a tensor, one int a list of fixed length, and trailing ints the operator's only list (`x.view(2,
+// 3)`). An exact fit wins over a conversion.
 class Overloads {
  public:
-  // `name` without its namespace: "add". Empty when LibTorch has no such operator.
+  // `name`: without its namespace, such as "add". Has no overloads if LibTorch has no such operator.
   explicit Overloads(std::string_view name);
 
   bool empty() const noexcept { return overloads_.empty(); }
 
-  // `first`: how many of `args` are no part of a list that trailing ints make: 1 for a method's self. Throws GraphError
-  // when no overload takes the arguments.
+  // `first`: number of leading `args` that cannot belong to a list of trailing ints; 1 for a method's self. Throws
+  // GraphError if no overload accepts the arguments.
   c10::IValue call(const Node& node, const List& args, const Dict& kwargs, std::size_t first,
                    const ValueOf& value_of) const;
 

@@ -22,8 +22,8 @@ struct Target {
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(node.name(), field, message); }
 };
 
-// A number where an operator wants a tensor, as PyTorch's Python binding does it: it takes part in type promotion as a
-// number. No operator is called for it, which a capture would see.
+// A number in place of a tensor, as in PyTorch's Python binding: type promotion treats it as a number. Calls no
+// operator, because a capture would record it.
 at::Tensor wrapped_number(const at::Scalar& number) { return at::native::wrapped_scalar_tensor(number); }
 
 bool is_number(const c10::IValue& value) {
@@ -31,7 +31,7 @@ bool is_number(const c10::IValue& value) {
          value.isSymFloat() || value.isSymBool();
 }
 
-// A scalar value as the schema's type; none when it cannot be one.
+// Converts a scalar value to the schema's type; nothing if that is impossible.
 std::optional<c10::IValue> coerce(const c10::IValue& value, const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -75,7 +75,8 @@ std::optional<c10::IValue> coerce(const c10::IValue& value, const c10::Type& typ
 c10::IValue convert(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                     const Target& target);
 
-// A list of ints with a symbol among them: by the schema's type, LibTorch would read it as plain numbers.
+// A list of ints with a symbol in it. Its type must be SymInt, because LibTorch would read the schema's type as plain
+// numbers.
 c10::IValue with_symbols(c10::impl::GenericList list) {
   const bool has_symbols =
       std::any_of(list.begin(), list.end(), [](const c10::IValue& item) { return item.isSymInt(); });

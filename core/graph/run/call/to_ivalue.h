@@ -13,13 +13,13 @@ namespace rehearse::graph {
 
 using ValueOf = std::function<const c10::IValue&(const Node&)>;
 
-// The argument as a value of a schema's type: numbers become what the schema asks for (an int where a float stands, a
-// number where a tensor stands), lists get their element type. `length`: a fixed-size list may be given as one item.
-// Throws GraphError(`node`, `field`) when it cannot be one.
+// Converts the argument to a schema's type: numbers to the number type or tensor that the schema wants, lists to their
+// element type. `length`: a single item may replace a list of this fixed length. Throws GraphError(`node`, `field`) if
+// the argument does not fit.
 c10::IValue to_ivalue(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                       const ValueOf& value_of, const Node& node, const std::string& field);
 
-// The argument as it is: a list becomes a tuple, a dict a dict of strings.
+// The argument without conversion: a list becomes a tuple, a dict a dict of strings.
 c10::IValue to_ivalue(const Argument& argument, const ValueOf& value_of, const Node& node, const std::string& field);
 
 }  // namespace rehearse::graph

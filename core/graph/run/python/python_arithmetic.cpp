@@ -17,7 +17,7 @@ std::uint64_t magnitude(std::int64_t value) {
 
 }  // namespace
 
-// The quotient rounded once: of at least 64 bits and whether anything is left of them.
+// Rounds the quotient once: computes at least 64 bits of it, and whether a remainder is left.
 double quotient(std::int64_t x, std::int64_t y) {
   const std::uint64_t dividend = magnitude(x);
   const std::uint64_t divisor = magnitude(y);
@@ -29,14 +29,14 @@ double quotient(std::int64_t x, std::int64_t y) {
   return (x < 0) != (y < 0) ? -result : result;
 }
 
-// With the sign of the divisor, also where nothing is left.
+// Has the divisor's sign, even if it is zero.
 double remainder(double x, double y) {
   const double rest = std::fmod(x, y);
   if (rest == 0.0) return std::copysign(0.0, y);
   return (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-// Rounds down what is left without the remainder: x / y may already be rounded up.
+// Subtracts the remainder before dividing, because x / y may already be rounded up.
 double floor_quotient(double x, double y) {
   const double rest = std::fmod(x, y);
   double exact = (x - rest) / y;
@@ -46,7 +46,7 @@ double floor_quotient(double x, double y) {
   return exact - below > 0.5 ? below + 1.0 : below;
 }
 
-// An int and a float as the numbers that they are: a large int has no equal float.
+// Compares exactly: a large int may not have an equal float.
 std::partial_ordering compare(std::int64_t x, double y) {
   if (std::isnan(y)) return std::partial_ordering::unordered;
   if (y >= 9223372036854775808.0) return std::partial_ordering::less;

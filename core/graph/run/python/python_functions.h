@@ -12,20 +12,21 @@
 
 namespace rehearse::graph {
 
-// A function of Python on numbers, as symbolic sizes are computed with.
+// One of Python's functions on numbers, as used in computations of symbolic sizes.
 struct PythonFunction {
-  // Throws std::invalid_argument with the reason when it cannot be computed: wrong types, division by zero, an int
-  // beyond 64 bits. Takes `count` values.
+  // Takes `count` values. Throws std::invalid_argument with the reason if the result cannot be computed: wrong types,
+  // division by zero, an int beyond 64 bits.
   c10::IValue (*call)(const std::vector<c10::IValue>& arguments);
   std::size_t count;
-  std::array<std::string_view, 3> names = {};  // of its parameters; empty: they are given by position only
+  std::array<std::string_view, 3> names = {};  // parameter names; empty: positional only
 };
 
-// `_operator.add`, `math.trunc`, `torch.sym_max`, ...; null when it is not known. `_operator.getitem` takes lists,
+// Finds `_operator.add`, `math.trunc`, `torch.sym_max`, ...; null if it is unknown. `_operator.getitem` takes lists,
 // tuples and dicts.
 const PythonFunction* find_python_function(std::string_view target) noexcept;
 
-// What the node gives for each parameter. Throws GraphError for a wrong number, an unknown name or one given twice.
+// The node's argument for each parameter. Throws GraphError for a wrong number of arguments, an unknown name, or a name
+// passed twice.
 std::vector<const Argument*> bind_parameters(const Node& node, const PythonFunction& function);
 
 }  // namespace rehearse::graph

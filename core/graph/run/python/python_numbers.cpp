@@ -29,7 +29,7 @@ std::int64_t to_whole(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-// Whole numbers by `whole_case`, which says whether it overflowed; others by `real_case`.
+// Uses `whole_case` for ints, which returns whether it overflowed, and `real_case` for others.
 template <class Whole, class Real>
 IValue arithmetic(const Arguments& a, Whole whole_case, Real real_case) {
   if (!is_whole(a[0]) || !is_whole(a[1])) return real_case(real(a[0]), real(a[1]));
@@ -54,7 +54,7 @@ std::int64_t shift_of(const IValue& value) {
   return whole(value);
 }
 
-// A float among the two makes the result a float, as for symbolic numbers.
+// If one of the two is a float, so is the result, as for symbolic numbers.
 IValue pick(const Arguments& a, bool first) {
   const IValue& chosen = first ? a[0] : a[1];
   return is_whole(a[0]) && is_whole(a[1]) ? IValue(whole(chosen)) : IValue(real(chosen));

@@ -7,8 +7,8 @@
 
 #include <ATen/core/ivalue.h>
 
-// Python's arithmetic and comparisons on bools, ints and floats, with Python's results and, as std::invalid_argument,
-// its errors. Ints have 64 bits. Each takes as many values as it has operands.
+// Python's arithmetic and comparisons on bools, ints and floats. Results are Python's, errors are
+// std::invalid_argument. Ints have 64 bits. Each function takes as many values as it has operands.
 namespace rehearse::graph::python {
 
 using c10::IValue;

@@ -7,7 +7,7 @@
 
 namespace rehearse::graph {
 
-// Autocast as torch.autocast() sets it, until the end of the scope.
+// Sets autocast like torch.autocast() and restores it at the end of the scope.
 class AutocastScope {
  public:
   AutocastScope(c10::DeviceType device, bool enabled, std::optional<c10::ScalarType> dtype, std::optional<bool> cache)

@@ -13,13 +13,13 @@ namespace {
 
 bool is_tensor(const c10::IValue& value) { return value.isTensor(); }
 
-// What the body gives besides tensors.
+// The body's results, with tensors left out.
 struct Rest {
-  std::vector<c10::IValue> values;  // none where there is a tensor
+  std::vector<c10::IValue> values;  // None in place of a tensor
   bool is_tuple = false;
 };
 
-// The body on inputs that are tensors, and on operands that it always has.
+// The body as a function of its tensor inputs; the other operands are fixed.
 class Body {
  public:
   Body(std::shared_ptr<const RunnableGraph> graph, std::vector<c10::IValue> operands, std::size_t inputs)
@@ -52,7 +52,7 @@ class Body {
  private:
   std::shared_ptr<const RunnableGraph> graph_;
   std::vector<c10::IValue> operands_;
-  std::vector<std::size_t> places_;  // of the inputs among the operands
+  std::vector<std::size_t> places_;  // positions of the inputs among the operands
 };
 
 c10::IValue run_as_checkpoint(Body body) {

@@ -11,7 +11,7 @@
 
 namespace rehearse::graph {
 
-// What all higher-order operators share: bodies that are attributes of the module, and operands.
+// The common parts of higher-order operators: bodies, which are attributes of the module, and operands.
 class HigherOrder {
  public:
   HigherOrder(const Node& node, const GraphModule& module) : node_(node), module_(module) {}
@@ -35,7 +35,7 @@ class HigherOrder {
     return to_ivalue(argument(index), value_of, node_, field(index));
   }
 
-  // The items of the list at `index`; none when there is no such argument.
+  // The items of the list at `index`; none if there is no such argument.
   std::vector<c10::IValue> items(std::size_t index, const ValueOf& value_of) const {
     if (index >= node_.args().size()) return {};
     const c10::IValue list = value(index, value_of);
@@ -66,14 +66,14 @@ class HigherOrder {
 
 using Run = std::function<c10::IValue(const ValueOf&)>;
 
-// tag_activation_checkpoint(body, operands..., inputs=n): the body is run again for its backward. The first n operands
-// are the checkpoint's inputs, the others what its code uses besides; without `inputs` all of them are inputs.
+// tag_activation_checkpoint(body, operands..., inputs=n) runs the body again for its backward. The first n operands are
+// the checkpoint's inputs, the others are further values that its code uses. Without `inputs`, all operands are inputs.
 Run make_checkpoint(const HigherOrder& op, Bodies& bodies);
 
-// register_hook(body, tensor, operands..., layout=flag): the body becomes a hook of the tensor, and gets the gradient
-// and the operands. It returns the gradient that takes its place, or nothing. `layout`: it gets the gradient in
-// row-major order. An operand that is such a node stands for the gradient that its hook leaves; until there is one, the
-// hook that uses it is not called.
+// register_hook(body, tensor, operands..., layout=flag) registers the body as a hook of the tensor. The body gets the
+// gradient and the operands, and returns the gradient that replaces it, or nothing. `layout`: it gets the gradient in
+// row-major order. An operand that is another register_hook node stands for the gradient after that hook; until that
+// hook has run, the hook that uses it is not called.
 Run make_hook(const HigherOrder& op, Bodies& bodies);
 
 }  // namespace rehearse::graph

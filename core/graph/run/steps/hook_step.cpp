@@ -14,7 +14,7 @@
 namespace rehearse::graph {
 namespace {
 
-// What a hook leaves of its gradient, for the hook that uses it.
+// The gradient after a hook, for another hook that uses it.
 struct LeftGradient final : torch::CustomClassHolder {
   at::Tensor gradient;
 };
@@ -23,8 +23,8 @@ LeftGradient* left_in(const c10::IValue& operand) {
   return operand.isCapsule() ? dynamic_cast<LeftGradient*>(operand.toCapsule().get()) : nullptr;
 }
 
-// A hook of a tensor whose code is a graph. It keeps what it uses without history, since that may lead to the tensor
-// itself: they would keep each other.
+// A tensor hook whose code is a graph. Detaches its operands: their history may lead to the hooked tensor, and a
+// reference cycle would keep both alive.
 class GraphHook {
  public:
   GraphHook(std::shared_ptr<const RunnableGraph> body, std::vector<c10::IValue> operands, std::string node,
@@ -53,7 +53,7 @@ class GraphHook {
       inputs.push_back(left != nullptr ? c10::IValue(std::exchange(left->gradient, {})) : operand);
     }
     const std::vector<c10::IValue> given = items_of(body_->run(inputs));
-    // Without a result the code may still have written to a copy.
+    // Even without a result, the code may have written to the row-major copy.
     const at::Tensor result = given.empty() ? inputs.front().toTensor() : given.front().toTensor();
     if (left_) left_->gradient = result;
     return given.empty() && !row_major_ ? at::Tensor() : result;
@@ -65,7 +65,7 @@ class GraphHook {
   std::string node_;
   bool row_major_;
   bool has_history_ = false;
-  c10::intrusive_ptr<LeftGradient> left_;  // null: nobody uses it
+  c10::intrusive_ptr<LeftGradient> left_;  // null: no hook uses it
 };
 
 }  // namespace
@@ -76,7 +76,7 @@ Run make_hook(const HigherOrder& op, Bodies& bodies) {
   const bool row_major = given != nullptr && *given;
   return [op, row_major, body = op.body(0, bodies)](const ValueOf& value_of) -> c10::IValue {
     const at::Tensor tensor = op.value(1, value_of).toTensor();
-    if (!tensor.requires_grad()) return {};  // no backward will come to it
+    if (!tensor.requires_grad()) return {};  // no backward will reach it
     GraphHook hook(body, op.rest(2, value_of), op.node().name(), row_major);
     c10::IValue left;
     if (!op.node().users().empty()) {

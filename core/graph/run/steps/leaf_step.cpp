@@ -11,8 +11,8 @@ namespace {
 using Parameters = std::vector<at::Tensor>;
 using Forward = at::Tensor (*)(const at::Tensor& input, const Parameters& parameters);
 
-// A module whose parameters alone say what it computes. Where others have settings (a stride, a momentum), a graph does
-// not know them.
+// A module whose parameters fully determine what it computes. Other modules have settings (a stride, a momentum) that a
+// graph does not contain.
 struct Leaf {
   std::string_view type;
   std::vector<std::string_view> parameters;

@@ -6,7 +6,7 @@
 namespace rehearse::graph {
 namespace {
 
-// An attribute's tensor; a submodule is no value: higher-order operators look it up themselves.
+// Returns an attribute's tensor. A submodule has no value, because higher-order operators look it up themselves.
 class AttributeStep : public Step {
  public:
   AttributeStep(const Node& node, const GraphModule& module) {

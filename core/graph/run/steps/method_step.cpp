@@ -10,7 +10,7 @@ namespace {
 
 using Query = c10::IValue (*)(const at::Tensor&);
 
-// Methods that give no tensor and that the dispatcher does not know, without arguments.
+// Methods without arguments that return no tensor and that the dispatcher does not know.
 Query find_query(std::string_view name) {
   static const std::unordered_map<std::string_view, Query> queries = {
       {"size", [](const at::Tensor& self) { return c10::IValue(self.sizes().vec()); }},
@@ -58,7 +58,7 @@ class MethodStep : public Step {
   c10::IValue run(const ValueOf& value_of) const override { return op_.call(node_, args_, kwargs_, 1, value_of); }
 
  private:
-  // `x.float()` is `x.to(dtype)`; `x.to(device, dtype)` has a form with keywords only.
+  // Rewrites `x.float()` to `x.to(dtype)`, and `x.to(device, dtype)`, which has no positional overload, to keywords.
   std::string_view rewritten() {
     if (const auto dtype = find_cast(node_.target())) {
       args_.insert(args_.begin() + 1, Argument(*dtype));

@@ -9,7 +9,7 @@
 namespace rehearse::graph {
 namespace {
 
-// torch._C._set_grad_enabled(enabled): holds until the next one, at most to the end of the graph.
+// torch._C._set_grad_enabled(enabled). Holds until the next one, at most until the end of the graph.
 class GradModeStep : public Step {
  public:
   explicit GradModeStep(const Node& node)
@@ -26,12 +26,12 @@ class GradModeStep : public Step {
   bool enabled_;
 };
 
-// An autocast that is on: the value of the node that entered it. It ends with its exit, else when the value goes.
+// The value of a node that enters autocast. Autocast ends with the node that exits it, or when the value is destroyed.
 struct AutocastValue : torch::CustomClassHolder {
   std::optional<AutocastScope> scope;
 };
 
-// _enter_autocast(device type, dtype, enabled, cache enabled), as torch.amp.autocast takes them.
+// _enter_autocast(device type, dtype, enabled, cache enabled), with the arguments of torch.amp.autocast.
 class EnterAutocastStep : public Step {
  public:
   explicit EnterAutocastStep(const Node& node) {

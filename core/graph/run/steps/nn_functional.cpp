@@ -9,12 +9,12 @@
 namespace rehearse::graph {
 namespace {
 
-// Parameters with their defaults; those without one must be given.
+// Parameters with their defaults; a parameter without a default is required.
 using ParameterDefaults = std::vector<std::pair<std::string_view, std::optional<Argument>>>;
 
 struct Function {
   ParameterDefaults parameters;
-  AtenCall (*call)(const Node& node, const List& given);  // one for each parameter, in their order
+  AtenCall (*call)(const Node& node, const List& given);  // `given`: one for each parameter, in order
 };
 
 bool is_true(const Argument& argument) { return argument.is<bool>() && argument.as<bool>(); }

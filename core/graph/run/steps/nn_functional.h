@@ -8,15 +8,15 @@
 
 namespace rehearse::graph {
 
-// A call of one of ATen's operators: its name without the namespace, and arguments by position.
+// A call of an ATen operator: its name without the namespace, and positional arguments.
 struct AtenCall {
   std::string op;
   List args;
 };
 
-// What a function of torch.nn.functional comes to (torch/nn/functional.py of PyTorch 2.11); none for other targets.
-// Throws GraphError for a function that is not known here, for arguments that it does not take, and for max_norm of an
-// embedding, which changes the weight.
+// The ATen call for a function of torch.nn.functional (torch/nn/functional.py of PyTorch 2.11); nothing for other
+// targets. Throws GraphError for an unknown function, for arguments that it does not take, and for max_norm of an
+// embedding, which would change the weight.
 std::optional<AtenCall> functional_call(const Node& node);
 
 }  // namespace rehearse::graph

@@ -7,7 +7,7 @@
 namespace rehearse::graph {
 namespace {
 
-// A boxed call: the arguments are brought into the order of the schema once.
+// A boxed call. Brings the arguments into the order of the schema once.
 class OperatorStep : public Step {
  public:
   OperatorStep(const Node& node, c10::OperatorHandle op)
@@ -31,7 +31,7 @@ class OperatorStep : public Step {
  private:
   const Node& node_;
   c10::OperatorHandle op_;
-  std::vector<BoundArgument> arguments_;  // defaults filled in
+  std::vector<BoundArgument> arguments_;  // includes defaults
 };
 
 }  // namespace

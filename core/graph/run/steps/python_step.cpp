@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kOperator = "_operator.";
 
-// What an operator of Python does when one of its operands is a tensor; empty: it takes none.
+// The ATen operator that replaces one of Python's operators if an operand is a tensor; empty if it takes no tensors.
 std::string_view tensor_form(std::string_view target) {
   if (!target.starts_with(kOperator)) return "";
   const std::string_view name = target.substr(kOperator.size());
@@ -64,8 +64,9 @@ class PythonStep : public Step {
   Overloads on_tensors_;
 };
 
-// An item of a list, or a part of a tensor. fx's tuples are lists here, but x[0, 1] and x[[0, 1]] differ: a list is an
-// index for each dimension where only a tuple can be one, and else refused.
+// An item of a list, or an index into a tensor. In Python, x[0, 1] and x[[0, 1]] differ, but in a graph tuples are
+// lists too. Therefore a list counts as a tuple of one index for each dimension if only a tuple is possible, and is
+// refused otherwise.
 class GetItemStep : public Step {
  public:
   GetItemStep(const Node& node, const PythonFunction& function) : node_(node), on_lists_(node, function) {
@@ -96,7 +97,7 @@ class GetItemStep : public Step {
         "does not tell them apart: use select() or pass a tensor");
   }
 
-  // What no tensor can be made of with the other items.
+  // True for an index that cannot form a tensor together with other indices, so that the list must be a tuple.
   static bool is_of_a_tuple(const at::indexing::TensorIndex& index) {
     return index.is_none() || index.is_ellipsis() || index.is_slice() ||
            (index.is_tensor() && index.tensor().dim() > 0);

@@ -21,7 +21,7 @@ class AtenStep : public Step {
   Overloads op_;
 };
 
-// torch._check(condition, message): the message is a function of Python, and no part of a graph.
+// torch._check(condition, message). The message is a Python function, which a graph does not contain.
 class CheckStep : public Step {
  public:
   explicit CheckStep(const Node& node) : node_(node) {
@@ -38,7 +38,7 @@ class CheckStep : public Step {
   const Node& node_;
 };
 
-// `torch.relu` and `torch._C._nn.linear` are ATen's operators of that name; empty: the target is no such function.
+// The name of the ATen operator for targets like `torch.relu` and `torch._C._nn.linear`; empty for other targets.
 std::string_view name_in_torch(std::string_view target) {
   for (const std::string_view prefix : {"torch._C._nn.", "torch."}) {
     if (!target.starts_with(prefix)) continue;
