@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether sizes and strides make a dense layout of some order, as conditions. The definitions are those of
+// Expresses as conditions whether sizes and strides form a dense layout in some order. Same definitions as
 // c10/core/Contiguity.h and c10/core/MemoryFormat.h.
 #include <algorithm>
 #include <numeric>
@@ -32,7 +32,7 @@ struct Layout {
   Layout(const ShapeNode& node, Nodes of_sizes, Nodes of_strides)
       : env(*node.env()), sizes(exprs(node, of_sizes)), strides(exprs(node, of_strides)) {}
 
-  // A constant where that is known.
+  // Replaces the condition by a constant if its value is known.
   Condition known(const Condition& condition) const {
     const auto decided = env.decide(condition);
     return decided ? Condition(*decided) : condition;
@@ -44,7 +44,8 @@ struct Layout {
     return empty;
   }
 
-  // Dense, with dimensions from the innermost one as `order` says; a dimension of size 1 may have any stride.
+  // True for a dense layout with the dimensions in this order, innermost first. Dimensions of size 1 may have any
+  // stride.
   Condition dense_in(const Order& order) const {
     if (order.size() != sizes.size()) return false;
     Condition dense = true;
@@ -56,8 +57,7 @@ struct Layout {
     return known(dense);
   }
 
-  // Dense with the dimensions as `order` says; those that have at most one index may have any stride, and count as
-  // sorted to the end.
+  // Like dense_in(), but a dimension of size 0 or 1 may have any stride, and counts as if it came last.
   Condition non_overlapping_in(const Order& order) const {
     Condition dense = true;
     Expr expected = 1;
@@ -70,14 +70,14 @@ struct Layout {
 
   Expr at_least_one(const Expr& size) const { return env.decide(Condition::ge(size, 1)) == true ? size : max(size, 1); }
 
-  // Strides as of channels last, though with gaps: they grow in this order.
+  // True for the order of strides that channels last has, but gaps are allowed.
   Condition strides_in(const Order& order) const {
     if (order.size() != sizes.size()) return false;
     Expr least = 0;
     Condition grows = known(Condition::ne(strides[1], 0));
     for (const std::size_t dim : order) {
       grows = grows & known(Condition::ne(sizes[dim], 0)) & known(Condition::ge(strides[dim], least));
-      // An N111 tensor looks like both: it counts as channels first.
+      // An N111 tensor fits both formats, and counts as channels first.
       if (dim == 0) grows = grows & known(Condition::ne(least, strides[1]));
       least = strides[dim] * at_least_one(sizes[dim]);
     }
@@ -85,14 +85,14 @@ struct Layout {
   }
 };
 
-// Dimensions from the one with the least stride, without those that have at most one index. Where the order of two
-// strides hangs on the sizes, it becomes a guard. None when it hangs on unbacked ones.
+// Dimensions by increasing stride, without those known to have at most one index. If sizes decide the order of two
+// strides, adds a guard. Returns nothing if unbacked symbols decide.
 std::optional<Order> order_by_stride(ShapeEnv& env, const Layout& layout) {
   const std::string reason = "the order of strides";
   Order order;
   for (std::size_t dim = 0; dim < layout.sizes.size(); ++dim) {
     if (env.decide(Condition::le(layout.sizes[dim], 1)) == true) continue;
-    // By insertion: few dimensions, and each question is asked once.
+    // Insertion sort: there are few dimensions, and it asks each question once.
     auto at = order.end();
     while (at != order.begin()) {
       const std::size_t before = *(at - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of a GuardProgram that runs in each call.
+// Checks a GuardProgram in each call.
 #include <algorithm>
 #include <array>
 
@@ -81,7 +81,7 @@ std::optional<std::size_t> GuardProgram::run(std::span<const std::int64_t> value
       }
       if (!holds) return at;
     }
-  } catch (const ShapeError&) {  // no such value was seen when the guard was made
+  } catch (const ShapeError&) {  // e.g. division by zero: not the case at capture, so the guard fails
     return at;
   }
   return std::nullopt;

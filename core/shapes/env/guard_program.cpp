@@ -11,7 +11,7 @@
 
 namespace rehearse::shapes {
 
-// Registers: the sources, then constants, then results of steps.
+// Assigns registers: first the sources, then constants, then results of steps.
 struct GuardProgram::Builder {
   using Value = std::uint32_t;
 
@@ -39,7 +39,7 @@ struct GuardProgram::Builder {
 
   void made(const Expr& expr, Value value) { values.emplace(expr, value); }
 
-  // Constants get their places once all are known: until then they count from here.
+  // Constants are numbered from here until all of them are known; then placed() moves them behind the sources.
   static constexpr std::uint32_t kConstantsAt = 1U << 31;
 
   Value placed(Value value) const {
@@ -100,7 +100,7 @@ void GuardProgram::add_ranges(const ShapeEnv& env) {
   }
 }
 
-// A bound of one symbol needs no steps.
+// A bound of a single symbol needs no steps.
 bool GuardProgram::add_within(const Condition& condition, Words words) {
   const bool bounds = condition.kind() == Condition::Kind::Equal || condition.kind() == Condition::Kind::AtMostZero;
   if (!bounds) return false;

@@ -91,7 +91,8 @@ SymNode ShapeNode::floor() {
 
 SymNode ShapeNode::sym_float() { return make(float_expr()); }
 
-// Floats that are whole numbers compare as such; of others the sizes are fixed.
+// Compares floats as integers if both are known to be whole numbers. Otherwise fixes their sizes and compares the
+// values.
 SymNode ShapeNode::compare(const SymNode& other, Condition (*compare_ints)(const Expr&, const Expr&),
                            bool (*compare_floats)(double, double)) {
   if (!with_float(other)) return make(compare_ints(expr(), expr_in(other)));

@@ -8,7 +8,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// LibTorch's line that asks, without the folders of where it was built; line 0: a function's name.
+// Names the line of LibTorch that asks, without the folders of its build. Line 0: `file` is a function's name.
 std::string asker(const char* file, std::int64_t line) {
   const std::string_view path(file);
   const std::string name(path.substr(path.rfind('/') + 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a ShapeEnv is asked: statically, by hints, or not at all.
+// How a ShapeEnv answers questions: by what it knows, by hints, or not at all.
 #include <algorithm>
 
 #include <rehearse_internal/shapes/errors.h>
@@ -9,7 +9,7 @@
 
 namespace rehearse::shapes {
 
-// `value`: what the hints say. The condition that had this value holds from now on.
+// Records that the condition had this value by the hints. It has this value from now on.
 bool ShapeEnv::record(const Condition& condition, bool value, const std::string& reason) {
   const Condition holds = value ? condition : ~condition;
   guards_.push_back({holds, reason, exec::CallSite::capture(), false});

@@ -18,7 +18,8 @@
 
 namespace rehearse::shapes {
 
-// What a c10::SymInt, SymBool or SymFloat of a capture holds: a value, and the environment that answers for it.
+// The node behind a c10::SymInt, SymBool or SymFloat of a capture: a value, and the environment that answers questions
+// about it.
 class ShapeNode final : public c10::SymNodeImpl {
  public:
   using Value = std::variant<Expr, Condition, FloatExpr>;
@@ -26,7 +27,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   ShapeNode(std::shared_ptr<ShapeEnv> env, Value value) : env_(std::move(env)), value_(std::move(value)) {}
 
   const std::shared_ptr<ShapeEnv>& env() const noexcept { return env_; }
-  // Simplified. ShapeError when it is of another kind.
+  // The value, simplified. Throws ShapeError if it is of another kind.
   Expr expr() const;
   Condition condition() const;
   FloatExpr float_expr() const;
@@ -35,7 +36,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool is_bool() override { return std::holds_alternative<Condition>(value_); }
   bool is_float() override { return std::holds_alternative<FloatExpr>(value_); }
 
-  // Arithmetic: of integers, and of floats where one is.
+  // Arithmetic of integers, or of floats if one operand is a float.
   c10::SymNode add(const c10::SymNode& other) override;
   c10::SymNode sub(const c10::SymNode& other) override;
   c10::SymNode mul(const c10::SymNode& other) override;
@@ -66,7 +67,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   c10::SymNode sym_not() override;
   c10::SymNode sym_ite(const c10::SymNode& then, const c10::SymNode& otherwise) override;
 
-  // These ask about the arguments; this node only lends its environment.
+  // These ask about their arguments. The node only contributes its environment.
   c10::SymNode is_contiguous(c10::ArrayRef<c10::SymNode> sizes, c10::ArrayRef<c10::SymNode> strides) override;
   c10::SymNode is_channels_last_contiguous_2d(c10::ArrayRef<c10::SymNode> sizes,
                                               c10::ArrayRef<c10::SymNode> strides) override;
@@ -84,7 +85,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   c10::SymNode wrap_float(double number) override;
   c10::SymNode wrap_bool(bool value) override;
 
-  // Questions. `file`, `line`: of LibTorch's code that asks.
+  // Questions. `file`, `line`: the place in LibTorch that asks.
   std::int64_t guard_int(const char* file, std::int64_t line) override;
   bool guard_bool(const char* file, std::int64_t line) override;
   double guard_float(const char* file, std::int64_t line) override;
@@ -105,8 +106,8 @@ class ShapeNode final : public c10::SymNodeImpl {
   std::string str() override;
   std::string _graph_repr() override { return str(); }
 
-  // The node's own operand or one of another kind of c10's nodes that holds a constant. ShapeError for others, and for
-  // those of another environment.
+  // The value of an operand: a ShapeNode, or one of c10's other nodes that holds a constant. Throws ShapeError for
+  // other nodes, and for nodes of another environment.
   Expr expr_in(const c10::SymNode& other) const;
   Condition condition_in(const c10::SymNode& other) const;
   FloatExpr float_in(const c10::SymNode& other) const;

@@ -9,7 +9,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// Each in order; so is the sum.
+// Adds two sorted lists of terms; the sum is sorted too.
 Terms merge(const Terms& left, const Terms& right) {
   Terms sum;
   sum.reserve(left.size() + right.size());
@@ -40,7 +40,7 @@ Terms times(const Terms& terms, const Term& factor) {
     product.push_back(
         {multiply(term.monomial, factor.monomial), checked::multiply(term.coefficient, factor.coefficient)});
   }
-  return product;  // still in order
+  return product;  // still sorted
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ Expr operator+(const Expr& left, const Expr& right) {
 Expr operator-(const Expr& value) { return value * Expr(-1); }
 
 Expr operator-(const Expr& left, const Expr& right) {
-  // Not by way of -right: the least number has no negative.
+  // Does not compute left + -right, because the least number has no negative.
   if (left.is_number() && right.is_number()) {
     std::int64_t difference = 0;
     if (!__builtin_sub_overflow(left.number_, right.number_, &difference)) return difference;
@@ -71,7 +71,7 @@ Expr operator*(const Expr& left, const Expr& right) {
   Terms product;
   for (const Term& factor : of_right) {
     product = merge(product, times(left.polynomial_->terms, factor));
-    if (product.size() > kMaxTerms) break;  // refused by make()
+    if (product.size() > kMaxTerms) break;  // make() will refuse it
   }
   return ExprParts::make(std::move(product));
 }
@@ -86,7 +86,7 @@ Expr power(const Expr& base, std::int64_t exponent) {
     for (Factor& factor : result.monomial) factor.exponent = checked::multiply(factor.exponent, exponent);
     return ExprParts::make(result);
   }
-  // A sum of two terms to the n-th has n + 1.
+  // The n-th power of a sum of two terms has n + 1 terms.
   if (exponent > static_cast<std::int64_t>(kMaxTerms)) {
     throw ExpressionTooLarge("a symbolic size to the power of " + std::to_string(exponent));
   }
@@ -105,11 +105,11 @@ std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor) tr
     if (!monomial || checked::mod(lead.coefficient, by.front().coefficient) != 0) return std::nullopt;
     const Term step{*std::move(monomial), checked::floordiv(lead.coefficient, by.front().coefficient)};
     rest = merge(rest, times(by, {step.monomial, checked::negate(step.coefficient)}));
-    quotient.push_back(step);  // leading terms fall, so that these are in order
+    quotient.push_back(step);  // sorted, because leading terms decrease
     if (quotient.size() > kMaxTerms || rest.size() > kMaxTerms) return std::nullopt;
   }
   return ExprParts::make(std::move(quotient));
-} catch (const OverflowError&) {  // of a step; that the division has an end is no longer seen
+} catch (const OverflowError&) {  // a step overflowed, so the division may not end
   return std::nullopt;
 }
 

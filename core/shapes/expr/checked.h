@@ -5,7 +5,7 @@
 
 namespace rehearse::shapes::checked {
 
-// Arithmetic that throws OverflowError instead of wrapping. Division and remainder are Python's, and throw
+// Arithmetic that throws OverflowError instead of wrapping around. Division and remainder are Python's; they throw
 // DivisionByZero.
 std::int64_t add(std::int64_t left, std::int64_t right);
 std::int64_t subtract(std::int64_t left, std::int64_t right);

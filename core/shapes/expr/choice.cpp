@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Minimum, maximum and case distinction.
+// Minimum, maximum and Where.
 #include <algorithm>
 
 #include "shapes/expr/polynomial.h"
@@ -16,7 +16,7 @@ void add_operands(const Expr& expr, AtomKind kind, std::vector<Expr>& operands) 
   }
 }
 
-// Adds `candidate` to those that differ from one another by more than a number.
+// Keeps only the extreme ones among expressions that differ by a number.
 void keep_extreme(std::vector<Expr>& kept, const Expr& candidate, AtomKind kind) {
   for (Expr& other : kept) {
     const Expr difference = candidate - other;

@@ -13,7 +13,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// The greatest number that divides all coefficients but that of the constant.
+// The greatest common divisor of all coefficients except the constant.
 std::int64_t content(const Terms& terms) {
   std::int64_t common = 0;
   for (const Term& term : terms) {
@@ -24,7 +24,7 @@ std::int64_t content(const Terms& terms) {
   return common;
 }
 
-// Divides by the content; the constant is rounded up, which for `<= 0` changes nothing.
+// Divides by the content. Rounds the constant up, which does not change the meaning of `<= 0`.
 void reduce(Terms& terms) {
   const std::int64_t common = content(terms);
   if (common <= 1) return;

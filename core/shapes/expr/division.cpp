@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Floor division and remainder: identities that hold for each divisor but zero.
+// Floor division and remainder, by identities that hold for every divisor except zero.
 #include <numeric>
 
 #include <rehearse_internal/shapes/errors.h>
@@ -10,13 +10,13 @@
 namespace rehearse::shapes {
 namespace {
 
-// The greatest number and monomial that divide each term of both.
+// The greatest common number and monomial of all terms of both.
 Term common_factor_of(const Terms& left, const Terms& right) {
   Term common{right.front().monomial, 0};
   for (const Terms* terms : {&left, &right}) {
     for (const Term& term : *terms) {
       common.monomial = common_factor(common.monomial, term.monomial);
-      // The absolute value of the least number does not fit. It is a multiple of few things anyway.
+      // The absolute value of the least number does not fit into 64 bits, so gives up on the number.
       if (term.coefficient == INT64_MIN) return {common.monomial, 1};
       common.coefficient = std::gcd(common.coefficient, term.coefficient);
     }
@@ -37,8 +37,8 @@ bool has_negative_lead(const Expr& expr) {
   return expr.is_number() ? expr.number() < 0 : ExprParts::polynomial(expr)->terms.front().coefficient < 0;
 }
 
-// Takes from `terms` the multiples of `divisor`, and returns their quotient: whole terms, and of the constant what is
-// divisible. `all`: of each coefficient what is divisible.
+// Moves multiples of `divisor` out of `terms` and returns their quotient: terms that are divisible as a whole, and the
+// divisible share of the constant. `all`: the divisible share of every coefficient.
 Terms take_multiples(Terms& terms, const Term& divisor, bool all) {
   Terms quotient;
   Terms rest;

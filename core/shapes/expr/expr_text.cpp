@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Expressions and conditions in the notation of torch.export.
+// Writes expressions and conditions in the notation of torch.export.
 #include <string>
 
 #include "shapes/expr/polynomial.h"
@@ -9,7 +9,7 @@ namespace {
 
 std::string atom_text(const Atom& atom);
 
-// In brackets, unless it is a number that is not negative, or an atom.
+// Adds parentheses unless the operand is a non-negative number or an atom.
 std::string operand_text(const Expr& expr) {
   const bool plain = expr.is_number() ? expr.number() >= 0 : ExprParts::atom(expr) != nullptr;
   return plain ? expr.text() : "(" + expr.text() + ")";
@@ -39,7 +39,7 @@ std::string atom_text(const Atom& atom) {
   return "Where(" + atom.condition->text() + ", 1, 0)";
 }
 
-// Without the sign.
+// Writes the term without its sign.
 std::string term_text(const Term& term) {
   std::string number = std::to_string(term.coefficient);
   if (number.front() == '-') number.erase(0, 1);
@@ -52,7 +52,7 @@ std::string term_text(const Term& term) {
   return text;
 }
 
-// `5 - s0` rather than `-s0 + 5`.
+// Prefers `5 - s0` to `-s0 + 5`.
 bool begins_with_number(const Terms& terms) {
   return terms.size() == 2 && terms[0].coefficient < 0 && terms[1].monomial.empty() && terms[1].coefficient > 0;
 }
@@ -63,14 +63,14 @@ std::string sum_text(const Terms& terms) {
   std::string text;
   for (const Term& term : terms) {
     if (!text.empty()) text += term.coefficient < 0 && term.coefficient != INT64_MIN ? " - " : " + ";
-    // The least number is read back with its sign alone.
+    // The least number keeps its sign, because it has no positive form.
     if (term.coefficient == INT64_MIN || (text.empty() && term.coefficient < 0)) text += '-';
     text += term_text(term);
   }
   return text;
 }
 
-// The sides of a comparison with 0: what is subtracted stands on the right, and a number alone too.
+// Writes a comparison with 0: subtracted terms and the constant move to the right side.
 std::string comparison_text(const Expr& expr, const char* sign, const char* turned_sign) {
   Terms left;
   Terms right;
@@ -81,7 +81,7 @@ std::string comparison_text(const Expr& expr, const char* sign, const char* turn
     (to_right ? right : left).push_back(std::move(term));
   }
   if (!left.empty()) return sum_text(left) + " " + sign + " " + sum_text(right);
-  // Only subtracted: 2 - s0 <= 0 reads better as s0 >= 2.
+  // There are only subtracted terms: `s0 >= 2` reads better than `2 - s0 <= 0`.
   Terms number;
   if (right.back().monomial.empty()) {
     number = {{{}, -right.back().coefficient}};

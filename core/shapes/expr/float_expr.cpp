@@ -38,7 +38,7 @@ std::string number_text(double number) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
   std::string text(buffer.data(), end);
-  // As Python writes them: 2.0, 1e-05, inf, nan.
+  // Python's format: 2.0, 1e-05, inf, nan.
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
@@ -89,7 +89,7 @@ std::optional<Expr> FloatExpr::as_int() const try {
     default:
       return std::nullopt;
   }
-} catch (const ShapeError&) {  // it passes a limit of integer expressions
+} catch (const ShapeError&) {  // a limit of integer expressions is exceeded
   return std::nullopt;
 }
 

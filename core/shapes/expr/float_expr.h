@@ -12,28 +12,29 @@
 
 namespace rehearse::shapes {
 
-// A floating-point number that hangs on sizes, as `2.0/(numel - 1)` in a backward formula: the steps that make it, as
-// floats have no canonical form. Numbers are computed at once. Immutable, shared when copied.
+// A floating-point number that depends on sizes, such as `2.0/(numel - 1)` in a backward formula. Floats have no
+// canonical form, so this keeps the operations. Operations on plain numbers are computed at once. Immutable; copies
+// share data.
 class FloatExpr {
  public:
   enum class Kind { Number, OfInt, Add, Sub, Mul, TrueDiv, IntTrueDiv, Pow, Min, Max };
 
   FloatExpr(double number) : kind_(Kind::Number), number_(number) {}
   FloatExpr(const Expr& integer);                         // ToFloat
-  FloatExpr(Kind kind, FloatExpr left, FloatExpr right);  // not Number, OfInt
+  FloatExpr(Kind kind, FloatExpr left, FloatExpr right);  // not for Number and OfInt
   static FloatExpr int_truediv(const Expr& dividend, const Expr& divisor);
 
   bool is_number() const noexcept { return kind_ == Kind::Number; }
-  double number() const noexcept { return number_; }  // of a number
-  // The same value as an integer expression, as far as doubles are exact (to 2**53); none when it is not seen to be
-  // one.
+  double number() const noexcept { return number_; }  // only if is_number()
+  // An equal integer expression, as far as doubles are exact (up to 2**53). Nothing if the value is not known to be an
+  // integer.
   std::optional<Expr> as_int() const;
-  // Dividend and divisor, where it is the quotient of two integers.
+  // Dividend and divisor, if it is the quotient of two integers.
   std::optional<std::pair<Expr, Expr>> as_quotient() const;
 
   std::vector<std::string> symbols() const;
   std::optional<double> evaluate(const ValueOf& value) const;
-  // Functions are named as torch.export names them: `FloatTrueDiv(2.0, ToFloat(s0) - 1.0)`.
+  // Function names are those of torch.export: `FloatTrueDiv(2.0, ToFloat(s0) - 1.0)`.
   std::string text() const;
 
  private:
@@ -42,7 +43,7 @@ class FloatExpr {
   Kind kind_;
   double number_ = 0;
   Expr integer_;                        // OfInt
-  std::shared_ptr<const Parts> parts_;  // of operations
+  std::shared_ptr<const Parts> parts_;  // for operations
 };
 
 }  // namespace rehearse::shapes

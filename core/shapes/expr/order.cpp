@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one order of expressions: by content alone, never by address.
+// The total order of expressions, by content only, never by address.
 #include <algorithm>
 #include <string_view>
 
@@ -54,7 +54,7 @@ std::strong_ordering compare(const Monomial& left, const Monomial& right) {
     if (const auto order = compare(*left[i].atom, *right[i].atom); order != 0) return order;
     if (left[i].exponent != right[i].exponent) return right[i].exponent <=> left[i].exponent;
   }
-  return std::strong_ordering::equal;  // of one degree: neither has more factors
+  return std::strong_ordering::equal;  // equal degrees: neither has more factors
 }
 
 bool operator==(const Expr& left, const Expr& right) { return (left <=> right) == 0; }
@@ -62,7 +62,7 @@ bool operator==(const Expr& left, const Expr& right) { return (left <=> right) =
 std::strong_ordering operator<=>(const Expr& left, const Expr& right) {
   const Polynomial* of_left = left.polynomial_.get();
   const Polynomial* of_right = right.polynomial_.get();
-  if (of_left == of_right) return left.number_ <=> right.number_;  // two numbers, or one polynomial
+  if (of_left == of_right) return left.number_ <=> right.number_;  // two numbers, or the same polynomial
   if (of_left == nullptr || of_right == nullptr) return (of_left != nullptr) <=> (of_right != nullptr);
   return compare(of_left->terms, of_right->terms);
 }

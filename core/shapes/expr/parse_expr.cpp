@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the notation of torch.export and sympy, by precedence: | & comparison + * - ~ **.
+// Parses the notation of torch.export and sympy. Operators by increasing precedence: | & comparison + * - ~ **.
 #include <charconv>
 #include <string>
 #include <variant>
@@ -118,7 +118,7 @@ class ExprParser {
     if (!take("-")) return power_of();
     skip_spaces();
     if (rest_.empty() || !is_digit(rest_.front())) return -expr_in(signed_value());
-    // The least number has no positive.
+    // Reads the sign with the number, because the least number has no positive form.
     const Expr negative = number_in("-" + std::string(take_word()));
     return take("**") ? -power(-negative, exponent()) : negative;
   }
@@ -183,7 +183,7 @@ class ExprParser {
   bool take(std::string_view sign) {
     skip_spaces();
     if (!rest_.starts_with(sign)) return false;
-    // `*` is not the beginning of `**`.
+    // Does not take the first character of `**` for `*`.
     if (sign == "*" && rest_.starts_with("**")) return false;
     rest_.remove_prefix(sign.size());
     return true;
@@ -197,7 +197,7 @@ class ExprParser {
     while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
   }
 
-  // Brackets and signs in one another are limited, as the parser is recursive.
+  // Limits nested parentheses and signs, because the parser is recursive.
   struct Depth {
     explicit Depth(int& depth) : depth(depth) {
       if (++depth > 4 * kMaxDepth) throw NotAnExpression();

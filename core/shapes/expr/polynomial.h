@@ -14,14 +14,14 @@
 
 namespace rehearse::shapes {
 
-// What a polynomial takes as indivisible.
+// An indivisible part of a polynomial.
 struct Atom {
   AtomKind kind;
-  std::string name;                    // of a symbol
+  std::string name;                    // for a symbol
   std::vector<Expr> operands;          // FloorDiv, Mod: dividend, divisor. Min, Max: two or more, in order. Where: none
-  std::optional<Condition> condition;  // of Where, which is 1 where it holds, else 0
-  int depth = 0;                       // of functions in one another
-  std::size_t weight = 1;              // atoms within, and itself, as a walk over all meets them
+  std::optional<Condition> condition;  // for Where, which is 1 if it holds, else 0
+  int depth = 0;                       // nesting depth of functions
+  std::size_t weight = 1;              // number of atoms in it, including itself, counted with repetitions
 };
 using AtomPtr = std::shared_ptr<const Atom>;
 
@@ -29,13 +29,13 @@ struct Factor {
   AtomPtr atom;
   std::int64_t exponent = 1;  // > 0
 };
-using Monomial = std::vector<Factor>;  // in order of atoms, each once; empty: 1
+using Monomial = std::vector<Factor>;  // sorted by atom, each atom once; empty: 1
 
 struct Term {
   Monomial monomial;
   std::int64_t coefficient = 0;  // never 0 in a polynomial
 };
-using Terms = std::vector<Term>;  // of higher degree first, then lexicographically; each monomial once
+using Terms = std::vector<Term>;  // by decreasing degree, then lexicographically; each monomial once
 
 struct Polynomial {
   Terms terms;
@@ -43,35 +43,35 @@ struct Polynomial {
   std::size_t weight = 0;
 };
 
-// Access to what Expr hides.
+// Gives this room access to the private parts of Expr.
 struct ExprParts {
-  // A number has terms, too: one, or none for 0.
+  // A number has one term, or none if it is 0.
   static Terms terms(const Expr& expr);
   // Null for a number.
   static const Polynomial* polynomial(const Expr& expr) noexcept { return expr.polynomial_.get(); }
-  // `terms` in order.
+  // `terms` must be sorted.
   static Expr make(Terms terms);
   static Expr make(Atom atom);
   static Expr make(const AtomPtr& atom);
   static Expr make(const Term& term);
-  // The atom that the expression is, or null.
+  // The atom, if the expression is a single one; else null.
   static const Atom* atom(const Expr& expr) noexcept;
 };
 
-// Names in their natural order: s2 before s10.
+// Compares names in natural order: s2 before s10.
 std::strong_ordering compare_names(const std::string& left, const std::string& right);
 std::strong_ordering compare(const Atom& left, const Atom& right);
-// What comes first in a polynomial is less. Multiplying both by the same keeps the order.
+// The monomial that comes first in a polynomial is less. Multiplying both by the same monomial keeps their order.
 std::strong_ordering compare(const Monomial& left, const Monomial& right);
 
 Monomial multiply(const Monomial& left, const Monomial& right);
 std::optional<Monomial> divide(const Monomial& dividend, const Monomial& divisor);
 Monomial common_factor(const Monomial& left, const Monomial& right);
 
-// The quotient where the division leaves nothing over: of polynomials over the integers.
+// The quotient of two polynomials over the integers; nothing if the division leaves a remainder.
 std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor);
 
-// Calls visit(const Atom&) for each atom, also within others.
+// Calls visit(const Atom&) for each atom, including nested ones.
 template <class Visit>
 void for_each_atom(const Expr& expr, Visit&& visit);
 template <class Visit>

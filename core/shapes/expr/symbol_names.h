@@ -10,10 +10,10 @@
 
 namespace rehearse::shapes {
 
-// Lower-case letters, then digits, and not one of a float (zf0, zuf0).
+// True for lower-case letters followed by digits, except names of floats (zf0, zuf0).
 bool is_integer_symbol(std::string_view name) noexcept;
 
-// The names of all symbols in an Expr or Condition, each once, in their natural order.
+// The names of all symbols in an Expr or Condition, each once, in natural order.
 template <class T>
 std::vector<std::string> symbols_of(const T& value) {
   std::vector<std::string> names;

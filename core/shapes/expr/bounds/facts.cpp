@@ -10,7 +10,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// expr == sign*varying + constant, where the first coefficient of `varying` is positive.
+// expr == sign*varying + constant; the first coefficient of `varying` is positive.
 struct Split {
   Expr varying;
   std::int64_t sign;
@@ -33,8 +33,8 @@ Range turned(const Range& range, std::int64_t sign) {
   return sign > 0 ? range : Range{interval::negate(range.upper), interval::negate(range.lower)};
 }
 
-// The symbol that `zero == 0` gives a value, and the value. A symbol of an input is given a number or another such
-// symbol only: it stays what texts name. One that the program brings into being is given whatever it equals.
+// Solves `zero == 0` for a symbol. Solves for a symbol of an input only if its value is a number or another such
+// symbol, because messages name these symbols. Solves for an unbacked symbol whatever its value is.
 std::optional<std::pair<std::string, Expr>> solve(const Expr& zero) {
   std::optional<std::pair<std::string, Expr>> best;
   for (const Term& term : ExprParts::terms(zero)) {
@@ -46,7 +46,7 @@ std::optional<std::pair<std::string, Expr>> solve(const Expr& zero) {
     const bool unbacked = is_unbacked_name(name);
     const bool simple = value.is_number() || (value.is_symbol() && !is_unbacked_name(value.symbol_name()));
     if (value.has_symbol(name) || (!unbacked && !simple)) continue;
-    // The later one goes, and first one of the program's own.
+    // Prefers unbacked symbols; among equals, the one with the later name.
     const bool better = !best || std::pair(unbacked, compare_names(best->first, name) < 0) >
                                      std::pair(is_unbacked_name(best->first), false);
     if (better) best.emplace(name, value);
@@ -133,7 +133,7 @@ void Facts::assume_comparison(const Condition& condition) {
     return narrow(parts.varying, turned({Range::kUnboundedBelow, interval::negate(parts.constant)}, parts.sign));
   }
   true_.insert(condition);
-  // The excluded value at an end of the range moves the end.
+  // If the excluded value is an end of the range, the range shrinks.
   const std::int64_t excluded = interval::negate(parts.constant) * parts.sign;
   const Range range = known(parts.varying, Unbacked::AsKnown);
   if (range.lower == excluded) narrow(parts.varying, {excluded + 1, Range::kUnboundedAbove});
@@ -158,7 +158,7 @@ void Facts::replace(const std::string& symbol, const Expr& replacement) {
   const auto with = [&](const std::string& name) { return name == symbol ? std::optional(replacement) : std::nullopt; };
   for (auto& [name, value] : replacements_) value = value.substitute(with);
   replacements_.insert_or_assign(symbol, replacement);
-  // What was known of it is known of what stands for it.
+  // Facts about the replaced symbol now hold for its replacement.
   for (const auto& [expr, range] : std::exchange(ranges_, {})) {
     if (range.lower != Range::kUnboundedBelow) assume(Condition::ge(expr, range.lower));
     if (range.upper != Range::kUnboundedAbove) assume(Condition::le(expr, range.upper));

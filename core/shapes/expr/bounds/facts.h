@@ -12,22 +12,22 @@
 
 namespace rehearse::shapes {
 
-// What is known to hold: ranges of symbols and of sums, symbols that equal something simpler, and other conditions.
+// The known facts: ranges of symbols and of sums, symbols that equal something simpler, and other conditions.
 class Facts {
  public:
   void set_range(const Expr& symbol, const Range& range) { ranges_[symbol] = range; }
 
-  // `condition` holds from now on. It must not contradict what is known, which decide() tells before.
+  // Adds the fact that `condition` holds. It must not contradict the known facts; decide() tells beforehand.
   void assume(const Condition& condition);
 
-  // With each symbol that equals something simpler replaced by it.
+  // Replaces each symbol that equals something simpler.
   Expr simplify(const Expr& expr) const;
   Condition simplify(const Condition& condition) const;
 
-  // What of a size that is known only at run time is taken for true.
+  // What to assume about a size that is known only at run time.
   enum class Unbacked { AsKnown, AtLeastTwo };
 
-  // None when it holds for some values and not for others, or that is not seen.
+  // Nothing if the condition holds for some values only, or if the facts do not suffice.
   std::optional<bool> decide(const Condition& condition, Unbacked unbacked = Unbacked::AsKnown) const;
   Range range(const Expr& expr) const;
 
@@ -39,8 +39,8 @@ class Facts {
   void narrow(const Expr& expr, const Range& range);
   void replace(const std::string& symbol, const Expr& replacement);
 
-  std::map<Expr, Range> ranges_;  // by symbol, and by sums without constant whose first coefficient is positive
-  std::map<std::string, Expr> replacements_;  // none has a symbol that is replaced itself
+  std::map<Expr, Range> ranges_;  // for symbols, and for sums without constant whose first coefficient is positive
+  std::map<std::string, Expr> replacements_;  // no replacement contains a symbol that is itself replaced
   std::set<Condition> true_;
 };
 

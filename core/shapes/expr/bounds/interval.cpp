@@ -28,7 +28,7 @@ std::int64_t multiply_bounds(std::int64_t left, std::int64_t right) {
   return clamped(static_cast<Wide>(left) * right);
 }
 
-// divisor > 0; both may be infinite.
+// Requires divisor > 0. Both may be infinite.
 std::int64_t divide_bounds(std::int64_t dividend, std::int64_t divisor) {
   if (infinite(dividend)) return dividend;
   if (infinite(divisor)) return dividend < 0 ? -1 : 0;
@@ -67,7 +67,7 @@ Range multiply(const Range& left, const Range& right) {
 }
 
 Range power(const Range& base, std::int64_t exponent) {
-  constexpr std::int64_t kExponentMax = 64;  // more passes 64 bits, for all but -1, 0 and 1
+  constexpr std::int64_t kExponentMax = 64;  // larger exponents overflow 64 bits for all bases but -1, 0 and 1
   Range result{1, 1};
   for (std::int64_t i = 0; i < std::min(exponent, kExponentMax + exponent % 2); ++i) result = multiply(result, base);
   if (exponent % 2 == 0) result.lower = base.contains(0) ? 0 : std::max<std::int64_t>(result.lower, 1);

@@ -5,8 +5,9 @@
 
 #include <rehearse_internal/shapes/range.h>
 
-// Arithmetic of ranges: each result holds what the operation gives for all values within. The ends of 64 bits are
-// infinite; what does not fit into 64 bits is taken for infinite too, as evaluating it is an error anyway.
+// Arithmetic of ranges. Each result contains all values that the operation can have. The least and greatest 64-bit
+// numbers count as infinite. A bound that does not fit into 64 bits becomes infinite too, because evaluating it would
+// be an error anyway.
 namespace rehearse::shapes::interval {
 
 Range add(const Range& left, const Range& right);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Interval arithmetic. Three views of an expression are tried, as each loses something else:
-//  * as it stands: `s0*s1 >= 4`;
-//  * with each atom as its least value and something that is not negative: `s0*s1 - s0 >= 2`;
-//  * with floor divisions as (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
+// Interval arithmetic. Combines three forms of an expression, because each form loses different information:
+//   * as it stands: `s0*s1 >= 4`;
+//   * with each atom replaced by its least value plus something that is not negative: `s0*s1 - s0 >= 2`;
+//   * with floor divisions replaced by (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
 #include <rehearse_internal/shapes/range.h>
 
 #include <algorithm>
@@ -56,14 +56,14 @@ Range direct(const Expr& expr, const RangeOf& known) {
     sum = interval::add(sum, product);
     if (!term.monomial.empty()) varying.push_back(term);
   }
-  if (varying.size() < 2) return sum;  // what is known of one term was asked above
-  // What is known of the sum without its constant.
+  if (varying.size() < 2) return sum;  // facts about a single term were used above
+  // Uses facts about the sum without its constant.
   const Terms terms = ExprParts::terms(expr);
   const std::int64_t constant = terms.back().monomial.empty() ? terms.back().coefficient : 0;
   return intersection(sum, interval::add(known(ExprParts::make(std::move(varying))), {constant, constant}));
 }
 
-// The sum of the constant and of terms that are not negative; unbounded below when there is a negative one.
+// A lower bound: the constant, if no other term is negative. Unbounded if one is.
 std::int64_t lower_when_shifted(const Expr& expr, const RangeOf& known) {
   Expr shifted;
   for (const Term& term : ExprParts::terms(expr)) {
@@ -71,7 +71,7 @@ std::int64_t lower_when_shifted(const Expr& expr, const RangeOf& known) {
     for (const Factor& factor : term.monomial) {
       const std::int64_t lower = range_of_atom(factor.atom, known).lower;
       if (lower == Range::kUnboundedBelow) return Range::kUnboundedBelow;
-      // The atom stands for its distance from the least value.
+      // Here the atom stands for the difference from its least value.
       product = product * power(ExprParts::make(factor.atom) + lower, factor.exponent);
     }
     shifted = shifted + product;
@@ -92,7 +92,7 @@ Range shifted(const Expr& expr, const RangeOf& known) {
   return {lower_when_shifted(expr, known), interval::negate(lower_when_shifted(-expr, known))};
 }
 
-// A division by a number that stands alone in a term, or null.
+// A division by a number that is the only factor of its term, or null.
 const Atom* division_in(const Expr& expr) {
   for (const Term& term : ExprParts::terms(expr)) {
     for (const Factor& factor : term.monomial) {
@@ -103,7 +103,7 @@ const Atom* division_in(const Expr& expr) {
   return nullptr;
 }
 
-// `expr` times the divisor of `division`, with dividend - remainder in place of it.
+// `expr` times the divisor of `division`, with `dividend - remainder` in place of the division.
 Expr without_division(const Expr& expr, const Atom& division) {
   const Expr& divisor = division.operands[1];
   const Expr multiple = division.operands[0] - mod(division.operands[0], divisor);
