@@ -5,9 +5,9 @@
 
 namespace rehearse::capture {
 
-// The step of autograd that a call of a compiled graph leaves behind: one for all of its results. LibTorch would call a
-// hook on each of them in every backward that comes here. Hooks on results to which no gradient comes are left out, as
-// in eager mode, where each result has steps of its own.
+// The autograd node that a call of a compiled graph leaves: one node for all of its results. LibTorch would call the
+// hooks of all results in every backward that reaches this node. Rehearse skips the hooks of results that get no
+// gradient, as eager mode does, where each result has its own node.
 class CompiledHistory : public torch::autograd::Node {
  public:
   using Node::Node;

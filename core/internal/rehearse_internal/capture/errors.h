@@ -5,14 +5,14 @@
 
 namespace rehearse::capture {
 
-// Code did something in a capture that no graph could repeat: a custom autograd function, a hook, backward(), a tensor
-// that stays alive outside of the results.
+// Code did something during a capture that no graph could repeat: a custom autograd function, a hook, backward(), or
+// keeping a tensor alive that is not among the results.
 class NotCapturable : public FakeError {
  public:
   using FakeError::FakeError;
 };
 
-// The code keeps a tensor beside its results, which was made at `where`.
+// The refusal for code that keeps a tensor beside its results. `where`: the call that made the tensor.
 NotCapturable kept_tensor(const exec::CallSite& where);
 
 }  // namespace rehearse::capture

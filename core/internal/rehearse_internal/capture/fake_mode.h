@@ -28,42 +28,42 @@ namespace rehearse::capture {
 
 class CaptureThread;
 
-// Who records what is called, at the Fake key: below autograd, so that a backward is seen operator by operator.
+// Records operators at the Fake key. The key is below autograd, so a listener sees a backward operator by operator.
 struct FakeListener {
   virtual ~FakeListener() = default;
 
-  // A real tensor among an operator's arguments: the fake that stands for it, the same one each time. May throw.
+  // Returns the fake that stands for a real tensor among an operator's arguments: the same fake each time. May throw.
   virtual at::Tensor fake_of(const at::Tensor& real) = 0;
 
-  // After the results are known. Composite operators were taken apart before and do not come here. `arguments` have
-  // fakes in place of real tensors; lists are the caller's own and may change afterwards. What an in-place operator
-  // gives is its argument.
+  // Called when the results are known. Composite operators are decomposed before and do not arrive here. `arguments`
+  // contains fakes in place of real tensors; its lists belong to the caller and may change afterwards. The result of an
+  // in-place operator is its argument.
   virtual void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                            c10::ArrayRef<c10::IValue> results) = 0;
 };
 
-// How the results of operators were found; numbers of calls.
+// How many calls of operators were inferred in which way.
 struct InferenceCounts {
   std::uint64_t in_place = 0;   // the result is an argument
-  std::uint64_t rule = 0;       // by a rule of its own
+  std::uint64_t rule = 0;       // by the operator's rule
   std::uint64_t pointwise = 0;  // by broadcasting
-  std::uint64_t meta = 0;       // LibTorch's Meta kernel, at the sizes themselves
-  std::uint64_t sampled = 0;    // by running real kernels at small sizes and fitting expressions: not a proof
+  std::uint64_t meta = 0;       // by LibTorch's Meta kernel at the given sizes
+  std::uint64_t sampled = 0;    // by running real kernels at small sizes and fitting expressions: no proof
   std::map<std::string, std::uint64_t> sampled_operators = {};
 };
 
-// While a Scope of it is on, operators of the calling fiber compute nothing: each gives fake tensors. A real tensor
-// among the arguments is replaced by a fake (the listener's, or one of the mode's own); real tensors are never read or
-// written. No random number is drawn. Modes may be nested, the innermost is on.
+// While a Scope of the mode is on, operators of the calling fiber compute nothing and return fake tensors. A fake
+// replaces each real tensor among the arguments (the listener's fake, or one of the mode's own). Real tensors are never
+// read or written, and no random number is drawn. Modes may be nested; the innermost one counts.
 //
-// A mode belongs to one fiber. Switching to other fibers inside a Scope is safe. It keeps the real tensors that it has
-// replaced.
+// A mode belongs to one fiber. Switching to other fibers inside a Scope is safe. The mode keeps alive the real tensors
+// that it has replaced.
 //
-// Errors: those of fake_errors.h, and LibTorch's own for calls that are wrong in eager mode too.
+// Errors: those of fake_errors.h, and LibTorch's own for calls that are also wrong in eager mode.
 class FakeMode final : public operators::CaptureMode {
  public:
-  // `shapes` makes the symbols of sizes that depend on data; null where none are wanted (a DataDependentRead then).
-  // `is_traced`: a tracer takes operators above autograd.
+  // `shapes` makes the symbols for sizes that depend on data. Null: such a size throws DataDependentRead. `is_traced`:
+  // a tracer handles operators above autograd.
   explicit FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener = nullptr, bool is_traced = false);
   FakeMode(const FakeMode&) = delete;
   FakeMode& operator=(const FakeMode&) = delete;
@@ -82,7 +82,7 @@ class FakeMode final : public operators::CaptureMode {
     c10::impl::IncludeDispatchKeyGuard include_;
   };
 
-  // Real work inside of a Scope: takes the keys of capture (Fake, DeferredInit, Functionalize) away.
+  // Allows real work inside a Scope: excludes the dispatch keys of captures (Fake, DeferredInit, Functionalize).
   class Pause {
    public:
     Pause();
@@ -91,7 +91,7 @@ class FakeMode final : public operators::CaptureMode {
     c10::impl::ExcludeDispatchKeyGuard exclude_;
   };
 
-  // While it lives, no mode is on: FakeMode::current() is null. The dispatch keys stay.
+  // While it lives, no mode is on: FakeMode::current() is null. The dispatch keys do not change.
   class Off {
    public:
     Off();
@@ -103,7 +103,8 @@ class FakeMode final : public operators::CaptureMode {
     CaptureMode* const mode_;
   };
 
-  // While it lives, reading an integer of a fake tensor gives an unbacked symbol instead of a DataDependentRead.
+  // While it lives, reading an integer of a fake tensor returns an unbacked symbol instead of throwing
+  // DataDependentRead.
   class SymbolicReads {
    public:
     explicit SymbolicReads(FakeMode& mode) : mode_(mode), outer_(mode.symbolic_reads_) { mode.symbolic_reads_ = true; }
@@ -116,15 +117,15 @@ class FakeMode final : public operators::CaptureMode {
     const bool outer_;
   };
 
-  // The calling fiber's innermost; null when none is on.
+  // The calling fiber's innermost mode; null if none is on.
   static FakeMode* current() noexcept;
 
-  // From now on the code runs as it is.
+  // From now on the code runs eagerly.
   void end() noexcept { has_ended_ = true; }
   bool has_ended() const noexcept override { return has_ended_; }
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
   void end_or_refuse(const std::string& what, const std::string& cure) const override;
-  // Who can end the capture: gives whether it has. Nobody at first.
+  // Sets the function that can end the capture; it returns whether it has. At first there is none.
   void set_ending(std::function<bool(const std::exception& refusal)> ending) { ending_ = std::move(ending); }
 
   operators::BodyRecorder* bodies() const noexcept override { return has_ended_ ? nullptr : bodies_; }
@@ -135,18 +136,19 @@ class FakeMode final : public operators::CaptureMode {
 
   // A size that only the running program knows: a symbol of shapes(), which must not be null.
   c10::SymInt add_unbacked();
-  // The same for a number that data holds, which may be negative.
+  // Like add_unbacked(), for a number in data, which may be negative.
   c10::SymInt add_unbacked_number();
-  // A node of a graph that was captured before is run again: what it brings into being are these symbols of shapes(),
-  // in order, and new ones after them; integers of data are read as them. Takes the place of what was given before.
+  // Prepares for running a node of an earlier graph again. add_unbacked() and add_unbacked_number() return these
+  // symbols of shapes(), in order, and then new ones; reads of integers return them too. Replaces the symbols of an
+  // earlier call.
   void set_unbacked(std::vector<c10::SymInt> symbols);
 
-  // The fake that stands for `real`; a fake or undefined tensor itself.
+  // The fake that stands for `real`. Returns fakes and undefined tensors unchanged.
   at::Tensor fake_of(const at::Tensor& real);
 
-  // Makes the fake one of this capture. Those that are made while the mode is on are already.
+  // Makes the fake belong to this capture. Fakes made while the mode is on belong to it already.
   void own(const at::Tensor& fake) const;
-  // Throws NotCapturable if another thread has called an operator with a tensor of this capture.
+  // Throws NotCapturable if another thread called an operator with a tensor of this capture.
   void refuse_other_threads() const;
   const std::shared_ptr<CaptureThread>& thread() const noexcept { return thread_; }
 
@@ -156,11 +158,11 @@ class FakeMode final : public operators::CaptureMode {
   InferenceCounts& inference_counts() noexcept { return counts_; }
 
  private:
-  struct Stand {  // in for a real tensor
+  struct Stand {  // a fake that replaces a real tensor
     at::Tensor real, fake;
   };
 
-  // The next symbol of set_unbacked(); none are left otherwise.
+  // The next symbol of set_unbacked(); nothing if there is none left.
   std::optional<c10::SymInt> take_unbacked();
 
   std::shared_ptr<shapes::ShapeEnv> shapes_;
@@ -171,14 +173,15 @@ class FakeMode final : public operators::CaptureMode {
   operators::HookRecorder* hooks_ = nullptr;
   bool symbolic_reads_ = false;
   bool has_ended_ = false;
-  std::vector<c10::SymInt> unbacked_;  // what add_unbacked() and its like give; the last one first
+  std::vector<c10::SymInt> unbacked_;  // the symbols of set_unbacked(), the next one last
   InferenceCounts counts_;
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;
-  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // a fake with the storage in place of a real one
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // by real storage: its fake
 };
 
-// An operator on fakes where no mode is on: throws FakeOutsideMode. In another thread than that of the capture under
-// way, where the error would end the process, it gives a fake, and the capture is refused (CaptureThread).
+// Handles an operator on fakes while no mode is on: throws FakeOutsideMode. But in another thread than that of the
+// capture, an error would end the process; there the operator returns a fake, and the capture is refused
+// (CaptureThread).
 void call_without_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
 }  // namespace rehearse::capture

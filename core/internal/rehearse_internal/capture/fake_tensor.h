@@ -12,11 +12,11 @@
 #include <rehearse/graph/metadata.h>
 
 // Tensors without data. A fake tensor has sizes (numbers or symbols), strides, dtype, device and a place in LibTorch's
-// autograd, and shares a storage with those that alias it; the storage holds no memory. Operators on fakes work while a
-// FakeMode is on (fake_mode.h); every look at their data throws.
+// autograd. It shares a storage without memory with its aliases. Operators on fakes work while a FakeMode is on
+// (fake_mode.h). Every access to their data throws.
 namespace rehearse::capture {
 
-// What a tensor is, but for its data.
+// The properties of a tensor except its data.
 struct TensorSpec {
   std::vector<c10::SymInt> sizes;
   std::vector<c10::SymInt> strides;  // in elements; as many as sizes
@@ -24,46 +24,47 @@ struct TensorSpec {
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   bool requires_grad = false;
-  bool is_wrapped_number = false;  // made of a C++ number: gives way in type promotion
-  bool is_conj = false;            // LibTorch's lazy bits, of conj() and of a complex tensor's imaginary part
+  bool is_wrapped_number = false;  // made from a C++ number: type promotion treats it as a number
+  bool is_conj = false;            // LibTorch's lazy bits: conj(), and the imaginary part of a complex tensor
   bool is_neg = false;
 };
 
-// Row-major strides; dimensions of size 1 or 0 count as 1.
+// Row-major strides; a dimension of size 0 counts as 1.
 std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes);
 
-// From the beginning of the storage to the last element. 0 if there is none.
+// Bytes from the beginning of the storage to the end of the last element. 0 if there is no element.
 c10::SymInt bytes_of_elements(const TensorSpec& spec);
 
-// Of a real or fake tensor.
+// Describes a real or fake tensor.
 TensorSpec spec_of(const at::Tensor& tensor);
 
-// A leaf. Shares the storage of `alias_of` (a fake) where that is given.
+// Makes a leaf. Shares the storage of `alias_of` (a fake) if that is given.
 at::Tensor make_fake(const TensorSpec& spec, const at::Tensor& alias_of = {});
 
-// False of an undefined tensor.
+// False for an undefined tensor.
 bool is_fake(const at::Tensor& tensor);
 
-// Whether forward-mode differentiation has given it a tangent (torch::_make_dual()).
+// True if forward-mode differentiation has given it a tangent (torch::_make_dual()).
 bool has_tangent(const at::Tensor& tensor);
 
-// What keeps a fake from standing for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual". Empty: nothing.
+// Why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual". Empty if one can.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
-// Identity of the value that a fake stands for: kept by the copies that autograd makes of saved tensors and by in-place
-// operators, new for each result of an operator. Unique in a fiber. Throws std::invalid_argument for a real tensor.
+// Identifies the value for which a fake stands. Copies of saved tensors, which autograd makes, and in-place operators
+// keep it; each result of an operator gets a new one. Unique in a fiber. Throws std::invalid_argument for a real
+// tensor.
 std::uint64_t fake_id(const at::Tensor& fake);
 
-// Whether they have one storage. (Tensor::is_alias_of() looks at the memory of fakes and throws.)
+// True if both have the same storage. (Tensor::is_alias_of() would access the memory of fakes and throw.)
 bool share_storage(const at::Tensor& left, const at::Tensor& right);
 
-// Whether sizes, strides, offset, contiguity or number of elements of the fake were asked for, by operators too; not by
-// spec_of() and meta_of(). Its dtype and number of dimensions are no part of that. False of a real tensor.
+// True if code or operators have read sizes, strides, offset, contiguity or number of elements of the fake. Dtype and
+// number of dimensions do not count, nor do reads by spec_of() and meta_of(). False for a real tensor.
 bool layout_was_read(const at::Tensor& fake);
-// Whether captured code, not an operator, asked where in its storage the fake or a view of it begins.
+// True if captured code, not an operator, has read the storage offset of the fake or of a view of it.
 bool offset_was_read(const at::Tensor& fake);
 
-// What a graph's node says of the tensor; symbols as their expressions.
+// The tensor's description in a graph, with symbols as their expressions.
 graph::TensorMeta meta_of(const at::Tensor& tensor);
 
 }  // namespace rehearse::capture

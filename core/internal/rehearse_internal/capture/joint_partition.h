@@ -9,7 +9,7 @@
 
 namespace rehearse::capture {
 
-// A joint graph in two: what runs in the forward, and what runs once tangents are there.
+// A joint graph in two parts: one runs in the forward, the other once the tangents are known.
 struct JointPartition {
   // Placeholders: the inputs. Output: a list of the values, then the saved tensors, then the saved numbers.
   std::shared_ptr<graph::GraphModule> forward;
@@ -24,10 +24,10 @@ struct JointPartition {
   std::vector<std::vector<std::size_t>> gradient_tangents = {};
 };
 
-// Cuts where eager autograd does, as PyTorch's default_partition: operators stay on the side on which they were
-// recorded; each value of the forward that the backward uses is saved, once, in the graph's order, and nothing else.
-// Attributes are fetched on both sides. Dead code goes on both. The joint graph stays as it is; metadata and attributes
-// are shared. Throws GraphError when a value to be saved has no metadata, which says whether it is a tensor.
+// Splits where eager autograd does, like PyTorch's default_partition. Operators stay in the part in which they were
+// recorded. Each value of the forward that the backward uses is saved once, in the graph's order, and nothing else.
+// Both parts fetch attributes themselves and drop dead code. The joint graph does not change; metadata and attributes
+// are shared. Throws GraphError if a value to be saved has no metadata, which is needed to tell tensors from numbers.
 JointPartition partition_joint(const JointGraph& joint);
 
 }  // namespace rehearse::capture

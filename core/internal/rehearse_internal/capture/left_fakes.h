@@ -14,28 +14,28 @@
 
 namespace rehearse::capture {
 
-// A tensor that may be gone.
+// A reference to a tensor that does not keep it alive.
 class WeakTensor {
  public:
   explicit WeakTensor(const at::Tensor& tensor) : impl_(tensor.getIntrusivePtr()) {}
-  // Undefined: it is gone.
+  // Undefined if the tensor is gone.
   at::Tensor lock() const { return at::Tensor(impl_.lock()); }
 
  private:
   c10::weak_intrusive_ptr<c10::TensorImpl> impl_;
 };
 
-// The value with this number, of a segment that has run; else nothing.
+// Returns the value with this number if its segment has run; else None.
 using FindValue = std::function<c10::IValue(std::size_t number)>;
 
-// Fakes that the code may still hold when its capture is gone: in a member, a captured variable, a global.
+// Fakes that the code may still hold after its capture: in a member, a captured variable, a global.
 struct LeftFakes {
-  std::vector<std::pair<WeakTensor, at::Tensor>> of_inputs;  // and the real tensors for which they stand, values too
-  std::vector<std::pair<WeakTensor, std::size_t>> made;      // and which result of the segment each is
-  Segment segment;                                           // no module: it is not known how they were made
+  std::vector<std::pair<WeakTensor, at::Tensor>> of_inputs;  // with their real tensors; also earlier segments' values
+  std::vector<std::pair<WeakTensor, std::size_t>> made;      // with the index of each in the segment's results
+  Segment segment;                                           // makes them; no module: unknown how
 
-  // Those that are still held become real tensors. `run` runs the segment, or gives nothing where that may not be: then
-  // what was made stays fake, and every use of it is an error. Returns whether the code holds any.
+  // Turns the fakes that the code still holds into real tensors. `run` runs the segment, or returns nothing if that is
+  // not allowed. In that case `made` stay fake, and every use of them is an error. Returns whether the code holds any.
   bool make_real(const std::function<std::vector<c10::IValue>(const Segment&)>& run) const;
 };
 

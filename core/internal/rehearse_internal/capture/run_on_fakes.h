@@ -14,14 +14,14 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
-// Fakes of the same form, for whoever keeps or changes them. Those that shared a storage share a new one; what is no
-// tensor stays.
+// New fakes with the same properties, which the caller may keep or change. Those that shared a storage share a new one.
+// Values other than tensors stay.
 std::vector<c10::IValue> copies_of_fakes(const std::vector<c10::IValue>& fakes);
 
-// What a captured graph returns for these inputs, by running it on copies of them without autograd: fake tensors and
-// symbolic integers of `shapes`. Its nodes bring the unbacked symbols into being that they have in its metadata.
-// Nothing is computed, drawn, sent or changed; `shapes` may get guards. Does not block. Throws what operators throw for
-// inputs that lie in memory otherwise than they take them, and the errors of fake_errors.h.
+// Returns the results of a captured graph for these inputs, fake tensors and symbolic integers of `shapes`, by running
+// it without autograd on copies of them. Its nodes define the same unbacked symbols as in its metadata. Computes,
+// draws, sends and changes nothing, but may add guards to `shapes`. Does not block. Throws the errors of operators for
+// inputs whose layout they refuse, and those of fake_errors.h.
 std::vector<c10::IValue> run_on_fakes(const std::shared_ptr<const graph::GraphModule>& module,
                                       const std::vector<c10::IValue>& fakes,
                                       const std::shared_ptr<shapes::ShapeEnv>& shapes);

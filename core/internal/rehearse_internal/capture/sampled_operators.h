@@ -6,11 +6,12 @@
 
 namespace rehearse::capture {
 
-// Whether the form of an operator's results may be found by running its kernel at other sizes, or on made-up numbers:
-// the operators whose results the table of operators (tests/data/compile/operators.tsv) has compared with eager mode.
+// True if the results of an operator may be inferred by running its kernel at other sizes or on made-up numbers. That
+// holds for the operators whose results the table of operators (tests/data/compile/operators.tsv) has compared with
+// eager mode.
 bool may_be_sampled(const std::string& operator_name);
 
-// While one lives, all operators may be sampled. For the program that makes the list. Not for several threads.
+// While an object lives, all operators may be sampled. For the program that writes the list. Not thread-safe.
 class AllMayBeSampled {
  public:
   AllMayBeSampled();
@@ -18,7 +19,7 @@ class AllMayBeSampled {
   AllMayBeSampled(const AllMayBeSampled&) = delete;
   AllMayBeSampled& operator=(const AllMayBeSampled&) = delete;
 
-  // Those that were, by name.
+  // The sampled operators, by name.
   const std::set<std::string>& seen() const noexcept { return seen_; }
 
  private:

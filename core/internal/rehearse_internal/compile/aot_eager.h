@@ -14,43 +14,42 @@ namespace rehearse::compiler {
 
 class AotProgram;
 
-// The back end "aot_eager": each graph becomes a forward and a backward of ATen's operators below autograd, recorded
-// once (capture_joint, partition_joint) and run operator by operator. A call leaves one step of autograd behind, and
-// the graph's parameters get their gradients when that step ends: what lets DDP reduce a bucket while the backward of
-// earlier pieces runs. Results and gradients have eager's bits.
+// The back end "aot_eager". It turns each graph into a forward and a backward of ATen operators below autograd,
+// recorded once (capture_joint, partition_joint) and run operator by operator. A call leaves one step of autograd, and
+// the graph's parameters get their gradients when that step ends. Therefore DDP can reduce a bucket while the backward
+// of earlier pieces runs. Results and gradients have the same bits as in eager mode.
 //
-// A backward is recorded for gradients that lie in memory as the results do; for others, and for results without a
-// gradient, another one is recorded when they come.
+// The first backward is recorded for gradients with the layouts of the results. Another one is recorded when gradients
+// with other layouts arrive, or when results get no gradient.
 //
-// Three things keep a gradient from eager's bits, all in the order or the type in which parts of it are added: a tensor
-// that a piece uses more than once, and a later piece too (the piece adds up its own parts first); a parameter that is
-// used more than once within one autocast region (it is cast for each use, as in PyTorch's compiled graphs); a gradient
-// of a result that has gaps in memory (it is copied first).
+// In three cases a gradient differs from eager mode in its last bits, because its parts are added in another order or
+// type: a piece and a later piece both use a tensor, and the first one uses it several times (it adds up its own parts
+// first); a parameter is used more than once in one autocast region (it is cast for each use, as in PyTorch's compiled
+// graphs); the gradient of a result has gaps in memory (it is copied first).
 //
-// What it does not do: gradients of gradients (an error when they are asked for). A graph whose backward cannot be
-// recorded, as LibTorch's own code for it reads data (max() and prod() of a whole tensor), or which changes one of two
-// inputs that share memory, runs node by node under eager autograd, with a warning and a word in explain(): right
-// results, but its parameters get their gradients one by one.
+// Gradients of gradients are not supported; asking for one is an error. Some graphs run node by node under eager
+// autograd, with a warning and a note in explain(): those whose backward cannot be recorded because LibTorch's code for
+// it reads data (max() and prod() of a whole tensor), and those that change one of two inputs that share memory. Their
+// results are right, but their parameters get gradients one by one.
 class AotEagerBackend final : public Backend {
  public:
-  // What became of one graph. One that runs under eager autograd has nothing but its name and why.
+  // What compile() made of one graph. For a graph that runs under eager autograd, only the name and the reason are set.
   struct Compiled {
     std::string name;
     capture::JointGraph joint;
     capture::JointPartition partition;
     std::string eager_because;
-    std::shared_ptr<const AotProgram> program;  // what runs them
+    std::shared_ptr<const AotProgram> program;  // runs both
   };
 
   std::string name() const override { return "aot_eager"; }
-  // Differentiates when gradient mode is on. Throws what capture_joint() throws but for FakeError and
-  // SharedInputChanges.
+  // Differentiates if grad mode is on. Throws what capture_joint() throws, except FakeError and SharedInputChanges.
   CompiledGraph compile(const BackendInput& input) override;
   std::optional<std::string> cache_key() const override { return "joint graphs 1"; }
-  // `stored` is a joint graph that another process has recorded; see stored_joint().
+  // `stored`: a joint graph that another process recorded; see stored_joint().
   CompiledGraph restore(const BackendInput& input, const std::string& stored) override;
 
-  // In the order in which they came, for tests and reports.
+  // In the order of compilation, for tests and reports.
   const std::vector<std::shared_ptr<const Compiled>>& graphs() const noexcept { return graphs_; }
 
  private:

@@ -7,25 +7,26 @@
 
 namespace rehearse::graph {
 
-// Whether a node does nothing but give a value: attributes; Python's functions on numbers; operators that return
-// something, write to no argument and draw no random numbers; submodules and higher-order bodies of such nodes alone.
-// All else counts as having effects: methods, unknown functions, communication, norms that keep running statistics.
+// True for a node that only computes a value: an attribute; a Python function on numbers; an operator that returns
+// something, writes to no argument and draws no random numbers; a submodule or higher-order operator whose bodies
+// contain only such nodes. All others count as having effects: methods, unknown functions, communication, norms that
+// keep running statistics.
 bool is_pure(const Node& node, const GraphModule& module);
 
-// Whether the graph has a node that is not pure: it matters in which order its nodes run. Cost: linear in nodes.
+// True if the graph has a node that is not pure, so that the order of its nodes matters. Cost: linear in nodes.
 bool has_effects(const GraphModule& module);
 
-// Whether its nodes do nothing but give values, change modes, and change tensors in place, as their schemas say: no
-// communication, no random numbers, no running statistics.
+// True if the nodes only compute values, change modes, and change tensors in place as their schemas say. Excludes
+// communication, random numbers and running statistics.
 bool has_marked_effects_only(const GraphModule& module);
 
-// Whether a node switches gradients on, in this graph and not in its submodules.
+// True if a node of this graph, not of its submodules, switches grad mode on.
 bool enables_gradients(const GraphModule& module);
 
-// Erases pure nodes whose values nobody uses. Placeholders stay, and so do nodes that bind an unbacked symbol that a
-// node left after them has in its metadata or in a SymExpr among its arguments. Returns how many went. Cost: linear in
-// nodes, arguments and submodules, shared ones counted once. Throws GraphError when submodules are nested deeper than
-// kMaxNesting.
+// Erases pure nodes whose values nobody uses. Keeps placeholders, and nodes that bind an unbacked symbol which a
+// remaining later node has in its metadata or in a SymExpr among its arguments. Returns the number of erased nodes.
+// Cost: linear in nodes, arguments and submodules, shared ones counted once. Throws GraphError if submodules are nested
+// deeper than kMaxNesting.
 std::size_t eliminate_dead_code(GraphModule& module);
 
 }  // namespace rehearse::graph

@@ -9,11 +9,11 @@
 
 namespace rehearse::graph {
 
-// The operator of LibTorch's dispatcher that a target names: `torch.ops.aten.add.Tensor` is aten::add.Tensor, and
-// `torch.ops.aten.relu.default` is aten::relu. None for any other target, and for operators that are not registered.
+// The operator of LibTorch's dispatcher for a target: `torch.ops.aten.add.Tensor` is aten::add.Tensor, and
+// `torch.ops.aten.relu.default` is aten::relu. Nothing for other targets, and for operators that are not registered.
 std::optional<c10::OperatorHandle> find_operator(std::string_view target);
 
-// The target that names this operator.
+// The target for this operator.
 std::string target_of(const c10::OperatorHandle& op);
 
 }  // namespace rehearse::graph

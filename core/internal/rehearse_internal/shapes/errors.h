@@ -8,7 +8,7 @@
 
 namespace rehearse::shapes {
 
-// What all errors of this room have in common. what() is complete by itself.
+// Base class of all errors of this room. what() is complete by itself.
 class ShapeError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,17 +26,17 @@ class DivisionByZero : public ShapeError {
   using ShapeError::ShapeError;
 };
 
-// An expression passes kMaxTerms, kMaxWeight or kMaxDepth of expr.h.
+// An expression exceeds kMaxTerms, kMaxWeight or kMaxDepth of expr.h.
 class ExpressionTooLarge : public ShapeError {
  public:
   using ShapeError::ShapeError;
 };
 
-// The program must know now what is known only when it runs with real data: a condition on a size such as that of
-// nonzero()'s result, or its value. what() names the condition, the user's line and what to do.
+// The code needs to know something that is known only when it runs with real data: a condition on a size such as that
+// of nonzero()'s result, or the size itself. what() names the condition, the user's line and what to do.
 class DataDependentError : public ShapeError {
  public:
-  // `asked`: the condition or the expression. `made`: where its unbacked symbols came into being, in words.
+  // `asked`: the condition or the expression. `made`: where its unbacked symbols were defined, in words.
   DataDependentError(std::string asked, const std::string& made, exec::CallSite where);
 
   const std::string& asked() const noexcept { return asked_; }
@@ -47,7 +47,7 @@ class DataDependentError : public ShapeError {
   exec::CallSite where_;
 };
 
-// A deferred fact turned out to be false, or what is asserted can never hold.
+// A deferred fact turned out to be false, or can never be true.
 class AssertionError : public ShapeError {
  public:
   using ShapeError::ShapeError;

@@ -14,36 +14,37 @@
 
 namespace rehearse::shapes {
 
-// All that a capture took for true about the sizes and integers of its inputs, made fit to be checked in each call:
-//  * sources that were one symbol by duck shaping are equal,
-//  * sizes are at least 2, as 0 and 1 are specialised,
-//  * the guards hold.
-// Immutable, independent of the ShapeEnv that it was made of, and safe to be used by several fibers. Checking allocates
-// nothing for usual programs and never blocks.
+// Everything that a capture assumed about the sizes and integers of its inputs, in a form that each call can check
+// quickly:
+//   * sources that duck shaping made one symbol are equal,
+//   * sizes are at least 2, because 0 and 1 are specialised,
+//   * the guards hold.
+// Immutable, independent of its ShapeEnv, and safe for several fibers. A check never blocks, and usually allocates
+// nothing.
 class GuardProgram {
  public:
-  GuardProgram() = default;  // of no source: holds always
+  GuardProgram() = default;  // without sources: always holds
   explicit GuardProgram(const ShapeEnv& env);
 
-  // How many values a check takes: one for each of ShapeEnv::sources(), in that order.
+  // The number of values that a check takes: one for each of ShapeEnv::sources(), in that order.
   std::size_t sources() const noexcept { return source_names_.size(); }
 
-  // The number of the first that fails, or none. A value for which a guard cannot be computed (it divides by zero, or
-  // passes 64 bits) fails it.
+  // The number of the first check that fails; nothing if all hold. A guard also fails if it cannot be computed for a
+  // value, because it divides by zero or exceeds 64 bits.
   std::optional<std::size_t> first_failure(std::span<const std::int64_t> values) const;
   bool holds(std::span<const std::int64_t> values) const { return !first_failure(values); }
 
   struct Failure {
     std::string expected;  // in terms of the inputs: "x.size(0) >= 5"
     std::string found;     // "x.size(0) is 3"
-    std::string reason;    // who asked, at capture
-    std::string line;      // the user's line at capture; empty where there is none
+    std::string reason;    // who asked during the capture
+    std::string line;      // the user's line during the capture; empty if unknown
     bool specialises = false;
   };
-  // Slow: looks up lines.
+  // Describes a failed check. Slow, because it looks up lines.
   Failure describe(std::size_t failure, std::span<const std::int64_t> values) const;
 
-  // How many things are checked.
+  // The number of checks.
   std::size_t size() const noexcept { return checks_.size(); }
 
  private:
@@ -55,7 +56,7 @@ class GuardProgram {
     std::uint32_t second = 0;  // SameSource: the other
     std::int64_t lower = 0;    // Within
     std::int64_t upper = 0;
-    std::uint32_t steps_end = 0;  // IsTrue: steps to be done before, from where the last one ended
+    std::uint32_t steps_end = 0;  // IsTrue: run the steps from the previous check's end up to here first
   };
   struct Step {
     std::uint8_t operation = 0;
@@ -64,8 +65,8 @@ class GuardProgram {
     std::uint32_t result = 0;
   };
   struct Words {
-    Condition condition = true;          // of a guard or range
-    std::vector<std::uint32_t> sources;  // that it speaks of
+    Condition condition = true;          // of the guard or range
+    std::vector<std::uint32_t> sources;  // that the condition mentions
     std::string reason;
     exec::CallSite where;
     bool specialises = false;
@@ -81,11 +82,11 @@ class GuardProgram {
 
   std::vector<std::string> source_names_;
   std::vector<std::string> symbol_of_source_;
-  std::vector<std::int64_t> constants_;  // in registers after the sources
+  std::vector<std::int64_t> constants_;  // their registers follow those of the sources
   std::size_t registers_ = 0;
   std::vector<Step> steps_;
   std::vector<Check> checks_;
-  std::vector<Words> words_;  // of each check
+  std::vector<Words> words_;  // for each check
 };
 
 }  // namespace rehearse::shapes

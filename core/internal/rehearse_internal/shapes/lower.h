@@ -10,10 +10,10 @@
 #include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
 
-// Expressions as steps of two operands each: for whoever makes nodes or instructions of them.
+// Lowers expressions to steps of two operands each, for code that makes nodes or instructions of them.
 namespace rehearse::shapes {
 
-// base**exponent; `base` is a symbol or function of an AtomKind, never a sum, product or number.
+// base**exponent. `base` is a symbol or a function (see AtomKind), never a sum, product or number.
 struct FactorView {
   Expr base;
   std::int64_t exponent = 1;
@@ -21,17 +21,17 @@ struct FactorView {
 
 struct TermView {
   std::int64_t coefficient = 0;
-  std::vector<FactorView> factors;  // none: the constant, which comes last
+  std::vector<FactorView> factors;  // empty for the constant, which comes last
 };
 
 struct AtomView {
   AtomKind kind = AtomKind::Symbol;
   std::vector<Expr> operands;          // FloorDiv and Mod: dividend, divisor. Min and Max: two or more
-  std::optional<Condition> condition;  // of Where, which is 1 where it holds, else 0
+  std::optional<Condition> condition;  // for Where, which is 1 if it holds, else 0
 };
 
 std::vector<TermView> terms_of(const Expr& expr);
-// ShapeError when it is a number, sum or product.
+// Throws ShapeError if the expression is a number, sum or product.
 AtomView atom_of(const Expr& expr);
 
 enum class Operation {
@@ -49,14 +49,14 @@ enum class Operation {
   Or
 };
 
-// Makes values of expressions by a Builder:
+// Computes expressions with a Builder:
 //   using Value = ...;
 //   Value number(std::int64_t);
 //   Value symbol(const std::string& name);
 //   Value apply(Operation, const Value& left, const Value& right);
 //   Value as_int(const Value& truth);                 // 1 or 0
-//   std::optional<Value> find(const Expr&);           // what was made before, to be used again
-//   void made(const Expr&, const Value&);             // called for each expression that is no number
+//   std::optional<Value> find(const Expr&);           // a value made before, to be used again
+//   void made(const Expr&, const Value&);             // called for each expression that is not a number
 template <class Builder>
 class Lowering {
  public:
@@ -86,7 +86,7 @@ class Lowering {
   Value build(const Expr& expr) {
     const std::vector<TermView> terms = terms_of(expr);
     if (terms.size() == 1) return build_term(terms.front(), terms.front().coefficient);
-    // Begins with a term that is added, if there is one; the constant is added last.
+    // Begins with a positive term if there is one; adds the constant last.
     std::size_t first = 0;
     while (first < terms.size() && terms[first].coefficient < 0) ++first;
     if (first == terms.size()) first = 0;
@@ -130,7 +130,7 @@ class Lowering {
     return value;
   }
 
-  // Both sides as Condition::text() writes them.
+  // Computes both sides as Condition::text() writes them.
   Value compare(const Condition& condition) {
     const auto [left, right] = sides_of(condition);
     const Operation operation = condition.kind() == Condition::Kind::Equal      ? Operation::Equal
@@ -152,7 +152,7 @@ class Lowering {
     }
   }
 
-  // Of a comparison: what is compared, without what is subtracted on either side.
+  // The sides of a comparison. Subtracted terms move to the other side.
   static std::pair<Expr, Expr> sides_of(const Condition& condition) {
     Expr left;
     Expr right;

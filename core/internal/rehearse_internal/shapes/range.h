@@ -11,7 +11,7 @@
 
 namespace rehearse::shapes {
 
-// The integers from lower to upper, both within. The ends of 64 bits stand for "unbounded".
+// The integers from lower to upper, both included. The least and greatest 64-bit numbers stand for "unbounded".
 struct Range {
   static constexpr std::int64_t kUnboundedBelow = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kUnboundedAbove = std::numeric_limits<std::int64_t>::max();
@@ -26,14 +26,15 @@ struct Range {
 
 Range intersection(const Range& left, const Range& right) noexcept;
 
-// What is known of an expression beyond its form: of a symbol, and of whole expressions where there are such facts.
-// Range{} where nothing is.
+// Known ranges that do not follow from an expression's form: of symbols, and of whole expressions. Range{} if nothing
+// is known.
 using RangeOf = std::function<Range(const Expr& expression)>;
 
-// A range that holds each value of the expression, given that of its symbols. Not always the least one.
+// A range that contains all values of the expression, given the ranges of its symbols. Not always the smallest one.
 Range range_of(const Expr& expression, const RangeOf& known);
 
-// Whether the condition holds for all, or for no values of the symbols within their ranges; none when that is not seen.
+// True if the condition holds for all values of the symbols within their ranges, false if for none. Nothing if
+// undecided.
 std::optional<bool> decide(const Condition& condition, const RangeOf& known);
 
 }  // namespace rehearse::shapes

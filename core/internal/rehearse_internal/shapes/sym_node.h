@@ -11,21 +11,23 @@
 #include <rehearse/shapes/expr.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
-// Between LibTorch's symbolic numbers and ours. A c10::SymInt made here computes by Expr and asks its ShapeEnv.
+// Converts between LibTorch's symbolic numbers and ours. A c10::SymInt made here computes with Expr and asks its
+// ShapeEnv.
 namespace rehearse::shapes {
 
-// A number, or the expression, simplified by what its ShapeEnv knows now. ShapeError for a SymInt that others made.
+// The expression, which may be a number, simplified by what its ShapeEnv now knows. Throws ShapeError for a SymInt of
+// other origin.
 Expr expr_of(const c10::SymInt& value);
 Condition condition_of(const c10::SymBool& value);
 
-// A plain number where the expression is one.
+// Returns a plain number if the expression is one.
 c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr);
 c10::SymBool to_sym_bool(const std::shared_ptr<ShapeEnv>& env, const Condition& condition);
 
 // Null for a plain number.
 std::shared_ptr<ShapeEnv> env_of(const c10::SymInt& value);
 
-// As torch.export would write it: `2*s0`, `s0 >= 5`, `IntTrueDiv(s0, 2)`.
+// In torch.export's notation: `2*s0`, `s0 >= 5`, `IntTrueDiv(s0, 2)`.
 std::string text_of(const c10::SymInt& value);
 
 }  // namespace rehearse::shapes
