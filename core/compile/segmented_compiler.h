@@ -36,7 +36,7 @@ class SegmentedCompiler {
   // For compiling segments. growing_owner(): for adding to an existing tree, within the recompile limit.
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
-  // What becomes of a capture with cuts: a new entry (nothing if that is impossible), or a path of an existing entry.
+  // Make a new entry of a capture with cuts (nothing if that is impossible), or a path of an existing entry.
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 

@@ -13,7 +13,7 @@
 
 namespace rehearse::capture {
 
-// What to_argument() needs to turn the values of a call into arguments of a node.
+// The context that to_argument() needs to turn the values of a call into arguments of a node.
 struct ArgumentContext {
   std::function<graph::Argument(const at::Tensor&)> tensor_of;  // for a defined tensor
   ExpressionNodes& expressions;                                 // symbolic integers become its nodes

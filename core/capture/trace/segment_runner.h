@@ -52,7 +52,7 @@ class SegmentRunner {
   const SegmentRecorder& recorder() const noexcept { return recorder_; }
 
  private:
-  struct Held {  // what the code holds where the capture may end
+  struct Held {  // values that the code holds at a possible end of the capture
     explicit Held(const SegmentEnd& end) : tensors(end.alive), numbers(end.numbers) {}
     const std::vector<LiveValue> tensors;
     const std::vector<LiveNumber> numbers;

@@ -12,7 +12,7 @@
 
 namespace rehearse::compiler {
 
-// Where a call provides an input of a graph.
+// The place in a call that provides an input of a graph.
 struct InputBinding {
   enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
   Kind kind = Kind::Tensor;

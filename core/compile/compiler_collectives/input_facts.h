@@ -10,7 +10,7 @@
 
 namespace rehearse::compiler {
 
-// What one rank sees at one position of a call's arguments.
+// One rank's view of one position in a call's arguments.
 struct InputFact {
   enum class Kind : std::uint8_t { Tensor, SymInt, Int, Float, Bool, String, None, Group, Other, Absent };
 

@@ -13,7 +13,7 @@
 
 namespace rehearse::compiler {
 
-// Where a call has the value of a symbol's source.
+// The place in a call that has the value of a symbol's source.
 struct SymbolPlace {
   std::uint32_t leaf = 0;       // a tensor, or a symbolic integer
   std::int32_t dimension = -1;  // -1: the integer itself

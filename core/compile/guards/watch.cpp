@@ -23,8 +23,8 @@ namespace {
 
 const exec::FiberLocal<WatchScope*> open_watch;
 
-// To find uses after return, AddressSanitizer may keep a function's variables outside of the stack. Returns where they
-// would be on the stack.
+// The place of a variable on the stack. AddressSanitizer may keep a function's variables elsewhere, to find uses after
+// return; then this is where the variable would be.
 std::uintptr_t place_on_stack(const void* address) {
   void* on_stack = nullptr;
   if (__asan_addr_is_in_fake_stack != nullptr) {

@@ -16,7 +16,7 @@
 
 namespace rehearse::compiler {
 
-// What a piece requires of the layout of an input.
+// The requirement of a piece on the layout of an input.
 enum class BorderLayout {
   Guarded,   // it is an argument, and guards have compared its layout
   Copied,    // another layout is copied to this one; no value that is used later shares the memory

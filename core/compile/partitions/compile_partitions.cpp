@@ -130,7 +130,7 @@ void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::s
   }
 }
 
-// Where a graph is split, and why.
+// The places where a graph is split, and the reasons.
 struct Cut {
   Pieces pieces;
   parallel::BucketSplit by_buckets;

@@ -16,7 +16,7 @@
 
 namespace rehearse::compiler {
 
-// Where a call has the values of symbols: in integers, or else in sizes of tensors.
+// Finds the values of symbols among the values of a call: integers, or else sizes of tensors.
 class SymbolSources {
  public:
   // `meta` describes value number `at` of a call.

@@ -13,7 +13,7 @@ namespace rehearse::compiler {
 // The metadata of the graph's outputs; an empty ValueMeta if an output is not a known tensor.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
-// Where a call of the graph has the values of symbols. Its values are the placeholders, then the outputs.
+// Finds the values of symbols among the values of a call of the graph: its placeholders, then its outputs.
 SymbolSources symbols_of(const graph::GraphModule& module);
 
 // True if the examples have the layouts in the graph's metadata.

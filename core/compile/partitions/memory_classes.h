@@ -12,8 +12,8 @@ namespace rehearse::compiler {
 // For each input of a graph, the memory in which it lies. Null: none (it need not be a tensor), or unknown.
 using InputMemory = std::vector<const void*>;
 
-// Which values of a split graph may share memory, by the schemas of their operators: a view and its base, or a tensor
-// before and after an in-place change. Values of different classes never share memory.
+// Groups the values of a split graph that may share memory, by the schemas of their operators: a view and its base, or
+// a tensor before and after an in-place change. Values of different classes never share memory.
 class MemoryClasses {
  public:
   // `inputs`: for the graph's placeholders; empty if no two of them share memory.

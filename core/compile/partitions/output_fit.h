@@ -10,7 +10,7 @@
 
 namespace rehearse::compiler {
 
-// What happens to an output of a compiled graph.
+// The treatment of an output of a compiled graph.
 struct OutputRole {
   bool is_fixed = false;     // it must have the recorded layout
   bool is_restored = false;  // it is copied to the recorded layout, because it leaves the function or is shared later

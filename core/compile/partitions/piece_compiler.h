@@ -22,7 +22,7 @@
 
 namespace rehearse::compiler {
 
-// What compile() also wants.
+// Options of compile() besides the back end.
 struct PieceOptions {
   bool check_backend = false;     // from CompileOptions
   GraphDump* dump = nullptr;      // null: writes nothing
@@ -61,7 +61,7 @@ class PieceCompiler {
   };
 
   Made compile(BackendInput input, const std::vector<OutputRole>& roles);
-  // From the cache, or else by the back end.
+  // Takes the graph from the cache, or has the back end compile it.
   CompileCache::Made make(const BackendInput& input);
   CompiledPiece compile_call(const graph::Node& call, const std::shared_ptr<graph::GraphModule>& piece,
                              std::size_t number, const MemoryClasses& memory, const ValueLives& lives);

@@ -49,7 +49,7 @@ struct Step {
   std::vector<Branch> branches = {};
 };
 
-// What follows if the read or the region gave this result.
+// The step that follows if the read or the region gave this result.
 struct Branch {
   std::string key;
   std::unique_ptr<Step> next;
@@ -58,7 +58,7 @@ struct Branch {
 // The compiled step with that key; null if there is none.
 Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 
-// What a cache entry has for a function that reads data: a tree of segments. Several branches may have the same key and
+// The segments of an entry for a function that reads data, as a tree. Several branches may have the same key and
 // different graphs, but only with Verify::Always.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty

@@ -62,8 +62,8 @@ Indexed indices_of(const Call& call) {
   return indexed;
 }
 
-// Where the index dimensions go in the result: at the first indexed dimension if the indexed dimensions are adjacent,
-// else at the front.
+// The position of the index dimensions in the result: the first indexed dimension if the indexed dimensions are
+// adjacent, else 0.
 std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indices) {
   const auto is_set = [](const std::optional<at::Tensor>& index) { return index.has_value(); };
   const auto first = std::find_if(indices.begin(), indices.end(), is_set);

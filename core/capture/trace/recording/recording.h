@@ -31,7 +31,7 @@
 
 namespace rehearse::capture {
 
-// What a capture has recorded so far: its parts, and which node, fake or number stands for each value that the code
+// The recording of a capture so far: its parts, and the node, fake or number that stands for each value that the code
 // uses.
 class Recording {
  public:
@@ -83,7 +83,7 @@ class Recording {
 
   // The number for the next node that brings history to a tensor that it does not return (see graph::Metadata).
   std::size_t next_history() noexcept { return ++histories_; }
-  // What is recorded from now on belongs to the next segment.
+  // Later nodes belong to the next segment.
   void begin_next_segment() { segments.begin_next(histories_); }
 
   // Adds nodes that check the facts about run-time sizes that the code has stated since the last call

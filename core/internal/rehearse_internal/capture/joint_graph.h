@@ -20,7 +20,7 @@ class ShapeEnv;
 // (torch/_functorch/_aot_autograd). Here it is not functionalised: in-place operators stay, and order matters.
 namespace rehearse::capture {
 
-// Where an output of the captured graph comes from after its operators have run below autograd.
+// The origin of an output of the captured graph after its operators have run below autograd.
 struct PartOutput {
   enum class Kind {
     Value,  // values[index], a separate tensor or a number

@@ -33,7 +33,8 @@ class AotProgram;
 // results are right, but their parameters get gradients one by one.
 class AotEagerBackend final : public Backend {
  public:
-  // What compile() made of one graph. For a graph that runs under eager autograd, only the name and the reason are set.
+  // The result of compile() for one graph. For a graph that runs under eager autograd, only the name and the reason are
+  // set.
   struct Compiled {
     std::string name;
     capture::JointGraph joint;

@@ -7,7 +7,7 @@
 
 namespace rehearse::graph {
 
-// Whether the hash includes the dtypes, sizes and strides of placeholders.
+// Says whether the hash includes the dtypes, sizes and strides of placeholders.
 enum class Placeholders { WithForms, OfAnyForm };
 
 // A hash of what a module computes: ops, targets, arguments, order, submodules, names of attributes, dtypes, sizes and

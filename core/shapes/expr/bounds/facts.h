@@ -24,10 +24,10 @@ class Facts {
   Expr simplify(const Expr& expr) const;
   Condition simplify(const Condition& condition) const;
 
-  // What to assume about a size that is known only at run time.
+  // The assumption about a size that is known only at run time.
   enum class Unbacked { AsKnown, AtLeastTwo };
 
-  // Nothing if the condition holds for some values only, or if the facts do not suffice.
+  // True or false if the facts decide the condition for all values, else nothing.
   std::optional<bool> decide(const Condition& condition, Unbacked unbacked = Unbacked::AsKnown) const;
   Range range(const Expr& expr) const;
 
