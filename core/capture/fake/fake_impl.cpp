@@ -28,7 +28,7 @@ c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::v
 FakeImpl::FakeImpl(c10::Storage storage, const TensorSpec& spec, std::uint64_t id)
     : TensorImpl(std::move(storage), keys_of(spec), c10::scalarTypeToTypeMeta(spec.dtype)), id_(id) {
   device_opt_ = spec.device;
-  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);  // this class answers all such questions
+  set_custom_sizes_strides(SizesStridesPolicy::CustomSizes);  // sends size and stride queries to the functions below
   set_geometry(spec.sizes, spec.strides, spec.storage_offset);
   if (spec.is_wrapped_number) set_wrapped_number(true);
 }

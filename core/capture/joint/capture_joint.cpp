@@ -30,7 +30,7 @@ bool is_unbacked(const shapes::ShapeEnv& shapes, const std::string& name) {
   return std::any_of(symbols.begin(), symbols.end(), [&](const auto& symbol) { return symbol.name == name; });
 }
 
-// Runs a part on fakes once, from its inputs to their gradients.
+// Runs a captured graph on fakes once, from its inputs to their gradients.
 class Capture {
  public:
   Capture(const std::shared_ptr<graph::GraphModule>& part, const std::vector<c10::IValue>& example_inputs,

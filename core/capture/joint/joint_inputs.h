@@ -16,12 +16,12 @@ namespace rehearse::capture {
 // The inputs of a joint graph: fakes like the examples, and their placeholders. The examples do not change.
 class JointInputs {
  public:
-  // Needs one example for each placeholder of the part. Throws GraphError for another number of examples and for real
-  // tensors.
+  // Needs one example for each placeholder of the captured graph `part`. Throws GraphError for another number of
+  // examples, and for real tensors.
   JointInputs(const graph::GraphModule& part, const std::vector<c10::IValue>& examples, JointRecorder& recorder);
 
-  // The arguments for running the part. A tensor that requires a gradient is no leaf, so operators may change it in
-  // place.
+  // The arguments for running the captured graph. A tensor that requires a gradient is no leaf, so operators may change
+  // it in place.
   const std::vector<c10::IValue>& values() const noexcept { return values_; }
   const std::vector<const graph::Node*>& nodes() const noexcept { return nodes_; }
 

@@ -135,8 +135,8 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
-// The view was made before its base was changed, so no view of the changed base equals it. Autograd would not connect
-// later writes to one with the history of the other.
+// The view was made before its base was changed in place. Made again from the changed base, it would have another
+// history, and autograd would not connect later writes to one of them with the other.
 void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
   if (!view.requires_grad() && !base_of(view).requires_grad()) return;
   throw SharedInputChanges(

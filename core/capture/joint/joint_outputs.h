@@ -17,12 +17,12 @@
 
 namespace rehearse::capture {
 
-// Sorts the results of a part into values, which operators compute below autograd, and results that are made from
-// inputs and values under autograd: inputs themselves and views.
+// Sorts the results of a captured graph into values, which operators compute below autograd, and results that are made
+// from inputs and values under autograd: inputs themselves and views.
 class JointOutputs {
  public:
-  // `results`: what the part returned for `inputs`. Throws GraphError for results that no graph can return, and
-  // SharedInputChanges.
+  // `results`: what the captured graph returned for `inputs`. Throws GraphError for results that no graph can return,
+  // and SharedInputChanges.
   JointOutputs(JointRecorder& recorder, const JointInputs& inputs, const std::vector<c10::IValue>& results);
 
   const graph::List& values() const noexcept { return values_; }

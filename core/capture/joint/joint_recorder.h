@@ -23,10 +23,11 @@ bool is_tensor(const c10::IValue& value);
 // Records the operators that are called on fakes below autograd as the nodes of a joint graph.
 class JointRecorder final : public FakeListener {
  public:
-  // `part`: the graph that runs; its attributes may occur as real tensors. `joint`: receives new nodes at its end.
+  // `part`: the captured graph that runs; its attributes may occur as real tensors. `joint`: receives new nodes at its
+  // end.
   JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint);
 
-  // Adds a placeholder for `placeholder` of the part, with this value.
+  // Adds a placeholder for `placeholder` of the captured graph, with this value.
   graph::Node& add_input(const graph::Node& placeholder, const c10::IValue& value);
   // Adds a placeholder before all other nodes, for a fake or a symbolic integer. Other values get no metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
@@ -36,8 +37,8 @@ class JointRecorder final : public FakeListener {
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
-  // The node for result `output` of the part, if that is an integer known only at run time, even if its value is known
-  // here. Returns an empty argument otherwise.
+  // The node for result `output` of the captured graph, if that is an integer known only at run time, even if its value
+  // is known here. Returns an empty argument otherwise.
   graph::Argument unbacked_result(std::size_t output);
 
   // True if an operator has written to the memory that `fake` shares.
@@ -46,8 +47,8 @@ class JointRecorder final : public FakeListener {
   // True if grad mode was off when this node was called.
   bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
-  // Enclose the run of one node of the part. Nodes recorded in between without an origin get the node's origin, and so
-  // do the nodes of the backward that belong to autograd steps recorded in between.
+  // Enclose the run of one node of the captured graph. Nodes recorded in between without an origin get the node's
+  // origin, and so do nodes of the backward that belong to autograd steps recorded in between.
   void begin_of_node(const graph::Node& node);
   void end_of_node(const graph::Node& node, const c10::IValue& value);
 

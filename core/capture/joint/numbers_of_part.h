@@ -7,18 +7,18 @@
 
 namespace rehearse::capture {
 
-// Maps numbers of the part to nodes of its joint graph, even if their values are known. While a part runs on fakes, the
-// facts that it states (`u0 <= 5`) are assumed, so the condition counts as true there. The joint graph must still
-// compute it.
+// Maps numbers of the captured graph ("part") to nodes of its joint graph, even if their values are known. While the
+// graph runs on fakes, the facts that it states (`u0 <= 5`) are assumed, so such a condition counts as true. The joint
+// graph must still compute it.
 class NumbersOfPart {
  public:
   explicit NumbersOfPart(graph::GraphModule& joint) : joint_(joint) {}
 
-  // Declares that `node` of the part has the value of `joint`.
+  // Declares that `node` of the captured graph has the value of `joint`.
   void bind(const graph::Node& node, graph::Node& joint) { nodes_.insert_or_assign(&node, &joint); }
 
-  // Translates an argument of a node of the part, using arithmetic on bound nodes. Throws GraphError if that is not
-  // possible.
+  // Translates an argument of a node of the captured graph, using arithmetic on bound nodes. Throws GraphError if that
+  // is not possible.
   graph::Argument of(const graph::Argument& argument);
 
  private:

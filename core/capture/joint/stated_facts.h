@@ -11,8 +11,8 @@
 
 namespace rehearse::capture {
 
-// Facts about run-time sizes that come up while a part is interpreted, for example in an operator's backward. The joint
-// graph checks them. (The part has its own nodes for the facts that it states itself.)
+// Facts about run-time sizes that come up while a captured graph is interpreted, for example in an operator's backward.
+// The joint graph checks them. (The captured graph has its own nodes for the facts that it states itself.)
 class StatedFacts {
  public:
   // `shapes`: null if there are no symbols.

@@ -32,8 +32,8 @@ class HookTracer final : public operators::HookRecorder {
 
   explicit HookTracer(Tracer& tracer) : tracer_(tracer) {}
 
-  // Returns the hook's position among the tensor's hooks, as LibTorch counts them, or the reason why no graph can hold
-  // the hook. In that case nothing of it stays recorded.
+  // Returns the hook's position among the tensor's hooks, as LibTorch counts them. If no graph can hold the hook,
+  // returns the reason, and nothing of the hook stays recorded.
   std::variant<unsigned, NotCapturable> add(const at::Tensor& tensor, const Hook& hook);
 
   // True if a recorded node uses the tensor. A hook outside of that graph would not see the gradients that these uses

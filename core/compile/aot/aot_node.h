@@ -40,7 +40,9 @@ class AotNode : public capture::CompiledHistory {
 
   std::shared_ptr<const AotProgram> program_;
   std::vector<torch::autograd::SavedVariable> tensors_;
-  std::vector<at::Tensor> of_hooks_;  // by position: hooks see later in-place changes of these
+  // Tensors saved for hooks, by position. They have no version check, because a hook sees their values at the time of
+  // its backward.
+  std::vector<at::Tensor> of_hooks_;
   std::vector<c10::IValue> numbers_;
   bool released_ = false;
 };

@@ -69,7 +69,7 @@ bool look_alike(const InputFact& a, const InputFact& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.sizes.size() == b.sizes.size();
 }
 
-// Such as "y is 4, guard y == 3 of entry 0".
+// Explains why a call compiles, for example "y is 4, guard y == 3 of entry 0".
 std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
   if (entries == 0) return "";
   if (failures.size() < entries) return "its own guards hold, another rank's do not";

@@ -28,8 +28,8 @@ class Agreement {
 
   void begin_call() noexcept { record_->called(); }
 
-  // Called once in each call: whether the cache serves it. With guard collectives, only if the caches of all ranks
-  // serve it; then blocks.
+  // Returns whether the cache serves the call; called once in each call. With guard collectives, returns true only if
+  // the caches of all ranks serve it, and blocks.
   bool is_served(bool hit);
 
   // Called after a read or a region: true if some rank has no compiled segment for what follows, so that all ranks
@@ -42,7 +42,7 @@ class Agreement {
   // are fewer than `entries`, the call compiles for other ranks.
   void begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries);
 
-  // Shows `dynamism` the call's arguments; with compiler collectives, those of all ranks. Then blocks.
+  // Passes the call's arguments to `dynamism`. With compiler collectives, passes those of all ranks, and blocks.
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
   // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
@@ -53,7 +53,7 @@ class Agreement {
   // The result of the open compilation contains collectives, or may contain some.
   void note_communication() noexcept { record_->communicates(); }
 
-  // True between the begin of a compilation and commit() or fail().
+  // True between the beginning of a compilation and commit() or fail().
   bool is_open() const noexcept { return is_open_; }
 
   // Tells the other ranks the outcome and learns theirs; blocks if ranks meet. Throws CompileError that names the

@@ -45,7 +45,7 @@ class TensorGuard {
                                     std::size_t from) noexcept;
 
   const std::string& source() const noexcept { return source_; }
-  // The origin of the tensor's first use, which failure messages look up.
+  // Sets the origin of the tensor's first use. Failure messages name its line.
   void set_origin(std::shared_ptr<const graph::Origin> origin) { origin_ = std::move(origin); }
 
  private:

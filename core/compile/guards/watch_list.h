@@ -68,7 +68,7 @@ class WatchScope final : public operators::GroupUse {
   bool watches_world_ = false;
 };
 
-// Such as `the group "tp"`, for messages.
+// The name of a group in messages, such as `the group "tp"`.
 std::string title_of_group(c10d::ProcessGroup* group);
 
 // The cure for using a group that no guard covers.

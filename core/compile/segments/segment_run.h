@@ -34,7 +34,7 @@ class SegmentRun {
   void run_segment(const Step& step);
   // Runs the read or region at the segment's end. The step has then passed.
   void run_end(Step& step);
-  // Call it after run_end(). With guard collectives, compares with other ranks whether what follows is compiled; then
+  // Call it after run_end(). With guard collectives, asks the other ranks whether they have compiled what follows, and
   // blocks.
   void compare_next(Agreement& agreement);
   // The compiled step that follows; null if it must be compiled.

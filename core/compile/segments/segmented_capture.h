@@ -49,7 +49,8 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Runs what was recorded, operator by operator, if the call arrives there for the first time.
+  // Runs what was recorded, operator by operator, if the call arrives there for the first time. Otherwise gives no
+  // answer.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.

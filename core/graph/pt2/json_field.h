@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>  // json.hpp costs five seconds of compile time; field.cpp alone includes it
+#include <nlohmann/json_fwd.hpp>  // json.hpp takes five seconds to compile; json_field.cpp alone includes it
 
 #include <rehearse/graph/exported_program.h>
 

@@ -81,7 +81,7 @@ std::optional<std::size_t> GuardProgram::run(std::span<const std::int64_t> value
       }
       if (!holds) return at;
     }
-  } catch (const ShapeError&) {  // e.g. division by zero: not the case at capture, so the guard fails
+  } catch (const ShapeError&) {  // a guard cannot be computed for these values, so it fails
     return at;
   }
   return std::nullopt;

@@ -91,7 +91,7 @@ SymNode ShapeNode::floor() {
 
 SymNode ShapeNode::sym_float() { return make(float_expr()); }
 
-// Compares floats as integers if both are known to be whole numbers. Otherwise fixes their sizes and compares the
+// Compares floats as integers if both are known to be whole numbers. Otherwise fixes their symbols and compares the
 // values.
 SymNode ShapeNode::compare(const SymNode& other, Condition (*compare_ints)(const Expr&, const Expr&),
                            bool (*compare_floats)(double, double)) {

@@ -10,13 +10,14 @@
 namespace rehearse::shapes {
 namespace {
 
-// The greatest common number and monomial of all terms of both.
+// The greatest common divisor, a number and a monomial, of all terms of both.
 Term common_factor_of(const Terms& left, const Terms& right) {
   Term common{right.front().monomial, 0};
   for (const Terms* terms : {&left, &right}) {
     for (const Term& term : *terms) {
       common.monomial = common_factor(common.monomial, term.monomial);
-      // The absolute value of the least number does not fit into 64 bits, so gives up on the number.
+      // The absolute value of the least number does not fit into 64 bits. Returns 1 as the number instead; few numbers
+      // would divide it anyway.
       if (term.coefficient == INT64_MIN) return {common.monomial, 1};
       common.coefficient = std::gcd(common.coefficient, term.coefficient);
     }

@@ -175,7 +175,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     refuse(*tracer, refusal_of(question));
   }
 
-  // The results of a compiled graph are never views, so even their real tensors would answer wrongly. The call ends.
+  // The results of a compiled graph are never views, so even their real tensors would answer wrongly. The call fails.
   static void refuse_behind_cut(const TensorBase& self, const char* question) {
     Tracer* const tracer = Tracer::current();
     if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;

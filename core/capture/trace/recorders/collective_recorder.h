@@ -18,8 +18,8 @@
 
 namespace rehearse::capture {
 
-// Records c10d calls and the waits for their works as nodes. The calls write their first argument in place and return a
-// Work. Nothing is sent during the capture.
+// Records c10d calls and the waits for their works as nodes. The calls write to their first argument and return a Work.
+// Nothing is sent during the capture.
 class CollectiveRecorder {
  public:
   CollectiveRecorder(const Tracer& tracer, Recording& recording, const CallerState& caller)

@@ -55,7 +55,7 @@ void SegmentRecorder::note_memory_of_inputs() {
       [this](const Node& node, const at::Tensor& fake) { recording_.segments.add_storage(node, fake); });
 }
 
-// Makes items of lists, and works, nodes of the segment that ends.
+// Adds nodes for items of lists and for works to the segment that ends.
 void SegmentRecorder::bind_all() {
   recording_.values.record_switched_inputs();
   for (const at::Tensor& fake : recording_.values.alive()) recording_.values.node_of(fake);

@@ -32,7 +32,7 @@ class SegmentCutter {
   std::size_t values() const noexcept { return numbers_.size(); }
   // The number of segments that have ended.
   std::size_t begun() const noexcept { return begun_; }
-  // Numbers a value that comes into being between two segments.
+  // Numbers a value that an eager region produces between two segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
   // Notes the memory of a value that the code holds when a segment ends.
   void add_storage(const graph::Node& node, const at::Tensor& fake);

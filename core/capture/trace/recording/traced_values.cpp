@@ -218,7 +218,7 @@ void Values::restore(const Snapshot& before) {
   }
 }
 
-// A node for an item lies right after its producer, not inside the hook, so it stays valid.
+// Keeps the nodes of items: each lies right after its producer, not between the marks of the hook.
 void Values::restore(std::uint64_t id, Value& value, const Value* before) {
   if (before == nullptr) {
     const Inputs::Source& source = *inputs_.find(id);

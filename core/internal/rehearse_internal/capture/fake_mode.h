@@ -42,7 +42,7 @@ struct FakeListener {
                            c10::ArrayRef<c10::IValue> results) = 0;
 };
 
-// How many calls of operators were inferred in which way.
+// Counts calls of operators by the way in which their results were inferred.
 struct InferenceCounts {
   std::uint64_t in_place = 0;   // the result is an argument
   std::uint64_t rule = 0;       // by the operator's rule

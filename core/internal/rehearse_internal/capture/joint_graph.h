@@ -76,15 +76,15 @@ struct JointGraph {
   std::vector<ChangedInput> changed_inputs = {};
 };
 
-// An input that is differentiated and changed in place either shares memory with another input, or with a result that
+// Thrown if an input that is differentiated and changed in place shares memory with another input or with a result that
 // is no view of it, or gets another layout.
 class SharedInputChanges : public graph::GraphError {
  public:
   using GraphError::GraphError;
 };
 
-// Autograd cannot differentiate the captured graph on fakes: an operator has no derivative, or LibTorch handles it only
-// in backwards to all leaves.
+// Thrown if autograd cannot differentiate the captured graph on fakes: an operator has no derivative, or LibTorch
+// supports it only in backwards to all leaves.
 class NoRecordedBackward : public graph::GraphError {
  public:
   using GraphError::GraphError;

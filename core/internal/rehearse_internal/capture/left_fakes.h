@@ -35,7 +35,8 @@ struct LeftFakes {
   Segment segment;                                           // makes them; no module: unknown how
 
   // Turns the fakes that the code still holds into real tensors. `run` runs the segment, or returns nothing if that is
-  // not allowed. In that case `made` stay fake, and every use of them is an error. Returns whether the code holds any.
+  // not allowed. In that case the fakes in `made` stay fakes, and every use of them is an error. Returns whether the
+  // code holds any.
   bool make_real(const std::function<std::vector<c10::IValue>(const Segment&)>& run) const;
 };
 

@@ -78,7 +78,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   c10::SymInt add_source(std::size_t symbol, std::string source);
   // Adds an integer argument that may vary. It may have any value, including 0 and 1, and never shares a symbol.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
-  // The author of an unbacked symbol: the capture, or the recording of a backward.
+  // Says what defines an unbacked symbol: the capture, or the recording of a backward.
   enum class Maker : std::uint8_t { Capture, Backward };
 
   // From now on, symbols of backwards have separate names. Thus a function that is captured in segments gets the same
