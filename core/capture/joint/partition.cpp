@@ -34,7 +34,7 @@ struct Sides {
 
   explicit Sides(const JointGraph& joint) {
     bool in_backward = false;
-    std::unordered_set<const Node*> of_tangents;  // the forward's size queries may lie after backward_begin
+    std::unordered_set<const Node*> of_tangents;  // includes queries of their sizes, which precede the backward
     for (const Node& node : joint.module->graph()) {
       in_backward |= &node == joint.backward_begin;
       if (node.op() == Op::Output) continue;

@@ -62,7 +62,8 @@ const graph::Node* writing_hook(const graph::GraphModule& module) {
   });
 }
 
-// A node register_hook detaches its operands, so saved tensors are recognised by the node's origin.
+// A node register_hook detaches its operands. The recording contains these detach operators, with the origin of that
+// node.
 std::vector<bool> saved_by_hooks(const capture::JointPartition& partition, std::size_t values,
                                  const graph::GraphModule& part) {
   std::unordered_set<const graph::Origin*> hooks;

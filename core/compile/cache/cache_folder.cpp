@@ -143,7 +143,7 @@ std::string CacheFolder::write(const std::string& key, const std::string& text) 
 }
 
 std::string CacheFolder::write_aside(const fs::path& file, const std::string& content) const {
-  static std::atomic<std::uint64_t> written = 0;  // static, because the process has several threads
+  static std::atomic<std::uint64_t> written = 0;  // counts the files of all threads
   const fs::path aside = folder_ / fmt::format("{}.{}.{}{}", file.filename().string(), ::getpid(), ++written, kAside);
   const auto failure = [](const fs::path& path, int error) {
     return fmt::format("{} cannot be written: {}", path.string(), text_of_error(error));

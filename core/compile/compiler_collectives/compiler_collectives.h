@@ -36,6 +36,7 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 // first use, so they never mix with the user's calls on the group. A group uses its store instead if it has no back end
 // for CPU tensors that can create subgroups. If a rank does not come (its cache served the call, or it has ended), the
 // others wait as in any collective, and the report names the missing rank: see Journal.
+//
 // Messages are named by function and step; ranks that meet for different ones are a mismatch. A group of one rank does
 // not communicate. All calls block. Each object belongs to the fibers of its rank. Errors: MismatchError and what
 // collectives throw; CompileError as described below; CompileError for a group with neither such a back end nor a

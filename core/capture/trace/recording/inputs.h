@@ -33,7 +33,7 @@ class Inputs {
     at::Tensor fake;
     bool ddp_ignored = false;
     bool is_parameter = false;
-    bool requires_grad = false;   // at the start of the capture
+    bool requires_grad = false;   // when the capture met it
     graph::Node* node = nullptr;  // null: not used yet
   };
 
