@@ -19,7 +19,7 @@ Extent extent_of(const at::Tensor& tensor) {
 
 bool has_memory(const at::Tensor& tensor) { return !tensor.is_sparse() && tensor.numel() > 0; }
 
-// The memory that the parts so far write.
+// The memory that earlier parts write.
 class Written {
  public:
   void add(const at::Tensor& tensor) {
@@ -42,7 +42,7 @@ class Written {
   }
 
  private:
-  using Spans = std::map<const std::byte*, const std::byte*>;  // from begin to end; they do not overlap
+  using Spans = std::map<const std::byte*, const std::byte*>;  // begin to end; spans do not overlap
 
   Spans::const_iterator first_that_ends_after(const std::byte* begin) const {
     auto span = spans_.upper_bound(begin);
@@ -53,7 +53,7 @@ class Written {
   Spans spans_;
 };
 
-// Nothing is dispatched in whatever rank's context this happens to run in.
+// Copies raw memory, because this may run in any rank's context: it must dispatch no operator there.
 at::Tensor contiguous_copy_of(const at::Tensor& tensor) {
   at::Tensor copy = at::detail::empty_cpu(tensor.sizes(), tensor.scalar_type());
   auto* const to = static_cast<std::byte*>(copy.unsafeGetTensorImpl()->mutable_data());
@@ -65,14 +65,14 @@ bool is_in_place(const Operation& part) {
   return part.inputs.size() == 1 && part.outputs.size() == 1 && part.inputs[0].is_same(part.outputs[0]);
 }
 
-// Does the rank's tensor of a call that works in place hold a result afterwards?
+// True if a call that works in place leaves a result in this rank's tensor.
 bool is_written(const Operation& part, std::size_t rank) {
   const bool is_root = part.root == static_cast<int>(rank);
   if (part.type == c10d::OpType::BROADCAST) return !is_root;
   return part.type != c10d::OpType::REDUCE || is_root;
 }
 
-// A part with copies in place of the inputs that earlier parts write.
+// A part whose inputs that earlier parts overwrite are replaced by copies.
 struct StandIn {
   std::size_t part;
   std::size_t rank;
@@ -103,7 +103,7 @@ void write_back(const StandIn& stand_in, const Operation& part) {
   store(output_region(part.outputs[0]), from, result.numel(), result.dtype().itemsize());
 }
 
-// In the inputs of a call, those of its parts included.
+// The number of elements in the inputs of a call and of its parts.
 std::int64_t elements_of(const Operation& call) {
   std::int64_t elements = 0;
   for (const at::Tensor& input : call.inputs) {

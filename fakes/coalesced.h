@@ -5,8 +5,8 @@
 
 namespace rehearse::fakes {
 
-// Carries out the parts of a transfer in order. As in Gloo, which flattens all inputs into memory of its own first,
-// every part reads what its tensors held before the first part wrote anything: a tensor that is there twice is
+// Carries out the parts of a transfer in order. Gloo first flattens all inputs into its own memory. To match that,
+// every part reads what its tensors held before the first part wrote anything, so that a tensor that occurs twice is
 // reduced once.
 void move_parts(const comm::Transfer& transfer, Workspace& workspace);
 

@@ -11,7 +11,7 @@ using comm::Operation;
 
 std::size_t bytes_of(const at::Tensor& tensor) { return tensor.dtype().itemsize(); }
 
-// `from` to each of `to`, a block at a time, so that the source is read from memory once.
+// Copies `from` to each of `to`, block by block, so that the source is read from memory once.
 void fan_out(const Region& from, std::span<const Region> to, std::int64_t count, std::size_t element_bytes,
              Workspace& workspace) {
   const auto block = static_cast<std::int64_t>(kBlockBytesMax / element_bytes);
@@ -50,8 +50,8 @@ void broadcast(Calls calls, Workspace& workspace) {
   fan_out(input, workspace.outputs, source.numel(), bytes_of(source), workspace);
 }
 
-// The outputs of all ranks are filled in order of the source rank, so that a rank's input could be overwritten before
-// its turn: it is then copied first, unless it is exactly its own place in the output.
+// Fills the outputs of all ranks in order of the source rank. A rank's input could be overwritten before its turn, so
+// it is copied first, unless it is exactly the rank's own place in the output.
 void allgather(Calls calls, Workspace& workspace) {
   const std::size_t n = calls.size();
   const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
@@ -124,7 +124,7 @@ void scatter_from_root(Calls calls, Workspace& workspace) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i != root) send(i);
   }
-  // The root's own output comes last: it may lie in one of its inputs, which by now have been read.
+  // Write the root's own output last: it may lie in one of the root's inputs, which have all been read by now.
   Region input = input_region(call.inputs[root]);
   const Region output = output_region(own);
   if (!same_elements(input, output, bytes) && may_overlap(input, own.numel(), output, own.numel(), bytes)) {
@@ -184,7 +184,7 @@ void send_to_receive(Calls pair, Workspace& workspace) {
   const std::size_t bytes = bytes_of(sent);
   Region input = input_region(sent);
   const Region output = output_region(pair[1]->outputs[0]);
-  // A rank may send to itself.
+  // A rank may send to itself, so input and output may overlap.
   if (!same_elements(input, output, bytes) && may_overlap(input, sent.numel(), output, sent.numel(), bytes)) {
     input = workspace.copy_of(input, sent.numel(), bytes);
   }
@@ -209,7 +209,7 @@ constexpr Mover copier_of(c10d::OpType type) noexcept {
       return alltoall_base;
     case c10d::OpType::ALLTOALL:
       return alltoall;
-    case c10d::OpType::SEND:  // the pair
+    case c10d::OpType::SEND:  // calls[0] sends and calls[1] receives
       return send_to_receive;
     case c10d::OpType::RECV:
     case c10d::OpType::RECVANYSOURCE:

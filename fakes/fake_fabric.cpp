@@ -11,14 +11,14 @@
 
 namespace rehearse::fakes {
 
-// A transfer whose time has not come.
+// A launched transfer that waits for the end of its time.
 class FakeFabric::Pending final : public exec::Timer {
  public:
   explicit Pending(FakeFabric& fabric) : fabric_(fabric) {}
 
   const comm::Transfer* transfer = nullptr;
   comm::Completion* done = nullptr;
-  std::size_t place = 0;  // in the pool
+  std::size_t place = 0;  // index in the pool
 
  private:
   void fire() override { fabric_.finish(*this); }
@@ -62,7 +62,7 @@ void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) 
   pending.done = &done;
 }
 
-// Keeps what is in flight at the front of the pool.
+// Keeps the transfers in flight at the front of the pool.
 void FakeFabric::release(Pending& pending) noexcept {
   const std::size_t place = pending.place;
   REHEARSE_CHECK(place < in_flight_ && pool_[place].get() == &pending, place, in_flight_);
@@ -75,7 +75,7 @@ void FakeFabric::release(Pending& pending) noexcept {
 void FakeFabric::finish(Pending& pending) {
   const comm::Transfer& transfer = *pending.transfer;
   comm::Completion& done = *pending.done;
-  // First: what it is told may launch the next transfer.
+  // Release first, because on_complete() may launch the next transfer.
   release(pending);
   if (move(transfer)) done.on_complete();
 }

@@ -19,7 +19,7 @@ FakeStore::FakeStore(std::shared_ptr<StoreState> state, std::chrono::millisecond
 
 c10::intrusive_ptr<c10d::Store> FakeStore::clone() { return c10::make_intrusive<FakeStore>(state_, timeout_); }
 
-// Those who poll look again.
+// Lets polling fibers look again.
 void StoreState::note_change() {
   ++version_;
   if (auto* const executor = exec::RankExecutor::current()) executor->note_progress();
@@ -58,7 +58,7 @@ const std::vector<std::uint8_t>* StoreState::former(const std::string& key) cons
   return found == former_.end() ? nullptr : &found->second;
 }
 
-// Wakes those who wait for the key and lets those who poll look again.
+// Wakes the fibers that wait for the key, and lets polling fibers look again.
 void FakeStore::changed(const std::string& key) {
   state_->note_change();
   if (const auto waiting = state_->waiting_.find(key); waiting != state_->waiting_.end()) {
@@ -66,7 +66,7 @@ void FakeStore::changed(const std::string& key) {
   }
 }
 
-// Others may come before it: what a rank does in two calls is not done at once.
+// Other ranks may run before each call, because a rank's two calls are not one atomic step.
 void FakeStore::begin_call() const {
   exec::this_rank::preempt();
   if (state_->time_of_a_call_.count() > 0 && exec::this_rank::is_fiber())
@@ -89,7 +89,7 @@ class FakeStore::LookObserver final : public exec::Observer {
   const c10::ArrayRef<std::string> keys_;
 };
 
-// Reading every key once is no polling; reading on while nothing changes is.
+// A rank that reads every key once does not poll. One that goes on reading while nothing changes does.
 void FakeStore::look(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   if (std::exchange(looked_at_, state_->version_) != state_->version_) looks_ = 0;
@@ -146,7 +146,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
   begin_call();
   const Wish wish{keys, false, "wait for"};
   if (first_missing(wish) == nullptr) look("get of", keys);
-  // The look may have let somebody delete one, so wait in any case.
+  // Another rank may have deleted a key during look(), so wait in any case.
   wait_until_there(wish, timeout_);
   std::vector<std::vector<std::uint8_t>> values;
   values.reserve(keys.size());
@@ -156,12 +156,12 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   begin_call();
-  if (amount == 0) look("add of 0 to", key);  // how c10d's own code polls a counter
-  // Fails if the value is no number. Other ranks may run before it, and change the value.
+  if (amount == 0) look("add of 0 to", key);  // c10d's own code polls a counter in this way
+  // Reading the value fails if it is no number. Other ranks may run, and change the value, before it is read.
   std::int64_t held = 0;
   exec::this_rank::make_store_call([&] { held = number_at(key); });
   const auto found = state_->values_.find(key);
-  // Unsigned, because c10d's counters wrap around.
+  // Add as unsigned numbers, because c10d's counters wrap around.
   const auto sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(held) + static_cast<std::uint64_t>(amount));
   const std::string text = std::to_string(sum);
   std::vector<std::uint8_t> value(text.begin(), text.end());

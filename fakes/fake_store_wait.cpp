@@ -11,7 +11,7 @@
 namespace rehearse::fakes {
 namespace {
 
-// Timeouts beyond the end of virtual time (292 years) are none.
+// A timeout that reaches beyond the end of virtual time (292 years) means no deadline.
 std::optional<VirtualTime> deadline_of(std::chrono::milliseconds timeout) {
   if (timeout == c10d::Store::kNoTimeout) return std::nullopt;
   const VirtualTime now = exec::this_rank::now();
@@ -45,7 +45,7 @@ void FakeStore::wait(const std::vector<std::string>& keys, const std::chrono::mi
   wait_until_there({keys, true, "wait for"}, timeout);
 }
 
-// By value: a timeout that setTimeout() changes meanwhile counts for later calls only.
+// `timeout` is a copy: if a rank calls setTimeout() during the wait, only later calls use the new value.
 void FakeStore::wait_until_there(const Wish& wish, std::chrono::milliseconds timeout) {
   const std::string* missing = first_missing(wish);
   if (missing == nullptr) return;
@@ -59,7 +59,7 @@ void FakeStore::wait_for(const std::string& missing, const Wish& wish, std::chro
   struct Entry {
     StoreState& state;
     const std::string& key;
-    // Looked up again: other waiters of the key may have come and gone.
+    // Look the entry up again: other waiters of the key may have removed or replaced it.
     ~Entry() {
       const auto found = state.waiting_.find(key);
       if (found != state.waiting_.end() && found->second.empty()) state.waiting_.erase(found);

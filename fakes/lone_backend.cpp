@@ -57,7 +57,7 @@ void copy_to_each_rank(const comm::Operation& call, int size) {
   for (auto& of_rank : call.outputs.front().chunk(size)) of_rank.copy_(call.inputs.front());
 }
 
-// As if all ranks gave what this one gives, where torch's back end "fake" does so.
+// Fills the outputs as if all ranks passed this rank's input, for the calls for which torch's back end "fake" does so.
 void fill_outputs(const comm::Operation& call, int size) {
   if (call.type == OpType::ALLGATHER) {
     for (const auto& output : call.outputs) output.copy_(call.inputs.front());
@@ -115,7 +115,7 @@ auto LoneBackend::call(const Called& called, Describe describe, c10::function_re
   std::vector<at::Tensor> outputs(call.outputs.begin(), call.outputs.end());
   if (!comm::is_point_to_point(call.type))
     return c10::make_intrusive<DoneWork>(rank_, call.type, std::move(outputs), -1, ++calls_);
-  // From any rank: from the lowest other one, or from itself where there is none.
+  // A receive from any source reports the lowest other rank, or this rank itself if it is alone.
   const int source = call.type == OpType::RECVANYSOURCE ? (rank_ == 0 && size_ > 1 ? 1 : 0)
                      : call.type == OpType::RECV        ? call.peer
                                                         : -1;

@@ -15,11 +15,11 @@ struct Moved {
 };
 
 template <>
-struct Moved<0> {  // any other size
+struct Moved<0> {  // all other sizes
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 };
 
-// Walks the elements [first, first + count) of a strided tensor in logical order, a row of the innermost dimension at
+// Walks the elements [first, first + count) of a strided tensor in logical order, one row of the innermost dimension at
 // a time: `row(address of the row's first element, stride in bytes, length)`.
 template <class Row>
 void for_rows(const Region& region, std::int64_t count, std::size_t element_bytes, const Row& row) {

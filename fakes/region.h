@@ -9,10 +9,10 @@
 
 namespace rehearse::fakes {
 
-// `first`, `first + 1`, ... : consecutive elements of a tensor in logical order. Raw memory and sizes: reading or
-// writing through it dispatches nothing and touches no thread-local state. Does not own the tensor.
+// Consecutive elements of a tensor in logical order, beginning with number `first`. It holds raw memory and sizes:
+// reading or writing through it dispatches nothing and touches no thread-local state. Does not own the tensor.
 struct Region {
-  std::byte* data = nullptr;                // of the tensor's first element
+  std::byte* data = nullptr;                // points to the tensor's first element
   const c10::TensorImpl* layout = nullptr;  // null: contiguous
   std::int64_t first = 0;
 };
@@ -31,7 +31,7 @@ inline std::byte* address(const Region& region, std::size_t element_bytes) noexc
   return region.data + static_cast<std::size_t>(region.first) * element_bytes;
 }
 
-// Elements of the region to `to`, and from `from` to the region.
+// gather() copies elements of the region to `to`; scatter() copies from `from` to the region.
 void gather(std::byte* to, const Region& region, std::int64_t count, std::size_t element_bytes);
 void scatter(const Region& region, const std::byte* from, std::int64_t count, std::size_t element_bytes);
 
@@ -41,19 +41,19 @@ inline void store(const Region& region, const std::byte* from, std::int64_t coun
   if (to != from) std::memcpy(to, from, static_cast<std::size_t>(count) * element_bytes);
 }
 
-// From the first byte of the region to the end of the last; of a strided tensor, always the whole tensor's.
+// From the first byte of the region to the end of its last element. For a strided tensor, always the whole tensor.
 struct Extent {
   const std::byte* begin;
   const std::byte* end;
 };
 Extent extent(const Region& region, std::int64_t count, std::size_t element_bytes);  // count > 0
 
-// Could a write to one of the two change what the other one reads? Decided by their extents, so that the answer
-// may be yes for interleaved ones.
+// True if a write to one region could change what the other reads. It compares extents, so the answer may be true for
+// regions that merely interleave.
 bool may_overlap(const Region& a, std::int64_t a_count, const Region& b, std::int64_t b_count,
                  std::size_t element_bytes);
 
-// Are they the same elements in the same order?
+// True if both regions are the same elements in the same order.
 inline bool same_elements(const Region& a, const Region& b, std::size_t element_bytes) noexcept {
   if (is_contiguous(a) && is_contiguous(b)) return address(a, element_bytes) == address(b, element_bytes);
   return a.layout == b.layout && a.data == b.data && a.first == b.first;

@@ -23,19 +23,19 @@ void check_tensor(const Operation& call, const at::Tensor& tensor) {
               tensor.layout(), " tensors");
   TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),
               "; it does not support tensors that are not on the CPU");
-  // Their memory does not hold the values that the tensor has.
+  // The memory of such a view does not hold the tensor's values.
   TORCH_CHECK(!tensor.is_conj() && !tensor.is_neg(), comm::name_of(call.type),
               ": the tensor is an unresolved conjugate or negative view; use resolve_conj() or resolve_neg()");
 }
 
-// As c10d spells them in its own messages.
+// The spelling in c10d's own messages.
 std::string name_in_messages(Op op) {
   std::string name(comm::name_of(op));
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
   return name;
 }
 
-// What check_tensor() asks of dense tensors.
+// Checks for sparse tensors what check_tensor() checks for dense ones.
 void check_sparse(const Operation& call, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined() && tensor.is_sparse(), comm::name_of(call.type), ": the tensor must be sparse COO");
   TORCH_CHECK(tensor.device().is_cpu(), comm::name_of(call.type), ": unsupported device type ", tensor.device().type(),

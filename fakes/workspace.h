@@ -15,21 +15,22 @@ namespace rehearse::fakes {
 
 using Calls = std::span<comm::Operation* const>;
 
-// Transfers go through in blocks, so that what is read from memory once stays in cache until it has been used.
+// Transfers work in blocks, so that bytes that were read from memory once stay in the cache until they have been used.
 inline constexpr std::size_t kBlockBytesMax = 16 << 10;
 
-// Memory that transfers need for a moment; kept from one to the next, so that a warm fabric allocates nothing.
+// Scratch memory for transfers. The fabric keeps it from one transfer to the next, so that a warm fabric allocates
+// nothing.
 struct Workspace {
   struct alignas(64) Block {
     std::byte bytes[kBlockBytesMax];
   };
 
   Block accumulator;
-  Block result;       // what the accumulator is rounded to
+  Block result;       // the accumulator, rounded
   Block gathered[4];  // blocks of strided inputs
 
-  // Gloo reduces the parts of a coalesced all-reduce as one tensor: how many of its elements stand before the part that
-  // is carried out, and behind it.
+  // Gloo reduces the parts of a coalesced all-reduce as one tensor. These count the tensor's elements before and after
+  // the current part.
   struct OtherParts {
     std::int64_t before = 0;
     std::int64_t after = 0;
@@ -49,8 +50,8 @@ struct Workspace {
     copies.clear();
   }
 
-  // A copy of the region's elements, valid until reset(): for inputs that share memory with outputs which are written
-  // before the input has been read.
+  // Copies the region's elements; the copy is valid until reset(). For inputs that share memory with an output that is
+  // written before the input has been read.
   Region copy_of(const Region& region, std::int64_t count, std::size_t element_bytes) {
     copies.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(count) * element_bytes));
     gather(copies.back().get(), region, count, element_bytes);
@@ -61,9 +62,9 @@ struct Workspace {
 inline Region input_region(const at::Tensor& tensor) { return read_region(*tensor.unsafeGetTensorImpl()); }
 inline Region output_region(const at::Tensor& tensor) { return write_region(*tensor.unsafeGetTensorImpl()); }
 
-// Can the ranks' tensors (one each, picked by `tensor_of`) be taken in the order of memory instead of the logical one?
-// So it is when all are laid out alike and without gaps, say as channels_last: what belongs together is at the same
-// place.
+// True if the ranks' tensors (one each, picked by `tensor_of`) may be taken in the order of memory instead of the
+// logical order. This holds if all have the same layout without gaps, for example channels_last: then corresponding
+// elements stand at the same place.
 template <class TensorOf>
 bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
   const at::Tensor& first = tensor_of(*calls[0]);
@@ -75,10 +76,10 @@ bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
   return true;
 }
 
-// How the ranks' calls of an operation are carried out.
+// Carries out the ranks' calls of one operation.
 using Mover = void (*)(Calls calls, Workspace& workspace);
 
-// Carry out one transfer without parts: those that do not reduce, and those that do.
+// Each carries out one transfer without parts: move_reduction() those that reduce, move_copies() all others.
 void move_copies(const comm::Transfer& transfer, Workspace& workspace);
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace);
 
@@ -88,7 +89,7 @@ inline void move_call(const comm::Transfer& transfer, Workspace& workspace) {
   (reduces ? move_reduction : move_copies)(transfer, workspace);
 }
 
-// The sum of the ranks' sparse COO tensors, coalesced, in each of them.
+// Writes the coalesced sum of the ranks' sparse COO tensors to each of them.
 void allreduce_sparse(Calls calls, Workspace& workspace);
 
 }  // namespace rehearse::fakes

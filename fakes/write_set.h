@@ -12,7 +12,7 @@
 
 namespace rehearse::fakes {
 
-// The memory that many regions span; answers in O(log n) whether a region touches any of it.
+// The memory that a set of regions spans. Answers in O(log n) whether a region touches any of it.
 class WriteSet {
  public:
   void add(const Region& region, std::int64_t count, std::size_t element_bytes) {
@@ -20,13 +20,13 @@ class WriteSet {
     if (count > 0) spans_.push_back(extent(region, count, element_bytes));
   }
 
-  // Once, after the last add() and before the first touches().
+  // Call this once, after the last add() and before the first touches().
   void seal() {
     REHEARSE_CHECK(!sealed_, spans_.size());
     sealed_ = true;
     std::sort(spans_.begin(), spans_.end(),
               [](const Extent& a, const Extent& b) { return std::less<>{}(a.begin, b.begin); });
-    // From here on `end` is the furthest end up to this span.
+    // From here on, `end` is the furthest end among this span and the ones before it.
     for (std::size_t i = 1; i < spans_.size(); ++i) spans_[i].end = std::max(spans_[i].end, spans_[i - 1].end);
   }
 

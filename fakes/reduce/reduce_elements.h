@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// How stored elements become numbers to compute with, and back. Included by reduce_loops.h alone, inside the namespace
-// of one instruction set. Branch-free integer code instead of conversion instructions: it vectorises everywhere and
-// gives the same bits everywhere.
+// How stored elements become numbers to compute with, and back. Only reduce_loops.h includes this file, inside the
+// namespace of one instruction set. The code uses branch-free integer arithmetic instead of conversion instructions: it
+// vectorises everywhere and gives the same bits everywhere.
 
 template <class T>
 struct Same {
@@ -29,8 +29,8 @@ struct BFloat16 {
   }
 };
 
-// IEEE-like formats of E exponent and M mantissa bits. Finite: as e4m3fn, without infinities, so that the top exponent
-// holds numbers and only all ones are NaN.
+// IEEE-like formats with E exponent bits and M mantissa bits. Finite formats, such as e4m3fn, have no infinities: the
+// top exponent holds numbers, and only all ones are NaN.
 template <class StoredT, int E, int M, bool Finite, std::uint32_t Nan>
 struct Small {
   using Stored = StoredT;
@@ -60,7 +60,7 @@ struct Small {
     const std::uint32_t bits = bits_of(x);
     const std::uint32_t sign = (bits >> 31) << (E + M);
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    // Added to a number this large, the smallest subnormal is the last bit: the addition rounds.
+    // In a number as large as `magic`, the last bit is the smallest subnormal, so the addition rounds to it.
     const std::uint32_t magic = static_cast<std::uint32_t>(127 + 1 - kBias - M + 23) << 23;
     const std::uint32_t subnormal = bits_of(float_of(magnitude) + float_of(magic)) - magic;
     const std::uint32_t odd = (magnitude >> (23 - M)) & 1u;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 
-// The loops behind ReduceKernel, compiled once for each instruction set: the including file defines REHEARSE_ISA, a
-// namespace of its own. Nothing here may leave the file but find_kernel(): an inline function shared with other files
-// could be linked into them as compiled for this CPU. So no functions of the standard library, and all internal.
+// The loops behind ReduceKernel, compiled once for each instruction set. The including file defines REHEARSE_ISA, a
+// namespace of its own. Only find_kernel() may be visible outside that file: the linker could merge an inline function
+// with that of another file and keep the copy for this CPU. Therefore this file uses no function of the standard
+// library, and everything in it has internal linkage.
 #ifndef REHEARSE_ISA
 #error "define REHEARSE_ISA"
 #endif
@@ -18,7 +19,7 @@ namespace {
 
 #include "reduce/reduce_elements.h"
 
-// Integers wrap: computed unsigned, in at least 32 bits.
+// Integers wrap, so sums and products are computed as unsigned numbers of at least 32 bits.
 template <class A>
 using Unsigned = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t>;
 
@@ -42,7 +43,7 @@ struct Product {
   }
 };
 
-// For floating types a NaN on either side stays: `b != b` brings a new one in, and no comparison lets an old one go.
+// For floating types, a NaN on either side stays: `b != b` takes a new NaN over, and no comparison replaces an old one.
 struct Min {
   template <class A>
   static A apply(A a, A b) {
@@ -57,7 +58,7 @@ struct Max {
   }
 };
 
-// std::min(b, a) and std::max(b, a).
+// These compute std::min(b, a) and std::max(b, a).
 struct StdMin {
   template <class A>
   static A apply(A a, A b) {
@@ -111,7 +112,7 @@ struct Loops {
     for (std::size_t i = 0; i < count; ++i) acc[i] = Op::apply(acc[i], N::decode(in[i]));
   }
 
-  // Four inputs at a time: the accumulator is read and written a quarter as often.
+  // Folds four inputs in one pass, so that the accumulator is read and written a quarter as often.
   template <class Op>
   static void fold4(void* acc_, const void* const* in, std::size_t count) {
     Acc* __restrict acc = static_cast<Acc*>(acc_);
@@ -155,7 +156,7 @@ struct Loops {
   }
 
   static void store_average(void* out_, const void* acc_, std::size_t count, int ranks) {
-    // The number of ranks need not fit into an 8-bit accumulator.
+    // Divide in a wider type: the number of ranks need not fit into an 8-bit accumulator.
     using Wide = std::conditional_t<std::is_floating_point_v<Acc>, Acc, std::int64_t>;
     Stored* __restrict out = static_cast<Stored*>(out_);
     const Acc* __restrict acc = static_cast<const Acc*>(acc_);

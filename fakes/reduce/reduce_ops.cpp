@@ -10,7 +10,7 @@ namespace {
 
 using comm::Operation;
 
-// Blocks of all ranks should stay in the second-level cache between being read and, in place, being written.
+// The blocks of all ranks should stay in the second-level cache from the read to the write (in place).
 constexpr std::size_t kCacheBytes = 512 << 10;
 constexpr std::size_t kBlockBytesMin = 2 << 10;
 
@@ -28,7 +28,7 @@ double scalar_of(const at::Tensor& tensor) {
   }
 }
 
-// PREMUL_SUM's factor, as the dtype holds it.
+// PREMUL_SUM's factor, rounded to the dtype.
 double factor_of(const Operation& call, c10::ScalarType dtype) {
   const auto& supplement = static_cast<const c10d::NCCLPreMulSumSupplement&>(*call.reduce_supplement);
   const double factor =
@@ -64,9 +64,10 @@ class Reducer {
     return RingOrder::of_allreduce(elements, element_bytes_, ranks_);
   }
 
-  // Reduces `count` elements of every rank's input and stores the result in every output. An output may be the very
-  // elements of an input; otherwise they share nothing. `order` is that of a tensor in which these elements begin at
-  // `place`. It matters only where MIN or MAX meets a NaN: whether it stays depends on the order.
+  // Reduces `count` elements of every rank's input and stores the result in every output. An output may be exactly the
+  // elements of an input; otherwise inputs and outputs share no memory. `order` belongs to a tensor in which these
+  // elements begin at `place`. It matters only if MIN or MAX meets a NaN, because the order decides whether the NaN
+  // stays.
   void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count, RingOrder order,
            std::int64_t place) {
     const std::size_t per_rank = kCacheBytes / static_cast<std::size_t>(ranks_);
@@ -115,7 +116,7 @@ class Reducer {
     return rounded(numbers);
   }
 
-  // What the accumulator holds, as it is stored.
+  // The accumulator's content in the stored type.
   const std::byte* rounded(std::size_t numbers) {
     std::byte* const result = workspace_.result.bytes;
     const void* const acc = workspace_.accumulator.bytes;
@@ -133,7 +134,7 @@ class Reducer {
     for (const Region& output : outputs) store(advanced(output, first), result, length, element_bytes_);
   }
 
-  // fold() keeps every NaN, so the result shows whether a rank brought one.
+  // fold() keeps every NaN, so the result shows whether a rank's input had one.
   bool meets_nan(std::int64_t length) const {
     const auto has_nan = how_.kernel.has_nan;
     return has_nan != nullptr && has_nan(workspace_.accumulator.bytes, static_cast<std::size_t>(length));
@@ -193,8 +194,9 @@ void reduce(Calls calls, Workspace& workspace) {
   reducer.run(workspace.inputs, {&output, 1}, count, order, 0);
 }
 
-// Pieces are reduced in order of rank; rank r's output is written when piece r is complete. An input that overlaps the
-// output is safe if that piece of it is the output, else it is copied first. Gloo makes an all-reduce of whole inputs.
+// Reduces the pieces in order of rank and writes rank r's output when piece r is complete. An input that overlaps the
+// output is safe if the output is exactly piece r of it; otherwise it is copied first. The order is that of
+// one all-reduce of the whole inputs, because Gloo does that.
 void reduce_scatter_base(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const auto n = static_cast<std::int64_t>(calls.size());
@@ -217,19 +219,19 @@ void reduce_scatter_base(Calls calls, Workspace& workspace) {
   }
 }
 
-// Gloo makes an all-reduce of each piece.
+// The order is that of one all-reduce for each piece, because Gloo does that.
 void reduce_scatter(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const std::size_t bytes = reducer.element_bytes();
   const std::size_t n = calls.size();
-  workspace.pieces.resize(n * n);  // piece by piece, in each rank by rank
+  workspace.pieces.resize(n * n);  // all ranks of piece 0, then all ranks of piece 1, ...
   for (std::size_t r = 0; r < n; ++r) {
     const Region output = output_region(calls[r]->outputs[0]);
     const std::int64_t output_count = calls[r]->outputs[0].numel();
     for (std::size_t i = 0; i < n; ++i) {
       const at::Tensor& piece = calls[r]->inputs[i];
       Region input = input_region(piece);
-      // Pieces before r have been read when the output is written.
+      // When rank r's output is written, the pieces before r have already been read.
       if (i >= r && !(i == r && same_elements(input, output, bytes)) &&
           may_overlap(input, piece.numel(), output, output_count, bytes)) {
         input = workspace.copy_of(input, piece.numel(), bytes);
@@ -244,7 +246,7 @@ void reduce_scatter(Calls calls, Workspace& workspace) {
   }
 }
 
-// With UndefinedBehaviorSanitizer, g++ 12 takes the address of a function of another file for one that may be null.
+// A wrapper: with UndefinedBehaviorSanitizer, g++ 12 takes the address of a function in another file as possibly null.
 void reduce_sparse(Calls calls, Workspace& workspace) { allreduce_sparse(calls, workspace); }
 
 constexpr Mover reducer_of(c10d::OpType type) noexcept {

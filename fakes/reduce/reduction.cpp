@@ -76,7 +76,7 @@ bool fold_of(Op op, Fold& fold) {
   }
 }
 
-// A bool's byte is 0 or 1, and so it has to stay.
+// The byte of a bool must stay 0 or 1.
 Fold fold_of_bool(Fold fold) {
   switch (fold) {
     case Fold::sum:

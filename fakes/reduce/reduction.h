@@ -8,15 +8,15 @@
 
 namespace rehearse::fakes {
 
-// How tensors of one dtype are reduced with one op.
+// How to reduce tensors of one dtype with one op.
 struct Reduction {
   ReduceKernel kernel;
-  int components = 1;    // 2 for complex numbers, which are reduced part by part
+  int components = 1;    // 2 for complex numbers, whose parts are reduced separately
   bool average = false;  // divide at the end
   bool scaled = false;   // multiply each rank's input by its factor
 };
 
-// False: there is no such reduction.
+// False: this reduction does not exist.
 bool find_reduction(c10::ScalarType dtype, c10d::ReduceOp::RedOpType op, Reduction& reduction);
 
 }  // namespace rehearse::fakes

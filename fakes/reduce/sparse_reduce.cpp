@@ -16,9 +16,9 @@ at::SparseTensorImpl& sparse(const at::Tensor& tensor) {
   return static_cast<at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
 }
 
-// One row of a rank's values. Rows are put in order of index, then rank, then place.
+// One row of a rank's values. Rows are sorted by index, then rank, then place.
 struct Row {
-  std::int64_t index = 0;  // of all sparse dimensions, flattened
+  std::int64_t index = 0;  // index over all sparse dimensions, flattened
   std::size_t rank = 0;
   std::int64_t place = 0;  // among the rank's values
   auto operator<=>(const Row&) const = default;
@@ -34,7 +34,7 @@ class SparseSum {
     std::sort(rows_.begin(), rows_.end());
   }
 
-  // New tensors for the result: indices and values.
+  // Returns new tensors with the result: indices and values.
   std::pair<at::Tensor, at::Tensor> run() {
     for (std::size_t first = 0; first < rows_.size(); first = end_of_index(first)) firsts_.push_back(first);
     const auto count = static_cast<std::int64_t>(firsts_.size());
@@ -81,7 +81,7 @@ class SparseSum {
     return end;
   }
 
-  // The sum of all rows with the index of row `first`.
+  // Sums all rows that have the index of row `first`.
   void sum_rows(std::size_t first, std::byte* out) {
     const auto block = static_cast<std::int64_t>(kBlockBytesMax / how_.kernel.accumulator_bytes) / how_.components;
     const std::size_t end = end_of_index(first);
@@ -99,7 +99,7 @@ class SparseSum {
       while (own_end < end && rows_[own_end].rank == rows_[i].rank) ++own_end;
       const std::byte* part = block_of(rows_[i], at, length);
       if (own_end - i > 1) {
-        // Several values of one rank: their sum is rounded before the ranks are added up, as coalesce() does.
+        // One rank has several values for this index. Round their sum before adding up the ranks, as coalesce() does.
         void* const own = workspace_.gathered[1].bytes;
         how_.kernel.load(own, part, numbers);
         for (std::size_t j = i + 1; j < own_end; ++j) how_.kernel.fold(own, block_of(rows_[j], at, length), numbers);
@@ -147,9 +147,9 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-// Raw memory like the other transfers: nothing is dispatched in whatever rank's context this happens to run in.
+// Copies raw memory, like the other transfers: this may run in any rank's context, so it must dispatch no operator.
 void allreduce_sparse(Calls calls, Workspace& workspace) {
-  // The new tensors belong to every rank, and not all need be in the inference mode that the current one is in.
+  // The new tensors belong to all ranks. Some ranks may not be in the inference mode of the current context.
   const c10::InferenceMode guard(false);
   const auto [indices, values] = SparseSum(calls, workspace).run();
   for (std::size_t r = 0; r < calls.size(); ++r) {

@@ -13,20 +13,21 @@
 
 namespace rehearse::fakes {
 
-// A module in the clothes of DistributedDataParallel: it carries a bucket size, by which a compiler splits the module's
-// graph, and neither hooks parameters nor communicates. For tests of splitting in one process (PyTorch's FakeDDP).
+// A wrapper that looks like DistributedDataParallel to the compiler: it carries a bucket size, by which the compiler
+// splits the module's graph, but neither hooks parameters nor communicates. For tests of splitting in one process
+// (PyTorch's FakeDDP).
 //
 //   rehearse::fakes::FakeDDP ddp(net, /*bucket_cap_mb=*/1);
 //   auto compiled = rehearse::compile(ddp, {.backend = "aot_eager"});
 //
-// `Net` is a module holder or a std::shared_ptr to a module, which is shared. Copies share it too. Include your own
-// module's header: this one brings in none of torch::nn.
+// `Net` is a module holder or a std::shared_ptr to a module. FakeDDP shares that module, and so do its copies. Include
+// your own module's header, because this one includes nothing of torch::nn.
 template <class Net>
 class FakeDDP {
  public:
   using Module = typename parallel::ModuleTraits<Net>::Module;
 
-  // Buckets of 25 MiB unless said otherwise. `parameters_to_ignore`: as of DistributedDataParallelOptions.
+  // The default bucket size is 25 MiB. `parameters_to_ignore` works as in DistributedDataParallelOptions.
   explicit FakeDDP(Net net, double bucket_cap_mb = 25, std::vector<std::string> parameters_to_ignore = {})
       : net_(std::move(net)),
         buckets_(parallel::buckets_of(
@@ -42,7 +43,7 @@ class FakeDDP {
     return forward(std::forward<Args>(args)...);
   }
 
-  // forward() with `body` in the place of the module's.
+  // Like forward(), but calls `body` instead of the module's forward().
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {
     const parallel::ActiveDdp active(buckets_);

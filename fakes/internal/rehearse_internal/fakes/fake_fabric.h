@@ -15,75 +15,77 @@ namespace rehearse::fakes {
 
 struct Workspace;
 
-// Asked about each transfer right before its bytes move. In any context: it must not run user code.
+// FakeFabric asks it about each transfer right before the bytes move. The call may come in any context, so it must not
+// run user code.
 class MoveInterceptor {
  public:
   virtual ~MoveInterceptor() = default;
 
-  // False: they do not move, and nobody is told of the transfer's end. For whoever has just ended the world.
+  // False: the bytes do not move, and the fabric does not report the transfer's end. For an interceptor that has just
+  // ended the world.
   virtual bool may_move(const comm::Transfer& transfer) = 0;
 };
 
 // Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
 //
-// When: launch() asks the cost model how long the transfer takes; the data moves, and the completion is told, at that
-// point of virtual time (at once for zero). Until then inputs are not read and outputs not written.
+// When: launch() asks the cost model how long the transfer takes. At that point of virtual time (at once for zero) the
+// fabric moves the data and reports the completion. Until then it reads no input and writes no output.
 //
-// What (any strides, empty and 0-dim tensors, any group size from 1; elements are taken in their logical, row-major
-// order; sizes may differ between ranks where c10d allows it):
-//   coalesced     each part as the call that it is; all inputs are read before any output is written
+// What: any strides, empty and 0-dim tensors, any group size from 1. Elements are taken in their logical, row-major
+// order. Sizes may differ between ranks if c10d allows it.
+//   coalesced     each part like a call of its own; all inputs are read before any output is written
 //   copies        every dtype
 //   reductions    float, double, half, bfloat16, int8, uint8, int32, int64, bool, float8_e4m3fn, float8_e5m2, and
-//                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) are
-//                 refused with Gloo's "Invalid scalar type".
+//                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) fail
+//                 with Gloo's "Invalid scalar type".
 //   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices,
-//                 sorted, each with the sum of its values; the result is coalesced, and its memory each rank's own
+//                 sorted, each with the sum of its values; the result is coalesced, each rank in its own memory
 //   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
 //
 // How it reduces:
 //   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on
-//     every CPU. (NaN payloads are left open.)
-//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even; float8_e4m3fn has no infinity,
-//     so that what does not fit becomes NaN.
+//     every CPU. (NaN payloads may differ.)
+//   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even. float8_e4m3fn has no infinity,
+//     so a result that does not fit becomes NaN.
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
 //   - bool: SUM is or, PRODUCT is and.
 //   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
-//     order), then the ranks' as above.
+//     order), then the ranks' sums as above.
 //   - MIN and MAX that meet a NaN: as Gloo's ring does (reduce/ring_order.h), which keeps or drops it by its rank and
 //     place. NCCL drops it.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
-// What stays as it was: every input that is not also an output; of a receive, the elements behind a shorter message;
-// the tensors of reduce() on ranks other than the root (as with NCCL; Gloo uses them as scratch). An input may share
-// storage with its own rank's outputs (in-place allgather and reduce_scatter); tensors of different ranks must not
-// overlap, just as they cannot across processes.
+// The fabric leaves unchanged: every input that is not also an output; the rest of a receive's tensor after a shorter
+// message; the tensors of reduce() on ranks other than the root (as with NCCL; Gloo uses them as scratch). An input may
+// share storage with its own rank's outputs (in-place allgather and reduce_scatter). Tensors of different ranks must
+// not overlap, just as they cannot across processes.
 //
-// Blocking: never. Threads: one. Ownership: keeps no tensors; the references given to the constructor outlive it.
-// Errors: launch() throws what the cost model throws, or std::bad_alloc; nothing was moved and `done` is not told.
+// Blocking: never. Threads: one. Ownership: keeps no tensors; what the constructor's references name must outlive it.
+// Errors: launch() throws what the cost model throws, or std::bad_alloc; then nothing has moved, and `done` hears
+// nothing.
 class FakeFabric final : public comm::Fabric {
  public:
   FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs);
   FakeFabric(const FakeFabric&) = delete;
   FakeFabric& operator=(const FakeFabric&) = delete;
-  ~FakeFabric() override;  // pending transfers are dropped
+  ~FakeFabric() override;  // drops pending transfers
 
-  // Throws c10::Error for tensors that are undefined, not strided CPU tensors (sparse ones in a sparse
-  // all-reduce), or unresolved conjugate or negative
-  // views; for outputs of which two elements share memory (expanded tensors); for a dtype or reduce op that is not in
-  // the list above.
+  // Throws c10::Error for a tensor that is undefined, that is not a strided CPU tensor (in a sparse all-reduce: a
+  // sparse one), or that is an unresolved conjugate or negative view; for an output in which two elements share memory
+  // (an expanded tensor); and for a dtype or reduce op that is not in the list above.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
-  // As Gloo.
+  // Gloo takes shorter messages too.
   bool takes_shorter_messages() const noexcept override { return true; }
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
   void cancel(comm::Completion& done) noexcept override;
 
-  // Not owned; null, as at first: everything moves.
+  // Not owned. Null, the initial value: everything moves.
   void ask_before_moving(MoveInterceptor* interceptor) noexcept { interceptor_ = interceptor; }
 
-  // Transfers launched but not complete.
+  // The number of transfers that are launched and not complete.
   std::size_t pending() const noexcept;
 
  private:
@@ -97,7 +99,7 @@ class FakeFabric final : public comm::Fabric {
   const CostModel& costs_;
   MoveInterceptor* interceptor_ = nullptr;
   std::unique_ptr<Workspace> workspace_;
-  std::vector<std::unique_ptr<Pending>> pool_;  // the first `in_flight_` of them are armed
+  std::vector<std::unique_ptr<Pending>> pool_;  // timers run for the first `in_flight_` of them
   std::size_t in_flight_ = 0;
 };
 

@@ -12,8 +12,8 @@
 
 namespace rehearse::fakes {
 
-// The back end of lone_group(). Tensors are what c10d::FakeProcessGroup leaves in them. Beyond it, calls are checked
-// and counted, and groups can be made of groups. Nothing blocks.
+// The back end of lone_group(). It leaves in tensors what c10d::FakeProcessGroup leaves in them. Beyond that one, it
+// checks and counts calls, and can make groups of groups. Nothing blocks.
 class LoneBackend final : public comm::DescribedBackend {
  public:
   // Throws c10::ValueError for a rank that is not in the world.
@@ -28,14 +28,14 @@ class LoneBackend final : public comm::DescribedBackend {
 
   void monitoredBarrier(const c10d::BarrierOptions&, bool) override { ++calls_; }
 
-  // Calls are complete one by one; the Work in the end stands for all of them.
+  // Each call completes by itself; the Work that endCoalescing() returns stands for all of them.
   void startCoalescing() override { is_coalescing_ = true; }
   WorkPtr endCoalescing() override;
 
-  std::uint64_t getSequenceNumberForGroup() override { return calls_; }  // collectives called
+  std::uint64_t getSequenceNumberForGroup() override { return calls_; }  // the number of collectives called
   void setSequenceNumberForGroup() override {}
 
-  // Null where this rank is not among `ranks`.
+  // Null if this rank is not among `ranks`.
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<Options>& options) override;
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,

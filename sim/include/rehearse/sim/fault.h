@@ -13,27 +13,28 @@
 
 namespace rehearse {
 
-// Something that goes wrong on purpose: who does what, when, and how often. A plain value with one text, which is the
-// same in code, on the command line and in reports: "crash rank=3 at=allreduce#12". docs/FAULTS.md has all words.
+// Something that goes wrong on purpose: who does what, when, and how often. A plain value. Its text is the same in
+// code, on the command line and in reports: "crash rank=3 at=allreduce#12". docs/FAULTS.md explains every verb and
+// field.
 struct Fault {
   enum class Verb {
     crash,            // the rank never runs again, as if its process were killed
-    exit,             // the rank calls exit(status); where the others are to go on, they find out as from a crash
+    exit,             // the rank calls exit(status); if the run goes on, the others notice it as a crash
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
-    slow,             // from the start: what the rank computes and communicates takes `factor` times as long
+    slow,             // from the start: the rank's computations and communication take `factor` times as long
     delay,            // the data of the call moves `amount` later
-    skip_collective,  // the rank leaves the call out, and does not know
+    skip_collective,  // the rank leaves the call out without noticing
     fail_op,          // the call throws CommError
     corrupt,          // the call's first output is wrong on the rank
-    partition,        // what `ranks` and `from` send each other does not arrive
-    heal,             // all partitions are over
+    partition,        // messages between `ranks` and `from` do not arrive
+    heal,             // ends all partitions
     lose_key,         // a key of the store vanishes
-    stale_key,        // a get of the rank brings the value before the last one
+    stale_key,        // a get by the rank returns the value before the latest one
     clock_jump,       // the rank's clocks show another time
-    fail_alloc,       // an allocation of the rank's fails
-    reorder,          // a message arrives behind the rank's next one to another peer or with another tag
-    restart,          // the rank begins again, if it has crashed or ended by then
+    fail_alloc,       // an allocation by the rank fails
+    reorder,          // a message arrives after the rank's next one to another peer or with another tag
+    restart,          // the rank starts again if it has crashed or ended by then
     disk_full,        // a write to a file in the rank's scratch folder fails: no space is left
     torn_write,       // half of such a write reaches the disk, and the rank never runs again
     slow_disk,        // such a write takes `amount` longer
@@ -41,10 +42,10 @@ struct Fault {
   enum class Corruption { nan, bit, stale };
   enum class Clocks { wall, all };
   enum class Peers { timeout, disconnect };
-  enum class Way { both, out, in };  // of a partition, as `ranks` see it
+  enum class Way { both, out, in };  // for a partition: the direction that it cuts, seen from `ranks`
 
-  // A call: "allreduce#12"; "allreduce": the first of that kind that comes; "#12": of any kind. "get#2": of the store;
-  // "write#3": a write to a file in the rank's scratch folder.
+  // Selects a call. "allreduce#12" is the 12th all-reduce, "allreduce" the first one that occurs, "#12" the 12th call
+  // of any kind. "get#2" selects a call of the store, "write#3" a write to a file in the rank's scratch folder.
   struct Point {
     std::string op;            // empty: any
     std::uint64_t number = 0;  // 0: any
@@ -52,40 +53,40 @@ struct Fault {
   };
 
   Verb verb = Verb::crash;
-  std::vector<int> ranks;  // empty: all; of a partition one side
+  std::vector<int> ranks;  // empty: all; for a partition: one side
 
-  // When: all that are given must hold.
+  // When: all the given conditions must hold.
   std::optional<Point> at;    // by the call's number in its group, as reports show it
   std::optional<Point> call;  // by the number of the rank's calls of that kind, in whatever group
   std::string group;          // empty: any
-  std::string label;          // of the call; empty: any
+  std::string label;          // the call's label; empty: any
   std::optional<VirtualDuration>
-      after;  // from this virtual time on; what needs no call (a crash) at that very time if nothing else is given
-  std::optional<std::size_t> on;  // once that fault has fired, by its place from 1; `after` then counts from there
-  double p = 1;                   // drawn through the Oracle wherever the rest holds
+      after;  // from this virtual time on; alone, on a verb that needs no call (a crash): exactly at this time
+  std::optional<std::size_t> on;  // only after fault number `on` (from 1) has fired; `after` then counts from there
+  double p = 1;                   // the probability to fire when all else holds; the Oracle draws
 
-  VirtualDuration amount{};                // pause, delay, slow_disk; reorder: at most; of a partition: 0: until a heal
+  VirtualDuration amount{};                // pause, delay, slow_disk, reorder (at most), partition (0: until a heal)
   double factor = 1;                       // slow
   int status = 1;                          // exit
   Corruption with = Corruption::nan;       // corrupt
-  std::uint64_t element = 0;               // corrupt: of the call's first output, by its logical order
-  double fraction = 0;                     // corrupt: so many of the elements from there on, evenly; 0: that one alone
+  std::uint64_t element = 0;               // corrupt: index into the call's first output, in logical order
+  double fraction = 0;                     // corrupt: the share of the elements from there on, evenly; 0: only that one
   VirtualDuration by{};                    // clock_jump; may be negative
   Clocks clock = Clocks::wall;             // clock_jump
-  Peers peers = Peers::timeout;            // crash; exit (disconnect: the run goes on): how the others find out
-  std::optional<VirtualDuration> restart;  // crash, exit: the rank begins again so much later
+  Peers peers = Peers::timeout;            // crash; exit (disconnect: the run goes on): how the other ranks notice
+  std::optional<VirtualDuration> restart;  // crash, exit: the rank starts again after this time
   std::vector<int> from;                   // partition: the other side; empty: all others
   Way way = Way::both;                     // partition
-  std::uint64_t bytes = 1;                 // fail_alloc: of an allocation, at least
-  std::string file;                        // disk faults: which, in the scratch folder; "*" stands for anything
-  std::string key;                         // of the store; a "*" at its end stands for anything
-  std::uint64_t times = 1;                 // at most so often on each rank; what is of no rank (a partition): at all
-  bool optional = false;                   // it need not take place
+  std::uint64_t bytes = 1;                 // fail_alloc: only allocations of at least this size
+  std::string file;                        // disk faults: a file in the scratch folder; "*" matches anything
+  std::string key;                         // a key of the store; a "*" at its end matches anything
+  std::uint64_t times = 1;                 // how often at most: on each rank, or in all for faults without a rank
+  bool optional = false;                   // the run may end without it
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-// A fault that makes no sense: what() names field and value, and says what is right.
+// A fault that makes no sense. what() names the field and its value, and says what is right.
 class FaultError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -95,18 +96,18 @@ class FaultError : public std::invalid_argument {
 Fault parse_fault(std::string_view text);
 std::string to_string(const Fault& fault);
 
-// A fault of which who and when may be open: "pause for=5ms".
+// Parses a fault that may leave open who and when: "pause for=5ms". Throws FaultError.
 Fault parse_fault_family(std::string_view text);
 
-// Faults that each run draws for itself, every draw a choice of the Oracle: which of the families take part (each with
-// a probability of one half), and where the family does not say, on which rank, and when: at a call by the rank's count
-// or by its group's, at each call with a probability, or at a time.
+// Faults that each run draws for itself. Every draw is a choice of the Oracle. Each family takes part with a
+// probability of one half. If the family leaves them open, the run also draws the rank and the moment: a call by the
+// rank's count or by its group's count, each call with a probability, or a time.
 struct SwarmOptions {
   bool on = false;
   std::vector<Fault> families = {};
-  int faults_most = 2;       // of one run
-  std::uint32_t calls = 20;  // a call is one of the first so many
-  VirtualDuration within{};  // a time lies below it; 0: no times are drawn
+  int faults_most = 2;       // in one run
+  std::uint32_t calls = 20;  // drawn calls are among the first `calls`
+  VirtualDuration within{};  // drawn times lie below this; 0: draw no times
 };
 
 }  // namespace rehearse

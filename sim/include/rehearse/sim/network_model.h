@@ -5,9 +5,9 @@
 
 namespace rehearse::sim {
 
-// How long communication takes in virtual time: latency and bandwidth of one link of a homogeneous network (the
-// Hockney model, T = latency + bytes / bandwidth), with the step counts of the usual algorithms. For n ranks and
-// S bytes a rank, a = latency, B = bytes_per_second:
+// How long communication takes in virtual time: latency and bandwidth of one link of a homogeneous network (the Hockney
+// model, T = latency + bytes / bandwidth), with the step counts of the usual algorithms. For n ranks and S bytes on
+// each rank, a = latency, B = bytes_per_second:
 //
 //   send/recv               a + S / B
 //   barrier                 2 ceil(log2 n) a                                    (tree up and down)
@@ -17,18 +17,19 @@ namespace rehearse::sim {
 //   reduce_scatter,
 //     allgather, alltoall   (n-1) a + (n-1)/n S_total / B                       (ring; S_total: all n pieces)
 //   sparse allreduce        as allgather: every rank gets all indices and values and adds them itself
-//   coalesced calls         the most latencies that one of them has, and the transfers of all of them
+//   coalesced calls         the largest latency among the parts, plus the transfers of all parts
 //
-// S counts the bytes of an operation's tensors, padding left out; where ranks give different sizes, of the rank that
-// moves most. Latency and transfer are each whole nanoseconds, the transfer rounded to the nearest. A group of one
-// takes no time.
+// S counts the bytes of an operation's tensors without padding. If the ranks' sizes differ, the rank that moves most
+// counts. Latency and transfer are whole nanoseconds each, the transfer rounded to the nearest. In a group of one rank,
+// calls take no time.
 struct NetworkModel {
   VirtualDuration latency = std::chrono::microseconds(5);
   double bytes_per_second = 50e9;
-  // Each call of the store; 0: none. Others may come between two calls then, and faults at a time.
+  // The time that each call of the store takes. 0: none. Otherwise other ranks and timed faults may come between two
+  // calls.
   VirtualDuration store{};
-  // Each operation takes up to this fraction of its time longer, in 16 equal steps from none to all of it, chosen by
-  // the oracle; 0, or an operation that takes no time: no choice is made.
+  // Makes each operation up to this fraction longer: the oracle chooses among 16 equal steps from none to all of it. At
+  // 0, and for an operation that takes no time, the oracle is not asked.
   double jitter = 0.0;
 };
 

@@ -9,43 +9,43 @@
 
 #include <rehearse/job/report.h>
 
-// A report as text for people and as JSON for programs. Pure functions: equal reports give equal bytes.
-// Nothing blocks; no clock is read.
+// A report as text for people and as JSON for programs. These are pure functions: equal reports give equal bytes. They
+// do not block and read no clock.
 namespace rehearse::sim {
 
 struct TextOptions {
-  // Lines are wrapped at this many bytes; a single longer word (a path) and the replay line are left whole.
+  // Lines are wrapped at this many bytes. A longer single word (a path) and the replay line stay whole.
   std::size_t width = 120;
-  // The verdict in color (ANSI codes). Whether the output is a terminal is for the caller to know.
+  // Print the verdict in color (ANSI codes). The caller must know whether the output is a terminal.
   bool color = false;
 };
 
-// Is it of a run that the machine decided, in real time? Such a report has no identity, and no decisions.
+// True if the machine decided the run, in real time. Such a report has neither an identity nor decisions.
 inline bool is_real(const Report& report) { return report.schedule == "real"; }
 
-// The report for people, a reader may stop after any part: the verdict and its headline; a line for each
-// rank, ranks that say the same on one line; calls that should have been the same, and what differs; who
-// waits for whom; calls from different places; the last events; what was checked; what ran; the files
-// written; the command that runs it again. Ends with a line end.
+// The report for people, most important parts first: the verdict and its headline; a line for each rank, shared by
+// ranks that say the same; calls that should have agreed, and their differences; who waits for whom; calls from
+// different places; the last events; what was checked; what ran; the files written; the command that runs it again.
+// Ends with a line end.
 //
-// Long parts are cut with a count of what is left out (the JSON report has all): at most 16 rank lines, the
+// Long parts are cut, with a count of what is left out (the JSON report has everything): at most 16 rank lines, the
 // rarest states first, and as many events as keep the report of 8 ranks near 25 lines.
 std::string to_text(const Report& report, const TextOptions& options = {});
 
-// The report as JSON, indented, keys in a fixed order, with a line end. Times are nanoseconds of virtual
-// time, or, where "mode" is "real", of the time since the run began; seed and identity are texts ("0x7"), because many
-// readers keep integers as doubles. Bytes that are not UTF-8 are replaced. "rehearse_report" is the format's number:
-// another one has other keys.
+// The report as indented JSON, keys in a fixed order, with a line end. Times are nanoseconds of virtual time or, if
+// "mode" is "real", of time since the run began. Seed and identity are texts ("0x7"), because many readers keep
+// integers as doubles. Bytes that are not UTF-8 are replaced. "rehearse_report" is the number of the format; another
+// number means other keys.
 std::string to_json(const Report& report);
 
-// A text is not a report, or one of another format; what() goes on a sentence that begins with the text's
-// name, and names the part that is missing or of another type.
+// A text is not a report, or has another format. what() continues a sentence that begins with the text's name: it names
+// the part that is missing or has another type.
 class ReportFormatError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The report that to_json() made `text` of. Unknown keys are ignored. Throws ReportFormatError.
+// Reads back what to_json() wrote. Ignores unknown keys. Throws ReportFormatError.
 Report report_from_json(std::string_view text);
 
 }  // namespace rehearse::sim

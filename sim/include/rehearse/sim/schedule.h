@@ -10,43 +10,43 @@
 
 #include <rehearse/exec/oracle.h>
 
-// The schedulers, and what they are called in scenarios, banners, reports and logs. A new one is an enumerator here and
-// a row in sim/schedule/schedule.cpp; nothing else lists them.
+// The schedulers, and their names in scenarios, banners, reports and logs. To add one, add an enumerator here and a row
+// in sim/schedule/schedule.cpp; nothing else lists them.
 namespace rehearse {
 
 enum class Schedule {
-  random,       // every choice drawn from the seed
-  round_robin,  // the rank that has waited longest, always
-  pct,          // by random priorities that change at a few random points: PctOracle
+  random,       // draws every choice from the seed
+  round_robin,  // always takes the rank that has waited longest
+  pct,          // draws priorities, and changes them at a few random points: PctOracle
 };
 
-// "random"
+// The name in scenarios and reports: "random".
 std::string_view to_string(Schedule schedule) noexcept;
 
 }  // namespace rehearse
 
 namespace rehearse::sim {
 
-// Of Schedule::pct: which bugs it is for, and how long runs are. See PctOracle for what that promises.
+// Options of Schedule::pct: which bugs to look for, and how long runs are. PctOracle says what that promises.
 struct PctOptions {
-  int depth = 3;            // of a bug: how many events must come in order; priorities change depth - 1 times
-  std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: not known, each seed assumes another number
+  int depth = 3;            // how many events must come in order to show the bug; priorities change depth - 1 times
+  std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: unknown, each seed assumes another number
 };
 
-// In the order of the enumerators, the default first.
+// All schedulers in the order of the enumerators, the default first.
 std::vector<Schedule> all_schedules();
 
-// Nothing for any other text.
+// The scheduler with this name; nothing if there is none.
 std::optional<Schedule> schedule_from_string(std::string_view name) noexcept;
 
-// Whether another seed may take another way.
+// True if another seed may lead to another schedule.
 bool depends_on_seed(Schedule schedule) noexcept;
 
-// For one run: a second run needs a new one.
+// Makes an oracle for one run; a second run needs a new one.
 std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed, const PctOptions& pct = {});
 
-// What a run was scheduled by, in words: "random", "round_robin+preempt" (WorldOptions::preempt); and back, of the
-// words of a report.
+// How a run is scheduled, in the words of a report: "random", or "round_robin+preempt" with WorldOptions::preempt.
+// says_preempt() reads those words back.
 std::string schedule_text(Schedule schedule, bool preempt);
 bool says_preempt(std::string_view schedule_text) noexcept;
 

@@ -27,11 +27,11 @@ namespace rehearse {
 //   rehearse::World world({.ranks = 4});
 //   rehearse::Report report = world.run([](rehearse::RankContext& ctx) { ctx.group().barrier()->wait(); });
 //
-// Blocking: run() returns when every rank has ended. Threads: one world a thread at a time.
-// Errors: what goes wrong in a rank is in the report, never thrown. The constructor throws std::invalid_argument for
-// options that make no sense, naming the field. run() throws std::system_error if the system has no room for so many
-// ranks, naming the limit and what raises it; std::logic_error inside a rank of another world; what the oracle throws
-// (a replay that does not fit); and RunnerUnavailable.
+// Blocking: run() returns when every rank has ended. Threads: a thread runs one world at a time.
+// Errors: failures of ranks stand in the report; run() does not throw them. The constructor throws
+// std::invalid_argument, naming the field, for options that make no sense. run() throws std::system_error if the system
+// has no room for so many ranks (the message names the limit and how to raise it), std::logic_error inside a rank of
+// another world, RunnerUnavailable, and whatever the oracle throws (for example because a replay does not fit).
 class World {
  public:
   using Body = std::function<void(RankContext&)>;
@@ -41,23 +41,24 @@ class World {
   World& operator=(const World&) = delete;
   ~World();
 
-  // Takes the place of the seeded scheduler: a replay, a search, a mock. Not owned; outlives run().
+  // Replaces the seeded scheduler by a replay, a search or a mock. Not owned; must outlive run().
   void use_oracle(Oracle& oracle);
 
-  // For people watching: RankContext::progress() of rank 0.
+  // Receives RankContext::progress() of rank 0, for people who watch the run.
   void on_progress(std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show);
 
-  // May be called again: each run starts afresh, with the same seed.
+  // May be called repeatedly. Each run starts afresh, with the same seed.
   Report run(const Body& body);
 
-  // Of the last run.
+  // These describe the last run.
   const DecisionLog& decisions() const noexcept;
   const comm::EventLog& events() const noexcept;
   const std::vector<RankResult>& results() const noexcept;
-  // Of the second run, where one explained the last: its calls know where they were made. Else of the last run.
+  // If a second run explained the last one: the events of that second run, whose calls know their call sites. Otherwise
+  // the events of the last run.
   const comm::EventLog& explained_events() const noexcept;
   const compiler::Journal& compiled() const noexcept;
-  // The files outside of their scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote.
+  // Files outside the scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote.
   const std::set<std::string>& files_written() const noexcept;
 
  private:

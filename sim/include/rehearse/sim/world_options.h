@@ -19,70 +19,69 @@
 
 namespace rehearse {
 
-// Where some ranks recompile a function in a call and others do not, and nothing comes of it.
+// What to do if only some ranks recompile a function in a call, and the run is fine otherwise.
 enum class CompileDivergence {
   remark,  // the report says so under OK
   fail,    // CHECK FAILED
 };
 
-// How a world is to be run. A plain value: name what you need, `{.ranks = 8, .seed = 7}`.
+// How to run a world. A plain value: name the fields that you need, `{.ranks = 8, .seed = 7}`.
 struct WorldOptions {
   int ranks = 2;
   std::uint64_t seed = 1;
-  // Mode::real: on devices, or by processes. What is said of schedules, virtual time and models is then left out.
+  // Mode::real runs on devices or in several processes. The options for schedules, virtual time and models do not apply
+  // then.
   Mode mode = Mode::simulation;
-  Carrier carrier = Carrier::automatic;  // of a real run
+  Carrier carrier = Carrier::automatic;  // for a real run
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
-  // May calls that never block switch, too: those of a store, and the program's own locks and unlocks? It finds races
-  // between such calls, and makes more choices. Nothing: where many seeds are tried (a sweep, REHEARSE_RUNS).
+  // Let calls that never block switch fibers too: those of a store, and the program's own locks and unlocks. This finds
+  // races between such calls and makes more choices. Nothing: on if many seeds are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
   compiler::CompileTimeModel compile_time = {};
   CompileDivergence compile_divergence = CompileDivergence::remark;
-  checks::AutomaticChecks checks = {};  // what is checked unasked; in simulation only
-  std::vector<Fault> faults = {};       // what goes wrong on purpose; in simulation only
-  SwarmOptions swarm = {};              // and what may, beside that
+  checks::AutomaticChecks checks = {};  // state checks that run unasked; in simulation only
+  std::vector<Fault> faults = {};       // deliberate faults; in simulation only
+  SwarmOptions swarm = {};              // additional faults, which each seed draws
 
-  // Checkers, in simulation only: what is said of them is in docs/CHECKERS.md. Nothing: on in rehearse::check(), else
-  // off.
-  std::optional<bool> check_buffers = {};  // tensors that are touched between a call and its wait()
-  std::optional<bool> check_sharing = {};  // memory that two ranks give to their calls
+  // Memory checkers (docs/CHECKERS.md), in simulation only. Nothing: on in rehearse::check(), otherwise off.
+  std::optional<bool> check_buffers = {};  // finds tensors that the rank touches between a call and its wait()
+  std::optional<bool> check_sharing = {};  // finds memory that two ranks pass to their calls
 
-  // Of collectives, point-to-point operations and store waits, in virtual time.
+  // The timeout of collectives, point-to-point operations and store waits, in virtual time.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
-  // May a send complete before its receive is there? No: it finds the deadlocks that buffering hides.
+  // True: a send may complete before its receive exists. False finds the deadlocks that buffering hides.
   bool buffered_sends = false;
-  // Do the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, when all of
-  // them have met their peers, as NCCL launches them? It finds the hangs that this brings.
+  // True: the sends and receives of a batch (between startCoalescing() and endCoalescing()) move together, once all of
+  // them have met their peers, as NCCL launches them. This finds the hangs that such a launch causes.
   bool coalesced_as_one = false;
 
-  // Where the ranks' scratch folders are made, in a folder for each seed; empty: below the system's folder for
-  // temporary files. See RankContext::scratch_folder().
+  // The parent of the ranks' scratch folders; each seed gets a folder in it. Empty: the system's folder for temporary
+  // files. See RankContext::scratch_folder().
   std::filesystem::path scratch = {};
 
-  // What a rank's tensors may take on the CPU, in bytes: an allocation that would take more throws
-  // c10::OutOfMemoryError, and the report says what was taken at most, and where. 0: any number, and nobody counts.
+  // How many bytes a rank's tensors may take on the CPU. An allocation beyond it throws c10::OutOfMemoryError, and the
+  // report says how much the rank took at most, and where. 0: no limit, and nothing is counted.
   std::uint64_t memory_bytes = 0;
 
   std::size_t stack_bytes = std::size_t{8} << 20;
   std::uint64_t steps_max = 1'000'000'000;
 
-  // Keep every event (for traces), and where each operation was called (slow: a stack walk for each; keeps every event,
-  // too).
+  // Keep every event (for traces). `call_sites` also keeps every event, and where each operation was called; it is
+  // slow, because it walks the stack for each operation.
   bool keep_all_events = false;
   bool call_sites = false;
 
-  // On a failure, run the same seed again with `call_sites`, so that the report can say where earlier operations were
-  // called. The body runs twice then, and a third time, without faults, where ranks had taken up from an
-  // elastic::Checkpoint. The same, but for the third time and unless `explain_remarks` is off, where a run is OK and
-  // there is something to remark.
+  // If a run fails, run the same seed again with `call_sites`, so that the report can say where earlier operations were
+  // called. The body then runs twice. It runs a third time, without faults, if ranks had resumed from an
+  // elastic::Checkpoint. With `explain_remarks`, an OK run whose report has remarks also gets the second run.
   bool explain_failures = true;
   bool explain_remarks = true;
 };
 
-// As reports and banners name it: "random", "round_robin+preempt"; "real" where the machine decides.
+// The schedule as reports and banners name it: "random", "round_robin+preempt", or "real" if the machine decides.
 inline std::string schedule_text(const WorldOptions& options) {
   if (options.mode == Mode::real) return "real";
   return sim::schedule_text(options.schedule, options.preempt.value_or(false));

@@ -8,8 +8,7 @@
 
 namespace rehearse::sim {
 
-// Writes what the ranks did as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing, in JSON trace
-// events:
+// Writes what the ranks did as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing, in JSON trace events:
 //
 // - a process for each rank;
 // - a slice for each operation, from its call to its completion (or to the end of the world); operations of one
@@ -18,14 +17,13 @@ namespace rehearse::sim {
 //   "computation";
 // - an arrow from the last rank to arrive to each other participant of a collective, and from a send to its
 //   receive; receives from any source have none;
-// - an instant for each failed rank, and one over all for a verdict other than OK.
+// - an instant for each failed rank, and one over all ranks for a verdict other than OK.
 //
-// Times are microseconds of virtual time. A slice's arguments have the names of c10d's flight recorder;
-// `wait_us` is how long the call waited for other ranks. One event a line, so the whole is never in memory;
-// equal runs give equal bytes. Without EventLogOptions::keep_all the trace holds only the last events of each
-// rank.
+// Times are microseconds of virtual time. A slice's arguments have the names of c10d's flight recorder; `wait_us` is
+// how long the call waited for other ranks. Each event is one line, so the whole trace is never in memory. Equal runs
+// give equal bytes. Without EventLogOptions::keep_all, the trace holds only the last events of each rank.
 //
-// Does not throw by itself; look at the state of `out` afterwards.
+// Does not throw by itself; check the state of `out` afterwards.
 void write_chrome_trace(std::ostream& out, const comm::EventLog& events, const Report& report);
 
 }  // namespace rehearse::sim

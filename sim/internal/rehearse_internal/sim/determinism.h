@@ -12,15 +12,15 @@
 #include <rehearse/exec/oracle.h>
 #include <rehearse/exec/time.h>
 
-// Did two runs that should have been the same take the same way? Run twice, compare the hashes; when they
-// differ, name the first place where they part.
+// Checks whether two runs that should be the same took the same way. Run twice and compare the hashes. If they differ,
+// first_difference() names the first place where the runs part.
 //
 //   sim::RandomOracle oracle(seed);                      // a new one for each run
 //   sim::WitnessOracle witness(oracle);
 //   world.use_oracle(witness);
 //   world.run(body);
 //   sim::RunPath path = witness.path(world.decisions(), world.events().hash());
-//   path.calls = sim::calls_of(world.events());         // with WorldOptions::keep_all_events, if they are to be named
+//   path.calls = sim::calls_of(world.events());         // names calls; needs WorldOptions::keep_all_events
 
 namespace rehearse::comm {
 class EventLog;
@@ -41,7 +41,7 @@ struct RunCalls {
   std::vector<std::string> texts;  // "allreduce(sum, float32[3], cpu)", "world"
 };
 
-// Those that the log keeps.
+// The calls that the log keeps.
 RunCalls calls_of(const comm::EventLog& events);
 
 // The way that one run took.
@@ -53,19 +53,19 @@ struct RunPath {
   };
 
   std::vector<Decision> decisions;
-  std::vector<Place> places;  // one for each decision, or empty: not known
+  std::vector<Place> places;  // one for each decision; empty: unknown
   std::uint64_t decisions_hash = 0;
   std::uint64_t events_hash = 0;
-  RunCalls calls;  // empty: not known
+  RunCalls calls;  // empty: unknown
 };
 
-// From what a world keeps of its last run, without places: enough to name the decision, not the time.
+// The path of a world's last run, without places: enough to name the decision, not the time.
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
 
-// Passes every question on and notes when it was asked.
+// Passes every question on and records when it was asked.
 class WitnessOracle final : public Oracle {
  public:
-  // Not owned; outlives this object.
+  // Not owned; must outlive this object.
   explicit WitnessOracle(Oracle& answers) : answers_(answers) {}
 
   // Throws what the other oracle throws.
@@ -79,22 +79,22 @@ class WitnessOracle final : public Oracle {
   std::vector<RunPath::Place> places_;
 };
 
-// Where two runs part.
+// The place where two runs part.
 struct RunDifference {
   enum class What {
-    decision,  // they asked or answered differently
-    schedule,  // the same questions and answers, but other fibers or other times in between
-    events,    // the same schedule, but the operations differ (in size, in order, in time)
+    decision,  // they asked different questions, or got different answers
+    schedule,  // the same questions and answers, but other fibers ran, or at other times
+    events,    // the same schedule, but the operations differ (in size, order or time)
   };
   What what = What::decision;
   std::size_t decision = 0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
-  // `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0. Where calls
-  // are known and differ: `...; the first call that differs: rank 2, allreduce(sum, float32[3], cpu) as #7 of group
-  // "world", first run at t=1.3 ms, second at t=1.4 ms`.
+  // For example `decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms`; answers count from 0. If
+  // both runs' calls are known and differ, it ends with `; the first call that differs: rank 2, allreduce(sum,
+  // float32[3], cpu) as #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`.
   std::string text;
 };
 
-// Nothing when the runs took the same way.
+// Returns nothing if the runs took the same way.
 std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second);
 
 }  // namespace rehearse::sim

@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-// For people: the largest unit that leaves a number of at least 1, and three decimals at most, cut off and
-// not rounded: "1.203 ms", "640 ns", "0 ns", "90 s".
+// Formats a time for people: the largest unit that leaves a number of at least 1, and at most three decimals, cut off
+// instead of rounded: "1.203 ms", "640 ns", "0 ns", "90 s".
 std::string format_time(VirtualTime time);
 
 }  // namespace rehearse::sim

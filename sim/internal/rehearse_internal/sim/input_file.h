@@ -10,18 +10,19 @@
 
 namespace rehearse::sim {
 
-// A file that somebody named cannot be read; what() is `<file>: <what is wrong>`.
+// A file that a user named cannot be read; what() is `<file>: <what is wrong>`.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// How large a file that begins so may be, in bytes; 0: it is something else, of which no more need be read.
+// Returns how many bytes a file with this beginning may have; 0 if it is another kind of file, of which the beginning
+// is enough.
 using BytesMost = std::function<std::size_t(std::string_view beginning)>;
 
-// A file that somebody named, which may be anything: never takes more memory than it may, and does not wait
-// for a pipe that nobody writes to. `what` is what it should be ("scenario"). Of something else only the
-// beginning comes back. Throws InputError.
+// Reads a file that a user named, which may be anything. Never takes more memory than `bytes_most` allows, and does not
+// wait for a pipe that nobody writes to. `what` is the expected kind ("scenario"). For another kind of file
+// (`bytes_most` returns 0) it returns only the beginning. Throws InputError.
 std::string read_input(const std::filesystem::path& file, std::string_view what, const BytesMost& bytes_most);
 
 }  // namespace rehearse::sim

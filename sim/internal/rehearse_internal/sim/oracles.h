@@ -12,12 +12,13 @@
 #include <rehearse/exec/time.h>
 #include <rehearse_internal/sim/random_stream.h>
 
-// The oracles that answer a world's choices; World takes any of them. All are used on the executor's thread
-// only, hold no reference to the world, and serve one run each: a second run needs a new one.
+// The oracles that answer a world's choices; World takes any of them. They run on the executor's thread only, hold no
+// reference to the world, and serve one run each: a second run needs a new oracle.
 namespace rehearse::sim {
 
-// Every candidate with the same probability, or with that which its weight gives it. Each kind of choice draws from its
-// own stream of the seed, so that switching jitter on does not change the order in which ranks run. Does not throw.
+// Draws every candidate with the same probability, or with the probability that its weight gives. Each kind of choice
+// draws from its own stream of the seed, so that turning on jitter does not change the order in which ranks run. Does
+// not throw.
 class RandomOracle final : public Oracle {
  public:
   explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
@@ -29,7 +30,7 @@ class RandomOracle final : public Oracle {
   std::vector<RandomStream> streams_;  // by kind
 };
 
-// The first candidate, always: the fiber that has waited longest, no jitter, no fault. Does not throw.
+// Always takes the first candidate: the fiber that has waited longest, no jitter, no fault. Does not throw.
 class RoundRobinOracle final : public Oracle {
  public:
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t> = {}) override {
@@ -37,13 +38,13 @@ class RoundRobinOracle final : public Oracle {
   }
 };
 
-// A run does not fit the log that it replays. The run cannot go on: the executor ends its world.
+// A run does not fit the log that it replays. The run cannot go on, so the executor ends its world.
 class ReplayError : public std::runtime_error {
  public:
   enum class Problem {
-    other_kind,     // the run asked something else than the log answers here
+    other_kind,     // the run asked another kind of question than the log answers here
     other_options,  // the same question with another number of candidates
-    past_end,       // the log is used up and PastEnd::stop was asked for
+    past_end,       // the log is used up, and PastEnd::stop was given
     left_over,      // the run ended before the log did
   };
 
@@ -51,12 +52,12 @@ class ReplayError : public std::runtime_error {
               std::optional<VirtualTime> at);
 
   Problem problem() const noexcept { return problem_; }
-  // Index of the decision at which they part, from 0.
+  // Index of the decision at which run and log part, from 0.
   std::size_t step() const noexcept { return step_; }
-  // What the log says here, and what the run asked (its answer is not known). Empty past the end of either.
+  // What the log says here, and what the run asked (its answer is unknown). Empty past the end of either.
   const std::optional<Decision>& expected() const noexcept { return expected_; }
   const std::optional<Decision>& found() const noexcept { return found_; }
-  // Virtual time of the step; empty outside of a run.
+  // Virtual time of the step; empty outside a run.
   const std::optional<VirtualTime>& at() const noexcept { return at_; }
 
  private:
@@ -66,9 +67,9 @@ class ReplayError : public std::runtime_error {
   std::optional<VirtualTime> at_;
 };
 
-// What a replay does with choices beyond the end of its log.
+// What a replay does with choices after the end of its log.
 enum class PastEnd {
-  random,  // goes on as RandomOracle would have; with the seed of the log's run, that run is continued
+  random,  // goes on as RandomOracle would have; with the seed of the log's run, this continues that run
   stop,    // throws
 };
 
@@ -81,10 +82,10 @@ class ReplayOracle final : public Oracle {
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                        std::span<const std::uint32_t> weights = {}) override;
 
-  // Decisions answered so far, those past the end of the log included.
+  // The number of answered decisions, including those past the end of the log.
   std::size_t answered() const noexcept { return next_; }
 
-  // After a run: throws ReplayError when the log has answers that nobody asked for.
+  // Call this after a run: throws ReplayError if the log has answers that nobody asked for.
   void require_used_up() const;
 
  private:

@@ -12,19 +12,19 @@
 
 namespace rehearse::sim {
 
-// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010): each fiber has a random
-// priority, the highest that can run runs, and at depth - 1 random ones of the first `steps` choices the fiber that
-// would run falls below all others. A bug that shows whenever `depth` events come in one order is found by a seed with
-// a probability of at least
+// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010). Each fiber has a random
+// priority, and the runnable fiber with the highest priority runs. At depth - 1 random points among the first `steps`
+// choices, the fiber that would run drops below all others. If a bug shows whenever `depth` events come in one order, a
+// seed finds it with a probability of at least
 //
 //   1 / (fibers * steps^(depth - 1))
 //
-// where no more than `steps` choices of the next fiber are made: choices among two or more. Where `steps` is 0, a seed
-// takes one of the 13 powers of two from 16 to 65,536 for it: of a run of no more choices, one seed in 13 takes the
-// next higher one. What is no choice of a fiber is drawn as by RandomOracle of the same seed.
+// provided that the run makes at most `steps` choices of the next fiber among two or more. If `steps` is 0, each seed
+// assumes one of the 13 powers of two from 16 to 65,536: for a run within that range, one seed in 13 assumes the next
+// power of two above its length. All other kinds of choices are drawn as RandomOracle draws them with the same seed.
 //
-// Not in the paper: a fiber that has been taken 10,000 times in a row while others could run (it yields in a loop)
-// falls below them, or they would starve. Does not throw.
+// Beyond the paper: a fiber that was taken 10,000 times in a row while others could run (it yields in a loop) drops
+// below the others, because they would starve. Does not throw.
 class PctOracle final : public Oracle {
  public:
   PctOracle(std::uint64_t seed, const PctOptions& options);
@@ -38,7 +38,7 @@ class PctOracle final : public Oracle {
 
   RandomOracle others_;
   RandomStream stream_;
-  std::vector<std::uint64_t> changes_;     // the choices at which priorities change, from 1
+  std::vector<std::uint64_t> changes_;     // the choices at which priorities change, counted from 1
   std::vector<std::uint64_t> priorities_;  // by fiber; 0: not seen yet
   std::uint64_t choice_ = 0;
   std::uint64_t lowest_;

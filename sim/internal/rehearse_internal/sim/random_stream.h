@@ -26,22 +26,21 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
-// Blackman and Vigna's xoshiro256**, seeded through SplitMix64 from a seed and the number of a stream:
-// streams of one seed do not share draws, so that more draws from one change nothing in another.
+// Blackman and Vigna's xoshiro256**, seeded through SplitMix64 from a seed and the number of a stream. Streams of one
+// seed do not share draws, so that more draws from one stream change nothing in another.
 //
-// Ours, and not <random>'s, because seeds outlive compilers: a standard distribution may map the same bits to
-// other numbers in the next release of the library. A value type: a copy continues on its own. Nothing
-// throws.
+// This is our own and not <random>'s, because seeds outlive compilers: in its next release, a standard library may map
+// the same bits to other numbers. A value type: a copy continues on its own. Nothing throws.
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept {
-    // The seed is spread before the stream is added: seeds and streams are both small numbers in practice,
-    // and (seed 1, stream 2) must not be (seed 2, stream 1).
+    // Spread the seed before adding the stream: both are small numbers in practice, and (seed 1, stream 2) must differ
+    // from (seed 2, stream 1).
     SplitMix64 words(SplitMix64(seed).next() + stream);
     for (std::uint64_t& word : state_) word = words.next();
   }
 
-  // From a state of the generator itself; it must not be all zero.
+  // Starts at a state of the generator itself; it must not be all zero.
   explicit constexpr RandomStream(const std::array<std::uint64_t, 4>& state) noexcept : state_(state) {}
 
   constexpr std::uint64_t next() noexcept {
@@ -56,8 +55,8 @@ class RandomStream {
     return word;
   }
 
-  // Each of 0..bound-1 with exactly the same probability (Lemire's multiplication with rejection).
-  // `bound` is not 0.
+  // Each of 0..bound-1 with exactly the same probability (Lemire's multiplication with rejection). `bound` must not be
+  // 0.
   constexpr std::uint32_t below(std::uint32_t bound) noexcept {
     std::uint64_t product = (next() >> 32) * bound;
     if (static_cast<std::uint32_t>(product) < bound) {
@@ -67,7 +66,8 @@ class RandomStream {
     return static_cast<std::uint32_t>(product >> 32);
   }
 
-  // Index i with a probability of exactly weights[i] / their sum, which is from 1 to 2^32 - 1. One draw of below().
+  // Index i with a probability of exactly weights[i] / sum. The sum must lie between 1 and 2^32 - 1. Takes one draw of
+  // below().
   constexpr std::uint32_t weighted(std::span<const std::uint32_t> weights) noexcept {
     std::uint32_t sum = 0;
     for (const auto weight : weights) sum += weight;

@@ -12,8 +12,7 @@
 #include <rehearse/exec/decision_log.h>
 #include <rehearse/job/report.h>
 
-// The .rlog file of a run: all that is needed to run it again (replay) and to show its report again
-// (explain).
+// The .rlog file of a run: everything that is needed to run it again (replay) and to show its report again (explain).
 //
 //   rehearse run log 2               the format's version
 //   state: finished                  or running: the process ended before the run did
@@ -24,28 +23,28 @@
 //   build: 2ae1b8ab34d2...           executable_build_id()
 //   scenario: lm.toml                its path; \ and line ends are written \\ and \n
 //   option: --ranks=4                any number of these
-//   scenario text: 812               that many bytes follow, and a line end; so with the next two
+//   scenario text: 812               that many bytes follow, and a line end; likewise for the next two
 //   decisions: 412 1033              finished only: how many, and in how many bytes
 //   report: 2034                     finished only: JSON, see report_writers.h
 //   checksum: 0x0123456789abcdef     FNV-1a of all bytes before this line
 //
-// The decisions' bytes are those of a DecisionList.
+// A DecisionList encodes the decisions' bytes.
 namespace rehearse::sim {
 
 // A plain value.
 struct RunLog {
   std::string program;
   std::uint64_t seed = 0;
-  std::string build;          // executable_build_id() of the executable that ran
-  std::string scenario_path;  // empty: there was none
+  std::string build;          // executable_build_id() of the executable that made the run
+  std::string scenario_path;  // empty: the run had none
   std::string scenario_text;
-  std::vector<std::string> options;  // what was put over the scenario, as written on the command line
+  std::vector<std::string> options;  // options that override the scenario, as written on the command line
 
   struct Finished {
     Report report;
     std::vector<Decision> decisions;
   };
-  std::optional<Finished> finished;  // nothing: still running, or the process died
+  std::optional<Finished> finished;  // empty: still running, or the process died
 };
 
 // A run log cannot be written or read; what() is `<file>: <what is wrong>`.
@@ -54,23 +53,23 @@ class RunLogError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Puts the log at `file`, whose folder exists: either the whole new file is there afterwards, or what was
-// there before. Written once before a run, without `finished`, it keeps the seed of a run that crashes.
-// Throws RunLogError.
+// Writes the log to `file`, whose folder must exist. Afterwards the file is either completely new or unchanged. Writing
+// it once before a run, without `finished`, keeps the seed of a run that crashes. Throws RunLogError.
 void write_run_log(const std::filesystem::path& file, const RunLog& log);
 
-// Throws RunLogError: no such file, too large, not a run log, another version, cut off (where), damaged.
+// Throws RunLogError if the file does not exist, is too large, is no run log, has another version, is cut off (the
+// error says where) or is damaged.
 RunLog read_run_log(const std::filesystem::path& file);
 
-// The file's bytes, and back; `name` stands for the file in errors. Throws RunLogError.
+// The bytes of the file, and the log that they hold. Errors call the file `name`. parse_run_log() throws RunLogError.
 std::string run_log_bytes(const RunLog& log);
 RunLog parse_run_log(std::string_view bytes, const std::string& name);
 
-// For read_input(): how large a run log may be.
+// How large a run log may be, for read_input().
 std::size_t run_log_bytes_most(std::string_view beginning) noexcept;
 
-// The linker's identification of the running executable (its GNU build id), in hexadecimal: two builds of the
-// same sources with the same options agree. "none" when it was linked without. Does not throw.
+// The linker's identification of the running executable (its GNU build id) in hexadecimal. Two builds of the same
+// sources with the same options agree. "none" if the executable was linked without one. Does not throw.
 std::string executable_build_id();
 
 }  // namespace rehearse::sim

@@ -12,8 +12,8 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/sim/output_options.h>
 
-// Scenario files: which program to run, in what world, and where the results go. TOML; every key but `program` may be
-// left out:
+// Scenario files: which program to run, in what world, and where the results go. The format is TOML. Only `program` is
+// required:
 //
 //   program = "lm_ddp"              # a REHEARSE_PROGRAM of the executable
 //
@@ -25,24 +25,24 @@
 //   [parameters]                    # the program's own, see ParameterSpec
 //   steps = 5
 //
-// docs/GUIDE.md lists all keys, as sim/scenario/scenario_keys.cpp has them.
+// docs/GUIDE.md lists all keys of the table in sim/scenario/scenario_keys.cpp.
 //
-// Durations take ns, us, ms, s, min, h; sizes B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths a size and
-// "/s", or Mbit/s, Gbit/s, Tbit/s; operations FLOP/s, KFLOP/s to PFLOP/s. A parameter's text that is "." or ".." or
-// begins with "./" or "../" is a path relative to the scenario file.
+// Units: durations take ns, us, ms, s, min, h; sizes take B, KB, MB, GB, TB, KiB, MiB, GiB, TiB; bandwidths take a size
+// with "/s", or Mbit/s, Gbit/s, Tbit/s; compute rates take FLOP/s and KFLOP/s to PFLOP/s. A text parameter that is "."
+// or ".." or begins with "./" or "../" is a path relative to the scenario file.
 namespace rehearse::sim {
 
-// A scenario, complete and checked. A plain value.
+// A complete, checked scenario. A plain value.
 struct Scenario {
   std::string program;     // registered in this executable
-  std::string executable;  // empty: not said
+  std::string executable;  // empty: the file names none
   WorldOptions world;
   Parameters parameters;
   OutputOptions output;
-  Verdict expect = Verdict::ok;  // what the run should come to: the command's exit code is then 0
+  Verdict expect = Verdict::ok;  // the expected verdict: if the run ends with it, the command exits with 0
 };
 
-// A scenario that cannot be run. what() is all problems, one line for each, in order of the file's lines:
+// A scenario that cannot be run. what() lists all problems, one on a line, in the order of the file's lines:
 //   lm.toml:4: [world] ranks is "eight"; it takes an integer from 1 to 65536
 class ScenarioError : public std::runtime_error {
  public:
@@ -54,14 +54,15 @@ class ScenarioError : public std::runtime_error {
   std::vector<std::string> problems_;
 };
 
-// Reads and checks a file. Throws ScenarioError, also when the file cannot be read.
+// Reads and checks a file. Throws ScenarioError, also if the file cannot be read.
 Scenario read_scenario(const std::filesystem::path& file);
 
-// The same for a text. `origin` stands for the file's name in errors and names the output directory; paths
-// are relative to `base`. Throws ScenarioError.
+// The same for a text. `origin` stands for the file's name in errors and names the output directory; paths are relative
+// to `base`. Throws ScenarioError.
 Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base = {});
 
-// A file that says all of `scenario`, defaults included; parse_scenario() makes the same scenario of it.
+// A scenario file that states every value of `scenario`, defaults included. parse_scenario() reads the same scenario
+// back.
 std::string to_toml(const Scenario& scenario);
 
 }  // namespace rehearse::sim

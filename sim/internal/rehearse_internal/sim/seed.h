@@ -8,10 +8,10 @@
 
 namespace rehearse::sim {
 
-// A seed as people write it, decimal or with "0x": "7", "0x8f3a". Nothing for any other text.
+// Parses a seed as people write it, decimal or with "0x": "7", "0x8f3a". Returns nothing for any other text.
 std::optional<std::uint64_t> parse_seed(std::string_view text);
 
-// What a seed takes, to complete "it takes ...".
+// Completes the error text "it takes ...".
 inline constexpr std::string_view kSeedTakes = "an integer from 0 to 2^64 - 1, as in 7 or 0x8f3a";
 
 }  // namespace rehearse::sim

@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-// Time that passes by being told to: the simulation's clock. Starts at kTimeZero; one for each run. Nothing
-// blocks.
+// The simulation's clock: time passes only when the executor advances it. Starts at kTimeZero; use one clock for each
+// run. Nothing blocks.
 class VirtualClock final : public exec::Clock {
  public:
   VirtualTime now() const noexcept override { return now_; }
