@@ -42,7 +42,7 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 
 }  // namespace
 
-// Looks at the operators of a fiber.
+// Checks the operators of one fiber against the rank's calls.
 class BufferCheck::OfFiber final : public operators::OperatorWatcher {
  public:
   OfFiber(BufferCheck& check, int rank)
@@ -92,7 +92,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
     }
   }
 
-  // What is read counts before what is written: an operator may do both with one tensor.
+  // Check reads before recording writes, because an operator may do both with one tensor.
   void look_at_spoilt(const OperatorAccess& access, c10::ArrayRef<c10::IValue> arguments, std::string_view op) {
     for_each(access, arguments, [&](const at::Tensor& tensor, Of of) {
       if (of == Of::read) look_at_spoilt(tensor, op);
@@ -118,7 +118,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
     }
   }
 
-  // `memory`: what a storage had before the operator.
+  // `memory`: the bytes that a storage had before the operator.
   void look_for_exchanged(const ByteSpan& memory) {
     for (const auto* const buffer : check_.calls_.buffers().find(memory, BufferIndex::Which::all)) {
       if (buffer->call->rank != rank_ || !buffer->call->under_way || !buffer->is_exchanged()) continue;
@@ -130,8 +130,8 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
   BufferCheck& check_;
   const int rank_;
   SpoiltMemory& spoilt_;
-  std::vector<ByteSpan> resizes_;    // the storages of the operator's arguments, where it may give them other memory
-  const std::string* op_ = nullptr;  // its name
+  std::vector<ByteSpan> resizes_;    // what the arguments' storages hold, if the operator may exchange it
+  const std::string* op_ = nullptr;  // the operator's name
 };
 
 BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls)
@@ -141,7 +141,8 @@ std::unique_ptr<operators::OperatorWatcher> BufferCheck::watch_fiber_of(int rank
   return std::make_unique<OfFiber>(*this, rank);
 }
 
-// Two calls on one tensor: only one that is still under way is in the other's way, where a group's calls are in order.
+// An earlier call of the same group conflicts only while it is under way, because a group carries out its calls in
+// order. An earlier call of another group conflicts until the rank knows of its end.
 void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shared) {
   if (call.buffers.size() > 1 && call.call->parts.empty()) look_at_outputs(call);
   auto next = shared.begin();
@@ -173,7 +174,8 @@ void BufferCheck::look_at_spoilt(const WatchedCall& call) {
   }
 }
 
-// Whatever order a back end writes them in, one of the two is lost. Coalesced calls are made one after the other.
+// If two outputs overlap, one of them is lost, in whatever order a back end writes them. Coalesced calls are exempt,
+// because they run one after the other.
 void BufferCheck::look_at_outputs(const WatchedCall& call) {
   std::vector<const Footprint*> written;
   for (const auto& buffer : call.buffers) {
@@ -191,7 +193,7 @@ void BufferCheck::look_at_outputs(const WatchedCall& call) {
   }
 }
 
-// What lies behind it may be another tensor's, or nobody's.
+// The bytes behind the tensor's own memory may belong to another tensor, or to nobody.
 void BufferCheck::look_at_memory(const WatchedBuffer& buffer) {
   const auto owned = buffer.owned_bytes();
   const auto& bounds = buffer.footprint.bounds();

@@ -14,15 +14,16 @@
 
 namespace rehearse::sim {
 
-// Buffers in flight: from a call until its rank knows of its end nobody else writes its inputs, reads or writes its
-// outputs, or gives its tensors other memory. And nobody reads what reduce() leaves on other ranks than the root,
-// before the rank has written it. Operators of the rank's own fiber are seen by what their schemas say of
-// their arguments; writes by pointers show in the bytes that move. What is given outlives it.
+// Checks buffers in flight. From a call until its rank knows that the call has ended, nobody else may write the call's
+// inputs, read or write its outputs, or give its tensors other memory. In addition, a rank must not read the tensor
+// that reduce() leaves undefined on ranks other than the root before it has written to it. The check sees operators of
+// the rank's own fiber by their schemas, and writes through pointers by a changed hash when the bytes move or when the
+// rank learns of the end. The constructor's arguments must outlive this object.
 class BufferCheck final : public CallChecker {
  public:
   BufferCheck(exec::RankExecutor& executor, const CallWatch& calls);
 
-  // Looks at the operators of one fiber of the rank. This outlives it.
+  // Returns a watcher for the operators of one fiber of the rank. The watcher must not outlive this object.
   std::unique_ptr<operators::OperatorWatcher> watch_fiber_of(int rank);
 
   void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) override;
@@ -41,7 +42,7 @@ class BufferCheck final : public CallChecker {
   const CallWatch& calls_;
   Finding finding_;
   std::vector<SpoiltMemory> spoilt_;                                         // by rank
-  std::unordered_map<const c10::FunctionSchema*, OperatorAccess> accesses_;  // looked up, never walked
+  std::unordered_map<const c10::FunctionSchema*, OperatorAccess> accesses_;  // never iterated
 };
 
 }  // namespace rehearse::sim

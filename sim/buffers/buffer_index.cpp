@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Buffers of more runs are in the index with all that lies between their first byte and their last.
+// A buffer with more runs is in the index as one place, from its first byte to its last.
 constexpr std::size_t kPlacesMost = 64;
 
 using Node = IndexedBytes;
@@ -21,11 +21,11 @@ bool is_before(const std::byte* a, const std::byte* b) noexcept { return std::le
 
 bool is_before(const Node& a, const Node& b) noexcept {
   if (a.bytes.begin != b.bytes.begin) return is_before(a.bytes.begin, b.bytes.begin);
-  // Those of one buffer lie side by side, in the order of its runs.
+  // Places of one buffer at one address stay side by side, in the order of its runs.
   return a.buffer != b.buffer ? a.buffer->order < b.buffer->order : std::less<>{}(&a, &b);
 }
 
-// Spreads a number over all bits (SplitMix64): priorities that are as good as random, and the same in each run.
+// Spreads a number over all bits (SplitMix64). The priorities are as good as random, and equal in each run.
 std::uint32_t priority_of(std::uint64_t number) noexcept {
   number += 0x9E3779B97F4A7C15ull;
   number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -45,7 +45,7 @@ void sum_up(Node& node) noexcept {
   if (node.right != nullptr) include(*node.right, node);
 }
 
-// What lies before `key`, and the rest.
+// Splits a tree into the nodes before `key` and the rest.
 void split(Node* tree, const Node& key, Node*& before, Node*& behind) noexcept {
   if (tree == nullptr) {
     before = behind = nullptr;

@@ -13,25 +13,25 @@ namespace rehearse::sim {
 
 struct WatchedBuffer;
 
-// A piece of a buffer's memory in a BufferIndex: a node of its tree.
+// A part of a buffer's memory in a BufferIndex, and a node of its tree.
 struct IndexedBytes {
   ByteSpan bytes;
   WatchedBuffer* buffer;
-  std::uint32_t priority;  // no parent has a lower one
+  std::uint32_t priority;  // never higher than the parent's
 
-  // The last ends of the node and all nodes below it.
+  // The greatest ends in the subtree of this node.
   const std::byte* last_end = nullptr;
-  const std::byte* last_written_end = nullptr;  // null: none is written
+  const std::byte* last_written_end = nullptr;  // among written buffers; null: there are none
   IndexedBytes* left = nullptr;
   IndexedBytes* right = nullptr;
 };
 
-// The places of a buffer in an index: one for each run of its bytes, or one for all where it has many runs.
+// The places of a buffer in an index: one for each run of its bytes, or a single one if it has many runs.
 using IndexedPlaces = c10::SmallVector<IndexedBytes, 1>;
 
-// Finds buffers by the bytes that they take: a treap by address, each node of which knows how far the bytes below it
-// reach. Adding, removing and finding nothing take logarithmic time, whatever overlaps. Addresses shape the tree, but
-// what it finds is in the order in which it came. Not copied: nodes are in the buffers.
+// Finds buffers by the bytes that they take. A treap by address: each node knows how far the bytes below it reach.
+// Adding, removing, and a search that finds nothing take logarithmic time, whatever overlaps. Addresses shape the tree,
+// but results come in the order in which buffers were added. Cannot be copied, because the nodes lie in the buffers.
 class BufferIndex {
  public:
   enum class Which : std::uint8_t { written, all };
@@ -40,16 +40,16 @@ class BufferIndex {
   BufferIndex(const BufferIndex&) = delete;
   BufferIndex& operator=(const BufferIndex&) = delete;
 
-  // It stays where it is until it is removed.
+  // The buffer must stay at its address until it is removed.
   void add(WatchedBuffer& buffer);
 
-  // Nothing happens unless it is in the index.
+  // Does nothing if the buffer is not in the index.
   void remove(WatchedBuffer& buffer) noexcept;
 
-  // Those with a byte in `bytes`, oldest first.
+  // Buffers that have a byte in common with `bytes`, oldest first.
   std::vector<WatchedBuffer*> find(const Footprint& bytes, Which which) const;
 
-  // Those whose pieces reach into `bytes`, oldest first.
+  // Buffers with a place that overlaps `bytes`, oldest first.
   std::vector<WatchedBuffer*> find(const ByteSpan& bytes, Which which) const;
 
  private:

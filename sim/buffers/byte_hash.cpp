@@ -12,9 +12,9 @@ constexpr std::size_t kReadWhole = std::size_t{256} << 10;
 constexpr std::size_t kReadAtEnds = std::size_t{64} << 10;
 constexpr std::size_t kPlaces = 2'048;
 constexpr std::size_t kPlace = 64;
-constexpr std::size_t kFetchAhead = 16;  // places, each on a page of its own
+constexpr std::size_t kFetchAhead = 16;  // prefetch this many places, because each lies on a page of its own
 
-// Four lanes, each a chain of multiplications: as fast as memory.
+// Four lanes, each a chain of multiplications, keep up with the speed of memory.
 class Hasher {
  public:
   void add(const std::byte* data, std::size_t bytes) noexcept {

@@ -13,18 +13,19 @@
 
 namespace rehearse::sim {
 
-// The checkers that a world's options ask for. What is given outlives it; it outlives communicators and fabric.
+// The memory checkers that a world's options ask for. The constructor's arguments must outlive this object, and it must
+// outlive communicators and fabric.
 class CallChecks {
  public:
-  // Where there are any, calls come through them, behind the interceptor that `communication` has, and `fabric` asks
-  // them.
+  // If the options ask for a checker, calls pass through the checkers after the interceptor that `communication`
+  // already has, and `fabric` asks the checkers before it moves bytes.
   CallChecks(const WorldOptions& options, exec::RankExecutor& executor, comm::CommunicatorOptions& communication,
              fakes::FakeFabric& fabric);
   CallChecks(const CallChecks&) = delete;
   CallChecks& operator=(const CallChecks&) = delete;
 
-  // Who looks at the operators of the rank's main fiber; null: nobody does. This outlives it. Its helper fibers, which
-  // stand for threads, are looked after already.
+  // Returns the watcher for the operators of the rank's main fiber, or null if nothing watches them. The watcher must
+  // not outlive this object. The constructor already arranged for helper fibers, which stand for threads.
   std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
 
  private:

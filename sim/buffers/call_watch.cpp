@@ -13,10 +13,10 @@ namespace {
 
 using Which = BufferIndex::Which;
 
-// Nobody asks about a call whose work the rank has dropped. The latest of each rank are kept.
+// Nobody asks any more about a call whose Work the rank has dropped, so only the latest of each rank are kept.
 constexpr std::size_t kDroppedMost = 64;
 
-// Whoever meets the bytes of `earlier` meets those of `later`, too.
+// True if any access that conflicts with `earlier` also conflicts with `later`.
 bool covers(const WatchedBuffer& later, const WatchedBuffer& earlier) noexcept {
   const auto& whole = later.footprint;
   const auto& part = earlier.footprint;
@@ -44,7 +44,7 @@ void CallWatch::destroy(WatchedCall& call) noexcept {
   std::pmr::polymorphic_allocator<>(&memory_).delete_object(&call);
 }
 
-// Null: it is not watched, or no longer.
+// Null: the call is not watched, or no longer.
 WatchedCall* CallWatch::find(const comm::Operation& call) {
   auto* const watched = static_cast<WatchedCall*>(call.trace);
   REHEARSE_CHECK(watched == nullptr || watched->call == &call, call.type, watched->rank, watched->number);
@@ -64,7 +64,7 @@ auto CallWatch::on_call(comm::Operation& call, const comm::GroupIdentity& group,
   if (executor_.ending()) return Answer::pass;
   std::pmr::polymorphic_allocator<> memory(&memory_);
   auto& watched = *memory.new_object<WatchedCall>(call, kept(group), rank, sequence, memory_);
-  // What a checker finds may end the rank here.
+  // A checker may end the rank by an exception.
   auto no_call = c10::make_scope_exit([&] { destroy(watched); });
   watched.number = ++calls_made_;
   if (call_sites_) watched.where = exec::CallSite::capture();
@@ -94,7 +94,8 @@ void CallWatch::enter(WatchedCall& call, const std::vector<SharedBytes>& shared)
     const bool is_of_rank = earlier->call->rank == call.rank;
     if (buffer->writes()) earlier->others_write = true;
     if (!is_of_rank && earlier->writes()) buffer->others_write = true;
-    // Else all calls of a loop upon one tensor would meet there. Who learns of this one learns of the earlier one.
+    // Otherwise all calls of a loop on one tensor would pile up in the index. A rank that learns of the end of `call`
+    // learns of the earlier call's end, too.
     const bool in_order = earlier->call->group == call.group && !call.is_message && !earlier->call->is_message;
     if (is_of_rank && in_order && covers(*buffer, *earlier)) buffers_.remove(*earlier);
   }
@@ -136,8 +137,8 @@ void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcep
   ended.insert(ended.end(), *watched);
 }
 
-// A back end carries out the collectives of a group in their order: what was called before, and has ended, is known,
-// too. Messages go their own ways; a barrier comes behind them.
+// A back end carries out the collectives of a group in order. Thus a rank that knows the end of one also knows the end
+// of all earlier ones. Messages have no such order, but a barrier comes after the messages before it.
 void CallWatch::on_known(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->on_known(call);
   auto* const watched = find(call);

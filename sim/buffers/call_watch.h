@@ -18,52 +18,54 @@
 
 namespace rehearse::sim {
 
-// A buffer of a new call has a byte in common with one of an earlier call, and at least one of the two is written. The
-// earlier one's rank, which may be another one, does not know that its call is over.
+// A buffer of a new call has a byte in common with a buffer of an earlier call, and the calls write at least one of the
+// two. The earlier call's rank, which may be another rank, does not know yet that its call has ended.
 struct SharedBytes {
   WatchedBuffer* buffer;
   WatchedBuffer* earlier;
 };
 
-// Looks at each call of each rank.
+// Checks each call of each rank.
 class CallChecker {
  public:
   virtual ~CallChecker() = default;
 
-  // The rank makes a call, in its fiber. `shared`: by buffer of the call, then oldest first. May not return.
+  // The rank makes a call; runs in the rank's fiber and may throw to end it. `shared` is sorted by buffer of the call,
+  // then oldest first.
   virtual void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) = 0;
 
-  // The bytes of a transfer move now; `call` is one rank's end of it. False: they must not, the world has been ended.
+  // The bytes of a transfer are about to move; `call` is one rank's end of it. False: they must not move, because the
+  // checker has ended the world.
   virtual bool move(const WatchedCall&) { return true; }
 
-  // The call does not match its peers. False: this call's arguments were modified after the call. That is reported
-  // already, and has ended the world.
+  // The call does not match those of its peers. False: this call's arguments changed after the call was made. The
+  // checker has reported that and ended the world.
   virtual bool is_unchanged(const WatchedCall&) { return true; }
 
-  // The bytes have moved, and the rank has still to learn of it.
+  // The bytes have moved; the rank does not know it yet.
   virtual void arrive(WatchedCall&) noexcept {}
 
-  // The rank learns, just now, that the call is over.
+  // The rank learns at this moment that the call is over.
   virtual void learn(const WatchedCall&) noexcept {}
 
-  // Nobody looks at the call any more: its rank knows that it is over, it has failed, or its work was dropped long ago.
+  // The watch drops the call: its rank knows that it is over, it has failed, or the rank dropped its Work long ago.
   virtual void forget(const WatchedCall&) noexcept {}
 };
 
-// Keeps the calls of a world for its checkers. What it is given outlives it; it outlives the communicators that have it
-// as their interceptor, and the fabric that asks it before moving.
+// Keeps the calls of a world for its checkers. The constructor's arguments must outlive it. It must outlive the
+// communicators that have it as their interceptor, and the fabric that asks it before moving bytes.
 class CallWatch final : public comm::CallInterceptor, public fakes::MoveInterceptor {
  public:
-  // `next`: the interceptor to which calls come first; null: none. `call_sites`: note where each call is made.
+  // `next`: the interceptor that sees each call first; null: none. `call_sites`: record where each call is made.
   CallWatch(exec::RankExecutor& executor, comm::CallInterceptor* next, bool call_sites);
   ~CallWatch() override;
 
   void add(CallChecker& checker) { checkers_.push_back(&checker); }
 
-  // Does the rank know the end of all its calls?
+  // True if the rank knows the end of all its calls.
   bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
 
-  // The buffers of all ranks' calls whose end their ranks do not know.
+  // The buffers of those calls of all ranks whose end the calling rank does not know yet.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
@@ -74,11 +76,11 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   bool is_unchanged(const comm::Operation& call) override;
 
  private:
-  // In the order in which they were made.
+  // Sorted by the order in which the calls were made.
   using Ended = boost::intrusive::set<WatchedCall, boost::intrusive::base_hook<AmongEnded>>;
   using Dropped = boost::intrusive::set<WatchedCall, boost::intrusive::base_hook<AmongDropped>>;
 
-  // The calls of a group that have ended.
+  // The ended calls of a group.
   struct OfGroup {
     Ended collectives;
     Ended messages;
@@ -86,11 +88,11 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
     Ended& of(const WatchedCall& call) noexcept { return call.is_message ? messages : collectives; }
   };
 
-  // The calls of one rank whose end it does not know.
+  // The calls of one rank whose end the rank does not know.
   struct OfRank {
     boost::intrusive::list<WatchedCall> calls;
     std::map<std::uint32_t, OfGroup> groups;
-    Dropped dropped;  // they have ended, and nobody can ask about them
+    Dropped dropped;  // ended calls whose Work is gone, so that nobody can ask about them
   };
 
   const OfRank& of(int rank) const noexcept { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -109,11 +111,11 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   comm::CallInterceptor* const next_;
   const bool call_sites_;
   std::vector<CallChecker*> checkers_;
-  std::pmr::unsynchronized_pool_resource memory_;  // of the calls: many small pieces, freed at once in the end
+  std::pmr::unsynchronized_pool_resource memory_;  // holds the calls: many small pieces, freed at once in the end
   std::vector<OfRank> ranks_;
   std::uint64_t calls_made_ = 0;
   BufferIndex buffers_;
-  std::deque<std::optional<comm::GroupIdentity>> groups_;  // by number; they stay where they are
+  std::deque<std::optional<comm::GroupIdentity>> groups_;  // by number; a deque, so that elements keep their addresses
 };
 
 }  // namespace rehearse::sim

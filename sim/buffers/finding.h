@@ -7,18 +7,18 @@
 
 namespace rehearse::sim {
 
-// How checkers end a world: as CHECK FAILED, with what the first of them has found.
+// How checkers end a world: as CHECK FAILED, with the first finding.
 class Finding {
  public:
-  explicit Finding(exec::RankExecutor& executor) : executor_(executor) {}  // outlives it
+  explicit Finding(exec::RankExecutor& executor) : executor_(executor) {}  // `executor` must outlive it
 
-  // Nothing is looked for any more.
+  // True if the world is ending; checkers stop looking then.
   bool is_over() const noexcept { return executor_.ending(); }
 
-  // Anywhere on the executor's thread. Returns.
+  // Ends the world from anywhere on the executor's thread. Returns.
   void tell(std::string what) { executor_.stop(std::move(what)); }
 
-  // In the fiber of the rank that was about to do it: does not return.
+  // Ends the world in the fiber of the rank that was about to break the rule. Does not return.
   [[noreturn]] void stop_here(std::string what);
 
  private:

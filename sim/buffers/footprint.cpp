@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t kRunsMost = 65'536;
 
-// The elements of a dimension and what lies between two of them, in bytes.
+// The number of elements in a dimension, and the distance between two of them in bytes.
 struct Dimension {
   std::int64_t size;
   std::ptrdiff_t stride;
 };
 
-// One after the other without gaps: one run.
+// Adds runs that follow each other without gaps as one run.
 void add_runs(const std::byte* begin, const std::vector<Dimension>& dimensions, std::size_t depth, std::ptrdiff_t run,
               std::vector<ByteSpan>& runs) {
   if (depth == dimensions.size()) return runs.push_back({begin, begin + run});
@@ -29,7 +29,7 @@ void add_runs(const std::byte* begin, const std::vector<Dimension>& dimensions, 
 
 std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) {
   auto run = static_cast<std::ptrdiff_t>(tensor.element_size());
-  std::vector<Dimension> dimensions;  // the widest stride first
+  std::vector<Dimension> dimensions;  // widest stride first
   for (std::int64_t d = 0; d < tensor.dim(); ++d) {
     if (tensor.size(d) == 1 || tensor.stride(d) == 0) continue;
     dimensions.push_back({tensor.size(d), tensor.stride(d) * run});
@@ -45,7 +45,7 @@ std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) 
   std::vector<ByteSpan> runs;
   runs.reserve(count);
   add_runs(bounds.begin, dimensions, 0, run, runs);
-  // A tensor may be one of overlapping windows.
+  // Sort, because the windows of a tensor may overlap.
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.begin, b.begin); });
   return runs;
 }

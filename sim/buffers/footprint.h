@@ -23,8 +23,8 @@ bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept;
 // The bounds of a tensor's elements in memory; see Footprint.
 ByteSpan bounds_of(const at::Tensor& tensor);
 
-// The bytes that a tensor's elements take in memory, of this moment. Empty: it has none (undefined, without elements,
-// without a plain storage).
+// The bytes that a tensor's elements occupy at this moment. Empty if there are none: the tensor is undefined, has no
+// elements, or has no plain storage.
 class Footprint {
  public:
   Footprint() = default;
@@ -32,10 +32,10 @@ class Footprint {
 
   bool empty() const noexcept { return bounds_.empty(); }
 
-  // From the first byte to behind the last; between them other tensors may have some.
+  // From the first byte to the end of the last one. Other tensors may own bytes in between.
   const ByteSpan& bounds() const noexcept { return bounds_; }
 
-  // In order of address. Empty where there are more than can be looked at. Valid as long as this footprint stays.
+  // Sorted by address. Empty if there are too many to look at. Valid as long as this footprint exists.
   std::span<const ByteSpan> runs() const noexcept {
     if (runs_ != nullptr) return *runs_;
     return {&bounds_, empty() ? std::size_t{0} : std::size_t{1}};
@@ -43,9 +43,9 @@ class Footprint {
 
  private:
   ByteSpan bounds_;
-  std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: one, the bounds
+  std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: a single run, the bounds
 };
 
-// Do they have a byte in common? No where that is too much to tell: more than 65,536 runs of bytes.
+// True if both have a byte in common. False if that takes too long to find out: more than 65,536 runs of bytes.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
 }  // namespace rehearse::sim

@@ -17,7 +17,7 @@ bool is_one_of(const std::string_view (&names)[Count], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// They take a tensor for its sizes, its type or its device.
+// Operators that take a tensor only for its sizes, its type or its device.
 bool looks_at_sizes_only(std::string_view name) {
   static constexpr std::string_view kNames[] = {"empty_like",
                                                 "full_like",
@@ -57,7 +57,7 @@ bool looks_at_sizes_only(std::string_view name) {
   return is_one_of(kNames, name);
 }
 
-// They write their first argument, all of it, whatever it was.
+// Operators that write all of their first argument and do not read it.
 bool overwrites(std::string_view name) {
   static constexpr std::string_view kNames[] = {
       "copy_",   "fill_",       "zero_",      "normal_",        "uniform_",       "random_",     "bernoulli_",
@@ -83,7 +83,7 @@ OperatorAccess::OperatorAccess(const c10::OperatorHandle& op) {
   resizes = may_resize(name);
   const auto& returns = schema.returns();
   const bool views = !returns.empty() && std::all_of(returns.begin(), returns.end(), is_view);
-  // In place upon sizes and strides: t_(), squeeze_(), resize_().
+  // Operators with the tag inplace_view change only sizes and strides in place: t_(), squeeze_(), resize_().
   if (views || looks_at_sizes_only(name) || op.hasTag(at::Tag::inplace_view)) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto& argument = schema.arguments()[i];

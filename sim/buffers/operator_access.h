@@ -8,20 +8,20 @@
 
 namespace rehearse::sim {
 
-// What an operator does with the memory of its arguments, as its schema says.
+// How an operator accesses the memory of its arguments, according to its schema.
 struct OperatorAccess {
   enum class Of : std::uint8_t {
-    nothing,  // no tensor, or it looks at its sizes only
+    nothing,  // no tensor, or the operator only looks at its sizes
     read,
-    write,      // it may read, too: mul_()
-    overwrite,  // it reads nothing of it: copy_(), arguments named `out`
+    write,      // may also read: mul_()
+    overwrite,  // writes without reading: copy_(), arguments named `out`
   };
 
   explicit OperatorAccess(const c10::OperatorHandle& op);
 
   std::vector<Of> arguments;
-  bool touches_data = false;  // one of them
-  bool resizes = false;       // it may give a tensor another size, or other memory
+  bool touches_data = false;  // the operator accesses the data of at least one argument
+  bool resizes = false;       // the operator may give a tensor another size or other memory
 };
 
 }  // namespace rehearse::sim

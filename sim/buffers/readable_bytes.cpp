@@ -25,7 +25,8 @@ const std::byte* next_page(const std::byte* address) noexcept {
 
 }  // namespace
 
-// The kernel copies a byte of each page, and says how many it could: an unmapped page is an error there, and no signal.
+// Lets the kernel copy one byte of each page and say how many it copied: then an unmapped page is an error, not a
+// signal.
 std::size_t readable_bytes(const ByteSpan& bytes) noexcept {
   std::byte copies[kPagesAtOnce];
   iovec pages[kPagesAtOnce];
@@ -36,7 +37,7 @@ std::size_t readable_bytes(const ByteSpan& bytes) noexcept {
     }
     const iovec to{copies, count};
     const auto copied = ::process_vm_readv(::getpid(), &to, 1, pages, count, 0);
-    if (copied < 0 && errno != EFAULT) return bytes.size();  // the kernel, or a sandbox, has no such call
+    if (copied < 0 && errno != EFAULT) return bytes.size();  // this kernel or sandbox does not offer the call
     const auto readable = static_cast<std::size_t>(std::max<ssize_t>(copied, 0));
     if (readable < count) return ByteSpan{bytes.begin, static_cast<const std::byte*>(pages[readable].iov_base)}.size();
     place = next_page(static_cast<const std::byte*>(pages[count - 1].iov_base));

@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-// How many of these bytes the process can read, up to the first that it cannot: where nothing is mapped, or a page is
-// protected. Asks the kernel, a tenth of a microsecond a page; all of them where it does not say.
+// How many of these bytes the process can read before the first byte that is unmapped or protected. Asks the kernel,
+// which takes a tenth of a microsecond for each page. Returns the full size if the kernel does not answer.
 std::size_t readable_bytes(const ByteSpan& bytes) noexcept;
 
 }  // namespace rehearse::sim

@@ -9,7 +9,7 @@
 namespace rehearse::sim {
 namespace {
 
-// One rank's end of it.
+// How one rank uses the shared memory.
 struct End {
   int rank;
   bool writes;
@@ -50,7 +50,8 @@ void SharingCheck::compare_with_past(const WatchedBuffer& buffer, const WatchedC
   }
 }
 
-// Until now the index of buffers knew of it. What ends with the call nobody else can get hold of.
+// Until now the index of buffers held these uses. If the call alone holds a buffer, its memory goes away with the call,
+// so no other rank can use it.
 void SharingCheck::forget(const WatchedCall& call) noexcept {
   for (const auto& buffer : call.buffers) {
     if (!buffer.storage.expired() && !buffer.is_held_by_call_alone()) note(buffer, call);

@@ -17,9 +17,10 @@
 
 namespace rehearse::sim {
 
-// Memory that two ranks give to their calls, at least one of which writes there: a global of the program, or a tensor
-// made outside of the ranks. Processes of their own share none. Found where both calls are under way, whatever storages
-// the memory is in; and at any time where it is in one storage. What is given outlives it.
+// Finds memory that two ranks pass to their calls if at least one of them writes it: a global of the program, or a
+// tensor made outside the ranks. In a real job each rank is a process and shares no memory. While both calls are under
+// way, the check finds them even if the memory belongs to different storages. At other times it finds them only if one
+// storage holds the memory. The constructor's argument must outlive it.
 class SharingCheck final : public CallChecker {
  public:
   explicit SharingCheck(exec::RankExecutor& executor) : finding_(executor) {}
@@ -28,7 +29,7 @@ class SharingCheck final : public CallChecker {
   void forget(const WatchedCall& call) noexcept override;
 
  private:
-  // What a rank has done last with a storage: read it, or written to it.
+  // The latest read, or the latest write, of a storage by one rank.
   struct Past {
     int rank;
     bool writes;
@@ -37,7 +38,7 @@ class SharingCheck final : public CallChecker {
     exec::CallSite where;
   };
   struct StorageUse {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the key from being given to another one
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the address, the key, from being reused
     c10::SmallVector<Past, 1> past;
   };
   using StorageUses = std::pmr::list<StorageUse>;
@@ -49,7 +50,7 @@ class SharingCheck final : public CallChecker {
   Finding finding_;
   std::pmr::unsynchronized_pool_resource memory_;
   StorageUses uses_{&memory_};
-  ska::flat_hash_map<const c10::StorageImpl*, StorageUse*> by_storage_;  // looked up, never walked
+  ska::flat_hash_map<const c10::StorageImpl*, StorageUse*> by_storage_;  // never iterated
   std::size_t uses_most_ = 1'024;
 };
 

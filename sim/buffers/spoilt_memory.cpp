@@ -13,7 +13,7 @@ SpoiltMemory::Spans::iterator SpoiltMemory::first_that_ends_after(const std::byt
   return span;
 }
 
-// What lies before and behind the bytes stays.
+// Keeps the parts of spans before and after `bytes`.
 void SpoiltMemory::cut(const ByteSpan& bytes) {
   auto span = first_that_ends_after(bytes.begin);
   while (span != spans_.end() && std::less<>{}(span->first, bytes.end)) {

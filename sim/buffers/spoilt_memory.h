@@ -15,10 +15,10 @@ namespace rehearse::sim {
 // A call that leaves a tensor without a defined value on this rank: reduce() on all ranks but the root.
 struct SpoilingCall {
   CallTitle title;
-  exec::CallSite where;  // empty unless captured
+  exec::CallSite where;  // empty unless call sites are captured
 };
 
-// The bytes of one rank whose value such a call leaves open, until the rank writes them or frees the memory.
+// The bytes of one rank that such calls left undefined. They stay here until the rank writes them or frees the memory.
 class SpoiltMemory {
  public:
   bool empty() const noexcept { return spans_.empty(); }
@@ -26,7 +26,7 @@ class SpoiltMemory {
   void spoil(const WatchedBuffer& buffer, const SpoilingCall& call);
   void write(const Footprint& bytes);
 
-  // The call that has spoilt one of the bytes; null: there is none.
+  // The call that left one of the bytes undefined; null: none of them is.
   const SpoilingCall* find(const Footprint& bytes);
 
  private:
@@ -38,7 +38,7 @@ class SpoiltMemory {
     const std::byte* end;
     std::shared_ptr<const Memory> memory;
   };
-  using Spans = std::map<const std::byte*, Span>;  // by their first byte; they do not overlap
+  using Spans = std::map<const std::byte*, Span>;  // by first byte; spans do not overlap
 
   Spans::iterator first_that_ends_after(const std::byte* begin);
   void cut(const ByteSpan& bytes);

@@ -17,7 +17,7 @@ namespace {
 using Use = WatchedBuffer::Use;
 using Value = WatchedBuffer::Value;
 
-// Is it a root's or another rank's, of which the operation only reads the tensor that it is given?
+// True if the operation only reads the tensor that this rank passes, because of the rank's role (root or not).
 bool only_reads(const comm::Operation& call, bool is_root) {
   return (call.type == c10d::OpType::BROADCAST && is_root) || (call.type == c10d::OpType::REDUCE && !is_root);
 }
@@ -38,7 +38,7 @@ void add_buffers(const WatchedCall& watched, const comm::Operation& call, const 
                  std::pmr::vector<WatchedBuffer>& buffers) {
   if (!call.parts.empty()) {
     for (const auto& part : call.parts) add_buffers(watched, part, group, buffers);
-    // Gloo has no batches, and NCCL leaves the other ranks' tensors as they are.
+    // Coalesced calls spoil nothing: Gloo has no batches, and NCCL leaves the other ranks' tensors as they are.
     for (auto& buffer : buffers) {
       if (buffer.value == Value::spoilt) buffer.value = Value::taken;
     }

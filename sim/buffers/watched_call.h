@@ -23,25 +23,25 @@ namespace rehearse::sim {
 
 struct WatchedCall;
 
-// The memory that a storage has had. Keeps none of it.
+// The memory of a storage at the time of the call. Keeps neither of them alive.
 struct WatchedStorage {
   explicit WatchedStorage(const c10::Storage& given);
 
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;
   const void* data;
 
-  // Has the memory not been freed since, or taken out of the storage?
+  // True if the storage still holds that memory.
   bool is_there() const noexcept;
 };
 
-// A tensor of a call: its memory as it was when the call was made.
+// A tensor of a call, with its memory at the time of the call.
 struct WatchedBuffer : WatchedStorage {
   enum class Use : std::uint8_t { input, output, both };
-  // What the call does with the value that the tensor has, and has afterwards.
+  // What the call does with the tensor's value.
   enum class Value : std::uint8_t {
-    taken,     // it reads it
-    replaced,  // it writes another one without reading it
-    spoilt,    // it reads it, and leaves it open what is there afterwards
+    taken,     // reads it
+    replaced,  // writes another one without reading it
+    spoilt,    // reads it, and leaves the tensor undefined afterwards
   };
 
   WatchedBuffer(const WatchedCall& call, const at::Tensor& tensor, Use how, Value of_value);
@@ -49,10 +49,10 @@ struct WatchedBuffer : WatchedStorage {
   const WatchedCall* call;
   Use use;
   Value value;
-  bool is_allocated;          // by LibTorch's allocator, so that the storage knows its size
-  bool others_write = false;  // another call may, so that its bytes change rightly once this call has ended
+  bool is_allocated;          // LibTorch's allocator gave the memory, so the storage knows its size
+  bool others_write = false;  // another call may write it, so changed bytes after the end are no error
   Footprint footprint;
-  c10::TensorImpl* tensor;  // the call keeps it while it is under way
+  c10::TensorImpl* tensor;  // the call keeps it alive while it is under way
   std::size_t bytes;
   std::int64_t numel;
   std::uint64_t hash = 0;
@@ -60,17 +60,18 @@ struct WatchedBuffer : WatchedStorage {
   IndexedPlaces places;     // in that index
 
   bool writes() const noexcept { return use != Use::input; }
-  // Does nobody but the call hold the tensor, and the tensor alone its memory? Of a call about which one can ask.
+  // True if only the call holds the tensor, and only the tensor holds its memory. Needs a call whose Work still exists.
   bool is_held_by_call_alone() const noexcept;
-  // The call is under way: has the tensor got other memory, or another size?
+  // True if the tensor has got other memory or another size. The call must be under way.
   bool is_exchanged() const;
-  // How many of the bytes within its bounds are its own, or can be read where that is all that is known.
+  // How many bytes within the bounds belong to the tensor. For foreign memory, whose size is unknown: how many are
+  // readable.
   std::size_t owned_bytes() const noexcept;
-  // Is all of it mapped still?
+  // True if all of the memory is still mapped.
   bool is_readable() const noexcept;
 };
 
-// What reports call a call; made into text only for them.
+// The data for a call's name in reports; only reports turn it into text.
 struct CallTitle {
   CallTitle(const comm::Operation& call, const comm::GroupIdentity& of_group, std::uint64_t sequence);
 
@@ -82,41 +83,41 @@ struct CallTitle {
   int tag;
   c10d::OpType type;
 
-  // "allreduce #7 on group "world"". While the world's communicators are there.
+  // For example "allreduce #7 on group "world"". The world's communicators must still exist.
   std::string text() const;
 };
 
-// A call is among those of its rank, and in order among those that have ended, or whose work has been dropped.
+// Hooks: a call is in the list of its rank, and in the ordered sets of ended calls and of calls whose Work was dropped.
 using AmongCalls = boost::intrusive::list_base_hook<>;
 using AmongEnded = boost::intrusive::set_base_hook<boost::intrusive::tag<struct Ended>>;
 using AmongDropped = boost::intrusive::set_base_hook<boost::intrusive::tag<struct Dropped>>;
 
-// One rank's call, from when it is made until the rank knows of its end. Stays where it is: buffers know it.
+// One rank's call, from its start until the rank knows of its end. It must not move, because buffers point to it.
 struct WatchedCall : comm::CallTrace, AmongCalls, AmongEnded, AmongDropped {
-  // `group` and `memory` outlive it.
+  // `group` and `memory` must outlive it.
   WatchedCall(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence,
               std::pmr::memory_resource& memory);
   WatchedCall(const WatchedCall&) = delete;
   WatchedCall& operator=(const WatchedCall&) = delete;
 
-  comm::Operation* call;  // null: nobody can ask about it any more
-  int rank;               // of the world
+  comm::Operation* call;  // null: the Work is gone, so nobody can ask about the call
+  int rank;               // in the world
   std::uint32_t group;
   CallTitle title;
-  std::uint64_t number = 0;  // of the world's calls, in the order in which they are made
-  exec::CallSite where;      // empty unless captured
+  std::uint64_t number = 0;  // counts the world's calls in the order in which they are made
+  exec::CallSite where;      // empty unless call sites are captured
   bool is_message;
   bool is_barrier;
   bool under_way = true;
-  bool async;  // else its caller relies on it without a wait
+  bool async;  // false: the caller relies on the result without a wait
   std::pmr::vector<WatchedBuffer> buffers;
 
   friend bool operator<(const WatchedCall& a, const WatchedCall& b) noexcept { return a.number < b.number; }
 };
 
-// "the input of allreduce #7 on group "world" (called at train.cpp:41 in step)"
+// For example "the input of allreduce #7 on group "world" (called at train.cpp:41 in step)".
 std::string describe(const WatchedBuffer& buffer);
-// "allreduce #7 on group "world" (called at train.cpp:41 in step)"
+// For example "allreduce #7 on group "world" (called at train.cpp:41 in step)".
 std::string describe(const CallTitle& title, const exec::CallSite& where);
 
 }  // namespace rehearse::sim
