@@ -11,15 +11,17 @@
 
 namespace rehearse::sim {
 
-// The state checkers of a simulated world, and what they see of it. What is given outlives it.
+// The state checkers of a simulated world, and the parts that let them see it. The constructor's arguments must outlive
+// it.
 class StateChecks {
  public:
   StateChecks(exec::RankExecutor& executor, const checks::AutomaticChecks& options, checks::WorldChecks::Counts& held);
 
-  // Once: what transfers go through so that the checks see them; `carrier` itself where they need not.
+  // Call this at most once. Returns the fabric that transfers must go through so that the checks see them, or `carrier`
+  // itself if no check needs that.
   comm::Fabric& in_front_of(comm::Fabric& carrier);
 
-  // Whose labels findings name.
+  // Findings take the ranks' labels from `communicators`.
   void begin(const comm::Communicators& communicators) noexcept { communicators_ = &communicators; }
 
   checks::WorldChecks& of_world() noexcept { return of_world_; }

@@ -16,7 +16,8 @@ namespace {
 
 using c10d::ReduceOp;
 
-// Does the reduction keep an Inf? Among the others, correct programs begin min and max with an Inf.
+// True if the reduction passes an Inf on to its result. min and max do not count: correct programs start them with an
+// Inf.
 bool adds_up(const comm::Operation& whole) {
   const auto& call = whole.parts.empty() ? whole : whole.parts.front();
   return call.reduce_op == ReduceOp::SUM || call.reduce_op == ReduceOp::AVG || call.reduce_op == ReduceOp::PREMUL_SUM ||
@@ -28,10 +29,10 @@ bool compares(const comm::Operation& whole) {
   return call.reduce_op == ReduceOp::MIN || call.reduce_op == ReduceOp::MAX;
 }
 
-// The rank of the world that made the `place`-th call; -1: not known.
+// The rank of the world that made the `place`-th call; -1: unknown.
 int rank_of(const comm::Transfer& transfer, std::size_t place) {
   if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(place));
-  // Each call of a pair names the other's rank, except a receive from anybody.
+  // Each call of a pair names the other call's rank, unless it is a receive from any rank.
   const int rank = transfer.calls[1 - place]->peer;
   return rank < 0 ? rank : transfer.group->global_rank(rank);
 }
@@ -41,7 +42,7 @@ std::string title_of(const comm::Transfer& transfer) {
                      transfer.group->name);
 }
 
-// What the user calls it, or DDP.
+// The name that the user, or DDP, gave to the data.
 std::string payload_of(const comm::Operation& call) {
   if (call.label != nullptr) return fmt::format(" ({})", *call.label);
   return call.payload != nullptr ? fmt::format(" ({})", call.payload->text) : "";
@@ -96,8 +97,8 @@ void WatchingFabric::cancel(comm::Completion& done) noexcept {
   under_way_.release(*watched);
 }
 
-// A minimum or maximum that meets a NaN says nothing, although it may be finite: whether the NaN stays is up to the
-// back end and the order of the ranks.
+// If an input has a NaN, a minimum or maximum means nothing, even if it is finite: the back end and the order of the
+// ranks decide whether the NaN stays.
 void WatchingFabric::check_compared(const comm::Transfer& transfer) {
   for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
     const auto& inputs = transfer.calls[place]->inputs;
@@ -120,12 +121,12 @@ void WatchingFabric::check_compared(const comm::Transfer& transfer) {
   }
 }
 
-// Where nothing is explained, only what may end the world.
+// Unless origins are to be explained, it looks only at calls that may end the world.
 bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
   return checks_.automatic().explain || adds_up(call);
 }
 
-// Where the first NaN or Inf, by rank, that goes into it comes from; null: all is finite.
+// Finds the origin of the first NaN or Inf, in order of rank, among the inputs; null: all inputs are finite.
 checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
   const checks::Unwatched own;
   if (checks_.automatic().finite && compares(*transfer.calls.front())) check_compared(transfer);

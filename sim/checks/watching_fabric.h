@@ -7,10 +7,10 @@
 
 namespace rehearse::sim {
 
-// A fabric in front of another one that looks for NaN and Inf in what transfers take and bring. Where the checks of the
-// world ask for it, it ends a world in which a rank brings one into a sum, or a NaN into a minimum or maximum, or a sum
-// of finite numbers is none; where they are to be explained, it hands on where they came from. What it is given
-// outlives it.
+// A fabric in front of another one that looks for NaN and Inf in the inputs and outputs of transfers. If the world's
+// checks ask for finite values, it ends the world when a rank passes a NaN or Inf to a sum, or a NaN to a minimum or
+// maximum, and when a sum of finite numbers is not finite. If the checks ask for explanations, it passes the origins on
+// to the outputs. The constructor's arguments must outlive it.
 class WatchingFabric final : public comm::ForwardingFabric {
  public:
   WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks);
