@@ -10,17 +10,17 @@
 
 namespace rehearse::sim {
 
-// Lets the operators of a rank take virtual time.
+// Makes the operators of a rank take virtual time.
 class CountedOperators final : public operators::OperatorWatcher {
  public:
-  explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // outlives it
+  explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // `model` must outlive it
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
   void after(c10::ArrayRef<c10::IValue> results) override;
 
  private:
   const ComputeModel& model_;
-  std::optional<OperatorCost> cost_;  // of the one that runs
+  std::optional<OperatorCost> cost_;  // of the running operator
 };
 
 }  // namespace rehearse::sim

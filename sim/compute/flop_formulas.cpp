@@ -17,22 +17,22 @@ Sizes sizes(Arguments arguments, std::size_t which) { return arguments[which].to
 
 double product(Sizes sizes) { return std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>()); }
 
-// [.., m, k] times [.., k, n]
+// Shapes: [.., m, k] times [.., k, n].
 double matrix_product(Sizes left, Sizes right) { return 2 * product(left) * static_cast<double>(right.back()); }
 
-// As q k^T and then scores v.
+// Counts q k^T and then scores v.
 double attention(Sizes query, Sizes key, Sizes value) {
   const auto scores = product(query.slice(0, 3)) * static_cast<double>(key[2]);
   return 2 * scores * static_cast<double>(query[3] + value[3]);
 }
 
-// The scores again, then the gradients of scores and v, of q and k.
+// Counts the scores again, then the gradients of scores and v, then those of q and k.
 double attention_backward(Sizes query, Sizes key, Sizes value) {
   const auto scores = product(query.slice(0, 3)) * static_cast<double>(key[2]);
   return 2 * scores * static_cast<double>(3 * query[3] + 2 * value[3]);
 }
 
-// x, weight, bias, stride, padding, dilation, transposed
+// Arguments: x, weight, bias, stride, padding, dilation, transposed.
 Flops convolution(Arguments arguments) {
   const auto x = sizes(arguments, 0);
   const double of_a_point = 2 * product(sizes(arguments, 1)) * static_cast<double>(x[0]);
@@ -40,7 +40,8 @@ Flops convolution(Arguments arguments) {
   return {0, of_a_point};
 }
 
-// grad_out, x, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups, output mask
+// Arguments: grad_out, x, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups, output
+// mask.
 Flops convolution_backward(Arguments arguments) {
   const auto grad_out = sizes(arguments, 0);
   const auto x = sizes(arguments, 1);

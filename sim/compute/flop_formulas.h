@@ -7,13 +7,13 @@
 
 namespace rehearse::sim {
 
-// Floating-point operations of one call, a multiplication and an addition being two.
+// The floating-point operations of one call. A multiplication with an addition counts as two.
 struct Flops {
   double fixed = 0;
-  double per_point = 0;  // of the first result's dimensions from the third on: of convolutions
+  double per_point = 0;  // multiplied by the first result's sizes from dimension 2 on (convolutions)
 };
 
-// The flops of aten::<name> (without overload name), in place or not, by the formulas of torch.utils.flop_counter; none
+// The flops of aten::<name> (without overload name), in place or not, by the formulas of torch.utils.flop_counter. Zero
 // if the operator has no formula there.
 Flops flops_of(std::string_view name, c10::ArrayRef<c10::IValue> arguments);
 

@@ -13,7 +13,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Longer ones are cut to this (73 years), so that sums stay in range.
+// Longer durations are cut to this (73 years), so that sums stay in range.
 constexpr double kOperatorNanosecondsMax = 0x1p61;
 
 double bytes_of_tensor(const at::Tensor& tensor) {
@@ -37,7 +37,7 @@ bool is_view_argument(const c10::Argument& returned) {
   return returned.alias_info() != nullptr && !returned.alias_info()->isWrite();
 }
 
-// A tensor that the caller gives for the result alone.
+// True for a tensor that the caller passes only to receive the result.
 bool is_out(const c10::Argument& argument) {
   return argument.kwarg_only() && argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }

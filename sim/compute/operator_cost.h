@@ -10,7 +10,8 @@
 
 namespace rehearse::sim {
 
-// What one call of an operator takes, told before and after it.
+// The cost of one call of an operator. The constructor sees its arguments before the call, duration() its results after
+// it.
 class OperatorCost {
  public:
   OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
@@ -23,7 +24,7 @@ class OperatorCost {
   double bytes_taken_ = 0;
 };
 
-// Throws std::invalid_argument that names the field.
+// Throws std::invalid_argument, naming the field, if `model` makes no sense.
 void require_valid(const ComputeModel& model);
 
 }  // namespace rehearse::sim
