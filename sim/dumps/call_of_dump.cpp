@@ -24,7 +24,7 @@ struct NamedCall {
   OpType type;
 };
 
-// Beside those of the table of operations: what back ends call them otherwise.
+// Names that back ends use besides those in the table of operations.
 constexpr NamedCall kOtherNames[] = {
     {"_broadcast_oop", OpType::BROADCAST},
     {"_reduce_oop", OpType::REDUCE},
@@ -34,7 +34,8 @@ constexpr NamedCall kOtherNames[] = {
     {"ALLGATHER_coalesced", OpType::ALLGATHER_COALESCED},
 };
 
-// Coalesced calls of one kind in one entry: what each tensor's own would be, and the tag of the whole.
+// Coalesced calls of one kind in one entry: the type of the whole, the type of each tensor's own call, and the tag of
+// the whole.
 struct CoalescedKind {
   std::string_view name;
   OpType type, part;
@@ -78,7 +79,8 @@ void fill(const std::vector<DumpedTensor>& from, c10::DeviceType device, comm::T
   for (const auto& tensor : from) to.push_back(tensor_of(tensor, device));
 }
 
-// What NCCL's back end records of a scatter is the other way round; a rank that is no root gives it nothing.
+// NCCL's back end records inputs and outputs of a scatter the other way round. A rank other than the root passes it no
+// input.
 bool is_turned_round(const DumpedCall& entry) {
   const auto stands_for_none = [](const DumpedTensor& tensor) {
     return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
@@ -86,7 +88,7 @@ bool is_turned_round(const DumpedCall& entry) {
   return entry.inputs.size() == 1 && (entry.outputs.size() != 1 || stands_for_none(entry.outputs.front()));
 }
 
-// Are the tensors there that the table says are compared?
+// True if the entry has the tensors that the table of operations compares.
 bool has_its_tensors(const Operation& call, std::size_t ranks) {
   if (call.type == OpType::ALLTOALL && (call.inputs.size() != ranks || call.outputs.size() != ranks)) return false;
   const auto& row = comm::op_row(call.type);
@@ -110,7 +112,7 @@ void add_parts(const DumpedCall& entry, const CoalescedKind& kind, Operation& ca
   }
 }
 
-// All of the entry that an operation is made of.
+// Adds everything in the entry that shapes the operation.
 void add_key(const DumpedCall& entry, std::string& key) {
   key += fmt::format("{}:{}", entry.backend, entry.name);
   for (const auto* const list : {&entry.inputs, &entry.outputs}) {
@@ -142,7 +144,7 @@ Operation CallsOfDumps::single(const DumpedCall& entry) {
   const bool turned = call.type == OpType::SCATTER && is_turned_round(entry);
   fill(turned ? entry.outputs : entry.inputs, device, call.inputs);
   fill(turned ? entry.inputs : entry.outputs, device, call.outputs);
-  // One name stands for both; with a list, tensor j is for rank j.
+  // The recorder has one name for both kinds of all-to-all. In a list, tensor j is for rank j.
   if (comm::op_row(call.type).kind == comm::OpKind::all_to_all)
     call.type = entry.inputs.size() > 1 ? OpType::ALLTOALL : OpType::ALLTOALL_BASE;
   if (call.type == OpType::BARRIER) {

@@ -14,33 +14,33 @@
 
 namespace rehearse::sim {
 
-// What the matcher compares of a call.
+// The part of a call that the matcher compares.
 struct ComparedCall {
   comm::Operation operation;
   std::uint64_t fingerprint = 0;
 };
 
-// Calls of dumps as the operations that the matcher compares. A dump knows neither the kind of a reduction nor roots
-// nor splits: what it does not say, the operation leaves open, so that no two calls differ in it.
+// Turns the calls of dumps into the operations that the matcher compares. A dump does not tell reduce ops, roots and
+// splits; the operation leaves them open, so that no two calls differ in them.
 class CallsOfDumps {
  public:
-  // `ranks`: of the group.
+  // `ranks`: the size of the group.
   explicit CallsOfDumps(std::size_t ranks) : ranks_(ranks) {}
 
-  // `entries`: those of one collective, of which there are several where calls were coalesced.
-  // Lives as long as this object; the same for calls that are alike, as most of a job's are.
+  // `entries`: those of one collective; coalesced calls have several. The result lives as long as this object. Equal
+  // calls, as most of a job's are, share one result.
   const ComparedCall& collective(std::span<const DumpedCall* const> entries);
   const ComparedCall& message(const DumpedCall& entry);
 
  private:
   comm::Operation described(std::span<const DumpedCall* const> entries);
   comm::Operation single(const DumpedCall& entry);
-  // Known by its name alone: which of its tensors must be alike is not known.
+  // Describes the call only by its name, because nobody knows which of its tensors must agree.
   comm::Operation unknown(const DumpedCall& entry);
 
   const std::size_t ranks_;
-  std::set<std::string> names_;                // of calls that c10d has not
-  std::map<std::string, ComparedCall> known_;  // by all that they are made of
+  std::set<std::string> names_;                // of calls that c10d does not have
+  std::map<std::string, ComparedCall> known_;  // by the text that add_key() makes of their entries
 };
 
 }  // namespace rehearse::sim

@@ -5,8 +5,8 @@
 
 namespace rehearse::sim {
 
-// Dumps cannot be read, or do not belong together. what() names the file, the field, its value, and what would be
-// right.
+// Dumps cannot be read, or do not belong together. what() names the file, the field and its value, and says what would
+// be right.
 class DumpError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

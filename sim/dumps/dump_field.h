@@ -11,28 +11,28 @@
 
 namespace rehearse::sim {
 
-// A value of a dump and the way to it, for errors: `entries[3].state is "foo"; right would be ...`. Members throw
-// DumpError. A Field refers to the one that it came from, which must outlive it.
+// A value of a dump with its path, for errors: `entries[3].state is "foo"; right would be ...`. Members throw
+// DumpError. A Field refers to its parent, which must outlive it.
 class Field {
  public:
   explicit Field(const Json& whole) : value_(&whole) {}
 
   bool has(std::string_view key) const { return value_->contains(key) && !value_->at(key).is_null(); }
-  // Throws where the key is missing.
+  // Throws if the key is missing.
   Field at(std::string_view key) const;
 
   std::string text() const;
   bool flag() const;
-  // From `least` to `most`.
+  // The value must lie between `least` and `most`.
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
 
-  // visit(field) for each item of a list or tuple.
+  // Calls visit(field) for each item of a list or tuple.
   template <std::invocable<const Field&> Visit>
   void each(const Visit& visit) const {
     const auto& all = items();
     for (std::size_t i = 0; i < all.size(); ++i) visit(Field(all[i], *this, "", i));
   }
-  // visit(key, field) for each entry of a dict.
+  // Calls visit(key, field) for each entry of a dict.
   template <class Visit>
   void each_entry(const Visit& visit) const {
     for (const auto& [key, value] : entries()) visit(key, Field(value, *this, key, 0));
@@ -41,7 +41,7 @@ class Field {
   bool is_list() const { return value_->is_array(); }
   bool is_text() const { return value_->is_text(); }
 
-  // `right`: "a text".
+  // Throws. `right` says what would be right: "a text".
   [[noreturn]] void wrong(std::string_view right) const;
 
  private:

@@ -25,7 +25,8 @@ namespace {
 constexpr char kPickleBegins = '\x80';
 constexpr std::size_t kBytesMost = std::size_t{256} << 20;
 
-// "nccl_trace_rank_3.pickle" is of rank 3, and those of its job are named alike up to there.
+// The name of a dump, split: "nccl_trace_rank_3.pickle" belongs to rank 3. Dumps of one job share the text before the
+// rank.
 struct RankedName {
   std::string before;
   int rank = -1;
@@ -38,7 +39,7 @@ std::optional<RankedName> ranked(const std::filesystem::path& file) {
   if (digits == stem.size()) return std::nullopt;
   RankedName name{stem.substr(0, digits)};
   const auto [end, error] = std::from_chars(stem.data() + digits, stem.data() + stem.size(), name.rank);
-  if (error != std::errc()) name.rank = std::numeric_limits<int>::max();  // refused by whoever reads it
+  if (error != std::errc()) name.rank = std::numeric_limits<int>::max();  // the reader refuses this rank
   return name;
 }
 
@@ -87,9 +88,9 @@ void read_file(const std::filesystem::path& file, const std::string& bytes, Stac
 
 struct NamedFile {
   std::filesystem::path path;
-  bool is_dump = false;  // by its first byte
+  bool is_dump = false;  // judged by its first byte
 };
-// By what their names have in common.
+// Files by the part that their names share.
 using JobsOfFolder = std::map<std::string, std::vector<NamedFile>>;
 
 bool begins_as_dump(const std::filesystem::directory_entry& entry) {
@@ -106,7 +107,7 @@ JobsOfFolder jobs_in(const std::filesystem::path& folder) {
       jobs[name->before + "*" + entry.path().extension().string()].push_back({entry.path(), begins_as_dump(entry)});
   }
   if (error) throw DumpError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  // Logs and the like lie there, too. But where one file is a dump, all that are named like it are.
+  // Logs and other files lie in the folder, too. But if one file is a dump, all files with names like it are dumps.
   std::erase_if(jobs, [](const auto& job) {
     return std::none_of(job.second.begin(), job.second.end(), [](const NamedFile& file) { return file.is_dump; });
   });

@@ -14,7 +14,7 @@ namespace {
 
 bool has(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
 
-// As the analyzer of PyTorch writes it, so that both can be compared: "0:default_pg".
+// The format of PyTorch's analyzer, so that people can compare both outputs: "0:default_pg".
 std::string title_of_group(const std::string& name, const std::string& description) {
   const bool says_more = !description.empty() && description != "undefined" && description != name;
   return says_more ? fmt::format("{}:{}", name, description) : name;
@@ -70,7 +70,7 @@ void DumpedJob::add_calls(const Dump& dump) {
   }
 }
 
-// Where no dump says who belongs to a group, the group of all ranks has all of them, and any other its callers.
+// If no dump names the members of a group, the group of all ranks has all of them, and any other group has its callers.
 void DumpedJob::name_groups() {
   for (auto& group : groups_) {
     auto& [id, name, ranks] = group.identity;

@@ -13,18 +13,18 @@
 
 namespace rehearse::sim {
 
-// A group as the dumps of its members have it.
+// A group, put together from the dumps of its members.
 struct JobGroup {
   comm::GroupIdentity identity;
   std::string description;
-  bool members_are_known = true;                        // false: those that called something on it
-  std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, of those with dumps; oldest first
+  bool members_are_known = true;                        // false: `ranks` are those that made calls on it
+  std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, for ranks with dumps; oldest first
 };
 
-// What the dumps of one job tell together: its ranks and groups, and who left a dump. The dumps outlive it.
+// The dumps of one job taken together: its ranks and groups, and which ranks left a dump. The dumps must outlive it.
 class DumpedJob {
  public:
-  // Throws DumpError if the dumps are not of one job: see require_one_job().
+  // Throws DumpError if the dumps do not belong to one job: see require_one_job().
   explicit DumpedJob(const std::vector<Dump>& dumps);
 
   int ranks() const noexcept { return ranks_; }
@@ -41,7 +41,7 @@ class DumpedJob {
   JobGroup& group_of(const Dump& dump, const DumpedCall& call);
   void name_groups();
 
-  // A group is known by its name and its members: ranks that split a group differently may give several one name.
+  // Name and members identify a group: ranks that split a group differently may give one name to several groups.
   using Key = std::pair<std::string, std::vector<int>>;
 
   const std::vector<Dump>& dumps_;

@@ -16,7 +16,7 @@
 namespace rehearse::sim {
 namespace {
 
-// "nccl 2.28.9"; empty where there are no calls.
+// For example "nccl 2.28.9"; empty if there are no calls.
 std::string carrier_of(const std::vector<Dump>& dumps) {
   for (const auto& dump : dumps) {
     if (dump.calls.empty()) continue;
@@ -38,7 +38,7 @@ std::vector<Difference> differences_of(const JobDiagnosis& diagnosis, const Stac
   return differences;
 }
 
-// Ranks of which no dump tells may be at fault, but nobody knows it.
+// Leaves out ranks that no dump tells about: they may be at fault, but nobody knows.
 std::vector<int> known_culprits(const Report& report, const JobDiagnosis& diagnosis) {
   auto culprits = culprits_of(report);
   std::erase_if(culprits, [&](int rank) { return diagnosis.unknown().contains(rank); });

@@ -19,9 +19,9 @@ namespace {
 
 exec::CallSite no_place(int) { return {}; }
 
-constexpr int kSizesOfAllToAllsSince = 4;  // minor version: those before did not record them
+constexpr int kSizesOfAllToAllsSince = 4;  // minor version: earlier ones did not record the sizes
 
-// Gloo's calls are over, too, when they have failed: without ranks that never came they have.
+// Gloo marks a call as retired also when it failed. If ranks never came to a call, its mark means that it failed.
 constexpr std::string_view kRetiresFailures = "gloo";
 
 }  // namespace
@@ -61,8 +61,8 @@ void GroupHistory::read(int rank, const std::vector<const DumpedCall*>& calls) {
   }
 }
 
-// Of coalesced messages the end alone says whether they are complete, and it counts as no collective. Which ones it
-// ends is told by their number.
+// Only the end of coalesced messages says whether they are complete. It does not count as a collective. Its number says
+// which messages it ends.
 void GroupHistory::end_coalescing(const DumpedCall& end, bool is_first, OfRank& own) {
   const auto known = own.collectives.find(end.collective_seq);
   const bool ends_messages =
@@ -88,7 +88,7 @@ bool GroupHistory::is_over(const Collective& collective, bool ranks_are_missing)
   return collective.completed && !(ranks_are_missing && collective.entries.front()->backend == kRetiresFailures);
 }
 
-// A rank numbers its collectives one by one, so those between two that are in its dump were made as well.
+// A rank numbers its collectives one by one. So it also made those between two that are in its dump.
 GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   const auto* const dump = dump_at(rank);
   if (dump == nullptr) return Made::unknown;
@@ -100,8 +100,8 @@ GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   return dump->filtered ? made_by_status(*dump, *collectives.rbegin()->second.entries.back(), sequence) : Made::no;
 }
 
-// Of a dump that leaves out calls: the status has the number of the last one. With messages on the group it may be that
-// of a message.
+// For a dump that leaves out calls: the status holds the number of the last call. If the group has messages, that
+// number may belong to a message.
 GroupHistory::Made GroupHistory::made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence) {
   const auto enqueued = dump.enqueued.find(last.group_id);
   if (enqueued == dump.enqueued.end() || last.p2p_seq > 0) return Made::unknown;
@@ -124,7 +124,7 @@ GroupDiagnosis GroupHistory::tell() {
   return diagnosis;
 }
 
-// False: the calls do not fit, and nothing is to be learnt from those that follow.
+// False: the calls do not fit, so the later ones tell nothing.
 bool GroupHistory::tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis) {
   calls_.open(sequence);
   std::vector<Made> made(ranks_.size());
@@ -150,7 +150,7 @@ void GroupHistory::note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis)
   }
 }
 
-// What ranks send in all is what they expect in all, whatever the splits, which a dump does not hold.
+// All ranks together must send as much as they expect, whatever the splits are, which a dump does not hold.
 bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
   std::int64_t sent = 0, expected = 0;
@@ -168,8 +168,8 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagno
   return true;
 }
 
-// Of each rank the first collective that is not complete. Ranks that have not made it come before those of which nobody
-// knows.
+// Adds each rank's first collective that is not complete. It waits for ranks that certainly did not make the call; only
+// if there are none, for ranks about which nobody knows.
 void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
   std::vector<int> missing, unknown;
   std::size_t arrived = 0;
@@ -202,8 +202,8 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
   }
 }
 
-// Messages of two ranks are paired in their order. Where the recorder of one of them has dropped calls, those that are
-// complete have no place in it any more.
+// Two ranks' messages pair up in order. If the recorder of one of them has dropped calls, complete messages have no
+// place in that order any more.
 void GroupHistory::tell_messages(GroupDiagnosis& diagnosis) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {

@@ -23,40 +23,40 @@ struct OpenCall {
   std::string title;           // `allreduce #7 on group "0:default_pg"`
   std::string description;     // `... (3 of 4 ranks have called it)`
   std::vector<int> waits_for;  // empty: all have made it
-  bool unknown = false;        // whether they have made it: they left no dump, or it does not reach back so far
-  bool seen = true;            // the dumps have the calls of all ranks that have made it
+  bool unknown = false;        // nobody knows whether they made it: no dump, or too short a dump
+  bool seen = true;            // the dumps hold the calls of all ranks that made it
   const DumpedCall* call = nullptr;
 };
 
-// A call with its name: `allreduce #7 on group "0:default_pg"`.
+// A call with its title: `allreduce #7 on group "0:default_pg"`.
 struct TitledCall {
   const DumpedCall* call = nullptr;
   std::string title;
 };
 
-// What the dumps tell of one group.
+// What the dumps tell about one group.
 struct GroupDiagnosis {
   std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
-  std::string imbalance;                    // of an all-to-all whose splits cannot fit; empty: there is none
-  std::map<int, TitledCall> sides;          // each rank's call there
-  std::vector<OpenCall> open;               // of each rank its first collective, and its messages
-  std::vector<std::string> never_received;  // sends that are complete all the same
+  std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none
+  std::map<int, TitledCall> sides;          // each rank's call in the mismatch or imbalance
+  std::vector<OpenCall> open;               // each rank's first open collective, and its open messages
+  std::vector<std::string> never_received;  // sends that are complete nevertheless
 };
 
-// The calls of one group, lined up across ranks by their sequence numbers, and compared as the matcher of a simulation
-// does it. The job outlives it.
+// The calls of one group, lined up across ranks by their sequence numbers and compared as the matcher of a simulation
+// compares them. The job must outlive it.
 class GroupHistory {
  public:
   GroupHistory(const DumpedJob& job, const JobGroup& group);
 
   GroupDiagnosis tell();
 
-  // The last call of the rank on this group, and the last that is complete; nothing: the dump has none.
+  // The rank's last call on this group, and its last completed call; nothing: the dump has none.
   std::optional<TitledCall> last(int rank) const;
   std::optional<TitledCall> last_completed(int rank) const;
 
  private:
-  // A collective of one rank, with the entries of calls that were coalesced.
+  // A collective of one rank, with the entries of coalesced calls.
   struct Collective {
     std::vector<const DumpedCall*> entries;
     const ComparedCall* compared = nullptr;
@@ -84,7 +84,7 @@ class GroupHistory {
   static void finish(const Dump& dump, Collective& collective);
   static bool is_over(const Collective& collective, bool ranks_are_missing);
 
-  const Dump* dump_at(int rank) const;  // within the group
+  const Dump* dump_at(int rank) const;  // `rank` within the group
   Made made(int rank, std::uint64_t sequence) const;
   static Made made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence);
   bool tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis);

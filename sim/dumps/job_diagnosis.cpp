@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kLastCallsShown = 2;  // that differ
+constexpr std::size_t kLastCallsShown = 2;  // at most this many different last calls
 
 std::int64_t time_of(const GroupDiagnosis& diagnosis) {
   auto first = std::numeric_limits<std::int64_t>::max();
@@ -89,7 +89,7 @@ void JobDiagnosis::tell_waits() {
   wait_cycle_ = std::move(told.wait_cycle);
 }
 
-// Ranks with a dump for which others wait, and which stand in no call.
+// Ranks with a dump for which others wait, and which do not wait in a call themselves.
 std::vector<int> JobDiagnosis::awaited() const {
   std::set<int> ranks;
   for (const auto& diagnosis : diagnoses_) {
@@ -102,7 +102,7 @@ std::vector<int> JobDiagnosis::awaited() const {
   return {ranks.begin(), ranks.end()};
 }
 
-// "; rank 3 called last: allreduce #6 on group "0:default_pg" at train.py:41 in step".
+// For example "; rank 3 called last: allreduce #6 on group "0:default_pg" at train.py:41 in step".
 std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
   std::vector<std::pair<std::string, std::vector<int>>> told;
   for (const int rank : ranks) {
@@ -123,10 +123,10 @@ std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
   return text + (told.size() > kLastCallsShown ? fmt::format("; and {} more", told.size() - kLastCallsShown) : "");
 }
 
-// Two groups whose calls ranks made in different orders, so that each waits for the other on some device; all made
-// both. Empty: there are none.
+// Finds two calls on two groups that ranks made in different orders, so that each waits for the other on some device.
+// All ranks made both calls. Empty: there are none.
 std::string JobDiagnosis::crossed_groups() const {
-  std::map<std::pair<std::string, std::string>, int> orders;  // of two calls, and a rank that made them so
+  std::map<std::pair<std::string, std::string>, int> orders;  // two calls in order, and a rank that made them so
   for (const auto& [rank, first] : stands_in_) {
     std::vector<const OpenCall*> calls;
     for (const auto& diagnosis : diagnoses_) {
@@ -150,7 +150,7 @@ std::string JobDiagnosis::crossed_groups() const {
   return "";
 }
 
-// Of the ranks that stand in the same call as the first of them.
+// Tells about the ranks that wait in the same call as the lowest rank that waits.
 void JobDiagnosis::tell_stalled() {
   if (headline_ = crossed_groups(); !headline_.empty()) {
     verdict_ = Verdict::deadlock;

@@ -15,8 +15,8 @@
 
 namespace rehearse::sim {
 
-// What the dumps of a job tell, all groups together: the verdict and whose calls it is about. Job and stacks outlive
-// it.
+// The diagnosis of a job from the dumps of all its groups: the verdict, and whose calls it is about. Job and stacks
+// must outlive it.
 class JobDiagnosis {
  public:
   JobDiagnosis(const DumpedJob& job, const Stacks& stacks);
@@ -25,13 +25,13 @@ class JobDiagnosis {
   const std::string& headline() const noexcept { return headline_; }
   const std::vector<std::string>& wait_cycle() const noexcept { return wait_cycle_; }
 
-  // Those of groups whose calls do not fit, the earliest first.
+  // Groups whose calls do not fit, the earliest first.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
 
-  // The call in which the rank stands: of several the one that it made first. Null: it stands in none.
+  // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
   const OpenCall* stands_in(int rank) const;
-  // Ranks for which others wait, and of which no dump says whether they came; and why.
+  // Ranks for which others wait, if no dump says whether they came; and why none does.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
 
   // Of all groups together.

@@ -28,7 +28,7 @@ bool has_back_end(const Dump& dump, const std::string& back_end) {
                      [&](const DumpedCall& call) { return call.backend == back_end; });
 }
 
-// A recorder belongs to one kind of back end. Two that share none have recorded different calls, and neither tells what
+// A recorder belongs to one kind of back end. Two dumps that share none recorded different calls, so neither tells what
 // the other's rank did.
 void require_one_back_end(const Dump& dump, const Dump& first) {
   const bool share_one = std::any_of(dump.calls.begin(), dump.calls.end(),
@@ -42,8 +42,8 @@ void require_one_back_end(const Dump& dump, const Dump& first) {
       own.backend, other.backend));
 }
 
-// The members of groups, by the groups' names. Groups that split a larger one may share a name, but no rank is in two
-// of them.
+// The members of groups, by the groups' names. Groups that result from splits may share a name, but a rank is in only
+// one of them.
 class Members {
  public:
   void require_same(const Dump& dump, const DumpedGroup& group) {
@@ -77,7 +77,7 @@ void require_one_job(const std::vector<Dump>& dumps) {
     require_one(dump, dumps.front(), dump.library_field, &Dump::library, "library");
     if (with_calls != dumps.end()) require_one_back_end(dump, *with_calls);
     for (const auto& group : dump.groups) {
-      if (!group.name.empty()) members.require_same(dump, group);  // gloo's has no name, and may be any
+      if (!group.name.empty()) members.require_same(dump, group);  // gloo's group has no name, and may be any group
     }
   }
 }

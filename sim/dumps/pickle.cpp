@@ -21,7 +21,7 @@ using pickle::Opcode;
 
 constexpr std::size_t kProtocolsMost = 5;
 
-// Takes little-endian numbers and texts off the front.
+// Takes little-endian numbers and texts from the front of the bytes.
 class PickleBytes {
  public:
   explicit PickleBytes(std::string_view bytes) : bytes_(bytes) {}
@@ -42,7 +42,7 @@ class PickleBytes {
     return value;
   }
 
-  // Python writes doubles with their high byte first.
+  // Python writes doubles with the high byte first.
   double real() {
     std::uint64_t bits = 0;
     for (const char byte : take(sizeof bits)) bits = (bits << 8) | static_cast<unsigned char>(byte);
@@ -54,7 +54,7 @@ class PickleBytes {
   std::size_t at_ = 0;
 };
 
-// The stack machine that a pickle is a program for, without the instructions that reach code.
+// The stack machine that runs a pickle, without the instructions that reach code.
 class Unpickler {
  public:
   Unpickler(std::string_view bytes, PickleLimits limits) : bytes_(bytes), limits_(limits), values_(limits.values) {}
@@ -86,7 +86,7 @@ class Unpickler {
 
   void push(Id id) { stack_.push_back(id); }
 
-  // Does not reach below the last mark.
+  // Pops only values above the last mark.
   Id pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("has too few values for");
     const Id id = stack_.back();
@@ -181,7 +181,7 @@ class Unpickler {
     }
   }
 
-  // What adds to the container below on the stack.
+  // Handles opcodes that add to the container below them on the stack; false: another opcode.
   bool growth() {
     std::vector<Id> items;
     switch (static_cast<Opcode>(code_)) {
@@ -246,7 +246,7 @@ class Unpickler {
     }
   }
 
-  // Picklers number what they keep from 0 on.
+  // Picklers number memo entries from 0 without gaps.
   void put(std::uint64_t place) {
     const Id top = pop();
     push(top);

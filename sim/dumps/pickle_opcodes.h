@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-// The opcodes of Python's pickles: those of plain data, and those that are refused by name.
+// The opcodes of Python's pickles: those for plain data, and those that the reader refuses by name.
 namespace rehearse::sim::pickle {
 
 enum class Opcode : std::uint8_t {
@@ -50,14 +50,14 @@ struct RefusedOpcode {
   std::string_view name;
 };
 
-// With these a pickle names Python's functions and classes, and has them called.
+// With these opcodes a pickle names Python's functions and classes, and calls them.
 inline constexpr RefusedOpcode kCodeOpcodes[] = {
     {'c', "GLOBAL"}, {'i', "INST"},       {'o', "OBJ"},           {'R', "REDUCE"}, {'b', "BUILD"},
     {'P', "PERSID"}, {'Q', "BINPERSID"},  {0x81, "NEWOBJ"},       {0x82, "EXT1"},  {0x83, "EXT2"},
     {0x84, "EXT4"},  {0x92, "NEWOBJ_EX"}, {0x93, "STACK_GLOBAL"},
 };
 
-// The name of an opcode that stands for code; empty: the opcode is none of them.
+// The name of an opcode that reaches code; empty for all other opcodes.
 constexpr std::string_view code_opcode(std::uint8_t code) {
   for (const auto& refused : kCodeOpcodes) {
     if (refused.code == code) return refused.name;

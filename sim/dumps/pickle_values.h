@@ -13,8 +13,8 @@ namespace rehearse::sim::pickle {
 
 using Id = std::uint32_t;
 
-// The values that a pickle has made so far. A container holds the ids of its items, so that one may stand at several
-// places, or inside of itself, as in Python. Texts are views into the pickle.
+// The values that a pickle has made so far. A container holds the ids of its items, so that an item may stand at
+// several places, or a container inside itself, as in Python. Texts are views into the pickle.
 class Values {
  public:
   explicit Values(std::size_t most) : most_(most) {}
@@ -33,17 +33,17 @@ class Values {
   bool is_array(Id id) const { return values_[id].kind == Kind::array; }
   bool is_dict(Id id) const { return values_[id].kind == Kind::dict; }
   bool is_text(Id id) const { return values_[id].kind == Kind::text; }
-  // Of an array, or of a dict: keys and values in turn.
+  // The items of an array, or the keys and values of a dict in turn.
   std::vector<Id>& items(Id id) { return items_[values_[id].payload]; }
 
-  // Throws PickleError where that is more, or deeper, than `limits` allow.
+  // Throws PickleError if the result has more values, or is deeper, than `limits` allow.
   Json json(Id root, PickleLimits limits) const;
 
  private:
   enum class Kind : std::uint8_t { none, boolean, integer, real, text, array, dict };
   struct Value {
     Kind kind;
-    std::uint64_t payload;  // the value itself, or its place in texts_ or items_
+    std::uint64_t payload;  // the value itself, or its index in texts_ or items_
   };
 
   Id add(Value value);

@@ -38,7 +38,7 @@ RankLine line_of(int rank, const DumpedJob& job, const JobDiagnosis& diagnosis, 
   return line;
 }
 
-// The call whose stack tells the most of the rank.
+// The call whose stack tells the most about the rank.
 std::optional<TitledCall> telling_call(int rank, const JobDiagnosis& diagnosis) {
   if (!diagnosis.mismatches().empty()) {
     const auto& sides = diagnosis.mismatches().front()->sides;
@@ -48,7 +48,7 @@ std::optional<TitledCall> telling_call(int rank, const JobDiagnosis& diagnosis) 
   return diagnosis.last(rank);
 }
 
-// "rank 2 left no dump", "ranks 2-3 left no dumps".
+// The ranks of all dumps for which `counts(dump)` holds.
 template <class Counts>
 std::vector<int> ranks_whose(const DumpedJob& job, const Counts& counts) {
   std::vector<int> ranks;
@@ -69,9 +69,9 @@ std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobDiagnosis& di
 namespace {
 
 constexpr std::size_t kStacksMost = 64;   // in a report
-constexpr std::size_t kRemarksMost = 16;  // of messages that nobody received
+constexpr std::size_t kRemarksMost = 16;  // about messages that nobody received
 
-// A stack, and its number.
+// A stack and its number.
 using FoundStack = std::pair<DumpFacts::Stack, std::size_t>;
 
 void add_ranks(const DumpFacts::Stack& from, DumpFacts::Stack& to) {
@@ -79,10 +79,10 @@ void add_ranks(const DumpFacts::Stack& from, DumpFacts::Stack& to) {
   std::sort(to.ranks.begin(), to.ranks.end());
 }
 
-// Calls made from one stack are one: in a ring, each rank sends to another one from the same line.
+// Merges calls made from one stack: in a ring, each rank sends to another rank from the same line.
 std::vector<FoundStack> one_of_each_stack(std::vector<FoundStack> all) {
   std::vector<FoundStack> folded;
-  std::map<std::size_t, std::pair<std::size_t, std::size_t>> known;  // by stack: its place, and how many calls
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> known;  // by stack: index in `folded`, number of calls
   for (auto& each : all) {
     const auto [entry, is_new] = known.try_emplace(each.second, folded.size(), 0);
     ++entry->second.second;

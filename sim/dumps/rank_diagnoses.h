@@ -11,15 +11,15 @@
 
 namespace rehearse::sim {
 
-// A line for each rank: the call in which it stands, or what it called last.
+// One line for each rank: the call in which it waits, or its last call.
 std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks);
 
-// Where ranks stand: in the call that differs, in the one that waits, or else after their last. Those of `culprits`
-// first.
+// The stacks where ranks are: at the call that differs, at the call that waits, or otherwise at their last call. Stacks
+// of `culprits` come first.
 std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks,
                                         const std::vector<int>& culprits);
 
-// What the dumps do not say, and what is odd about them.
+// What the dumps do not tell, and what is odd about them.
 std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobDiagnosis& diagnosis);
 
 }  // namespace rehearse::sim

@@ -33,7 +33,7 @@ std::vector<std::int64_t> sizes_of(const Field& field) {
   return sizes;
 }
 
-// By the names that c10 prints, as "Float"; a tensor that stands for none has another.
+// Finds a type by the name that c10 prints, such as "Float". A tensor that stands for no tensor has a special name.
 at::ScalarType dtype_of(const Field& field) {
   static const auto known = [] {
     std::map<std::string, at::ScalarType, std::less<>> names;
@@ -60,7 +60,7 @@ std::vector<DumpedTensor> tensors_of(const Field& entry, std::string_view sizes,
   return tensors;
 }
 
-// "0->1" of a send, "1<-0" of a receive.
+// Parses "0->1" for a send, "1<-0" for a receive.
 void read_edge(std::string_view edge, std::string_view arrow, int& first, int& second, const Field& field) {
   const auto middle = edge.find(arrow);
   if (middle == edge.npos) field.wrong(kCallsTake);
@@ -92,7 +92,7 @@ void read_name(const Field& field, DumpedCall& call) {
   }
 }
 
-// What reports nothing of its calls' ends but that they are over leaves "scheduled", and retires them.
+// Gloo reports nothing about a call except that it is over: the state stays "scheduled", and the entry is retired.
 bool completed_of(const Field& entry, std::string_view backend) {
   const auto field = entry.at("state");
   const auto state = field.text();
@@ -102,7 +102,7 @@ bool completed_of(const Field& entry, std::string_view backend) {
   return backend == "gloo" && entry.has("retired") && entry.at("retired").flag();
 }
 
-// Where C++ frames have no line, a recorder may write any number.
+// If a C++ frame has no line, a recorder may write any number.
 int line_of(const Field& field) {
   const auto line = field.integer(std::numeric_limits<std::int64_t>::min(), kMost);
   return static_cast<int>(std::clamp<std::int64_t>(line, 0, std::numeric_limits<int>::max()));

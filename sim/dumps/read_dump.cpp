@@ -23,7 +23,7 @@ std::string version_of(const Field& whole) {
   return version;
 }
 
-// "[0, 1]" as c10d writes it, or a list.
+// Parses "[0, 1]", as c10d writes it, or a list.
 std::vector<int> listed_ranks(const Field& field) {
   std::vector<int> ranks;
   if (field.is_list()) {
@@ -66,7 +66,7 @@ std::vector<DumpedGroup> groups_of(const Field& whole) {
   return groups;
 }
 
-// In JSON the numbers are texts.
+// In JSON, the numbers are texts.
 std::int64_t number_of(const Field& field) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   if (!field.is_text()) return field.integer(-1, kMost);
@@ -87,7 +87,8 @@ void read_status(const Field& whole, Dump& dump) {
   });
 }
 
-// The recorder keeps the latest calls only, and may be asked for those alone that are not complete.
+// Finds out which calls the dump lacks: the recorder keeps only the latest calls, and a dump may be limited to calls
+// that are not complete.
 void settle(Dump& dump) {
   std::stable_sort(dump.calls.begin(), dump.calls.end(),
                    [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
@@ -141,7 +142,7 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
   dump.version = version_of(whole);
   if (whole.has("rank") && whole.at("rank").integer(0, kDumpedRanksMost - 1) != rank)
     whole.at("rank").wrong(fmt::format("{}, as the file's name says", rank));
-  for (const auto* const key : {"comm_lib_version", "nccl_version"}) {  // the second in older versions
+  for (const auto* const key : {"comm_lib_version", "nccl_version"}) {  // older versions have the second
     if (!whole.has(key)) continue;
     dump.library = whole.at(key).text();
     dump.library_field = key;

@@ -10,21 +10,21 @@
 
 namespace rehearse::sim {
 
-// The versions of the recorder's format that are known. By its contract a minor version only adds fields.
+// The known versions of the recorder's format. By its contract a minor version only adds fields.
 inline constexpr int kDumpMajor = 2;
 inline constexpr int kDumpMinorMost = 11;
 
-// The dump of one rank. Throws DumpError, whose text begins with the field; so do those below.
+// Reads the dump of one rank. Like the functions below, it throws DumpError, whose text begins with the field.
 Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks);
 
-// Is it flight_recorder.json of a rehearsal, which has all ranks in one file?
+// True for the flight_recorder.json of a rehearsal, which holds all ranks in one file.
 bool is_of_all_ranks(const Field& whole);
 std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string& file, Stacks& stacks);
 
-// One entry. `format`: the minor version.
+// Reads one entry.
 DumpedCall read_call(const Field& entry, Stacks& stacks);
 
-// The minor version of "2.10"; -1: it is of another major version, or none at all.
+// The minor version of "2.10"; -1: another major version, or no version.
 int minor_version(const std::string& version);
 
 }  // namespace rehearse::sim

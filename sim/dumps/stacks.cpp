@@ -10,13 +10,13 @@
 namespace rehearse::sim {
 namespace {
 
-// Parts of paths that no user's file has.
+// Parts of paths that no file of a user has.
 constexpr std::string_view kLibraries[] = {"-packages/torch/", "/torch/csrc/", "/aten/src/", "/c10/",
                                            "<frozen ",         "pybind11/"};
 
 bool has(std::string_view file, std::string_view part) { return file.find(part) != std::string_view::npos; }
 
-// Python itself, in Python and in C.
+// Files of Python itself, written in Python or in C.
 bool is_of_python(std::string_view file) {
   if (file.ends_with(".py")) return has(file, "/lib/python3") && !has(file, "-packages/");
   return file.ends_with(".c") && (has(file, "Python/") || has(file, "Objects/") || has(file, "Modules/"));
@@ -28,7 +28,7 @@ std::string identity_of(const Stacks::Frames& frames) {
   return text;
 }
 
-// Functions of Python stand as they are: "<module>" is none with template arguments.
+// Names of Python functions stay as they are: "<module>" must not count as template arguments.
 std::string describe_frame(const exec::Frame& frame) {
   const bool is_python = frame.file.ends_with(".py");
   if (!is_python) return exec::describe(frame);
@@ -39,7 +39,7 @@ std::string describe_frame(const exec::Frame& frame) {
 
 bool is_of_libraries(const exec::Frame& frame) {
   const std::string_view file = frame.file;
-  if (!file.ends_with(".py") && frame.line == 0) return true;  // of PyTorch's own binaries no lines are known
+  if (!file.ends_with(".py") && frame.line == 0) return true;  // PyTorch's own binaries have no line numbers
   return file.empty() || file == "??" || file.starts_with("torch/") || is_of_python(file) ||
          std::any_of(std::begin(kLibraries), std::end(kLibraries), [&](auto part) { return has(file, part); });
 }

@@ -10,21 +10,21 @@
 
 namespace rehearse::sim {
 
-// The stacks of the calls of all dumps, each of them once: ranks make most calls from the same places.
+// The stacks of the calls in all dumps, each stored once, because ranks make most calls from the same places.
 class Stacks {
  public:
   using Frames = std::vector<exec::Frame>;  // innermost first
 
   static constexpr std::size_t kNone = 0;
 
-  // kNone for an empty stack.
+  // Returns kNone for an empty stack.
   std::size_t add(Frames frames);
   const Frames& frames(std::size_t stack) const { return stacks_[stack]; }
 
-  // Where the user's code is, "train.py:41 in step"; empty where the dump holds no stack.
+  // The innermost place in the user's code, "train.py:41 in step"; empty if the dump holds no stack.
   std::string place(std::size_t stack) const;
 
-  // "step at train.py:41": each frame with its whole path, as Python's analyzer writes it.
+  // Each frame with its whole path, as Python's analyzer writes it: "step at train.py:41".
   std::vector<std::string> lines(std::size_t stack) const;
 
  private:
@@ -32,7 +32,7 @@ class Stacks {
   std::map<std::string, std::size_t> known_;
 };
 
-// Is it a frame of PyTorch or of Python's own start-up?
+// True for a frame of PyTorch or of Python's own start-up.
 bool is_of_libraries(const exec::Frame& frame);
 
 }  // namespace rehearse::sim
