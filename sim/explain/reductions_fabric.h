@@ -6,8 +6,8 @@
 
 namespace rehearse::sim {
 
-// A fabric in front of another one that keeps what all-reduces of floating-point numbers are given. What it is given
-// outlives it.
+// A fabric in front of another one that keeps the inputs of all-reduces of floating-point numbers. The constructor's
+// arguments must outlive it.
 class ReductionsFabric final : public comm::ForwardingFabric {
  public:
   ReductionsFabric(comm::Fabric& below, checks::Reductions& reductions)

@@ -17,7 +17,7 @@ std::string at(const exec::CallSite& site) {
   return where.empty() ? "" : " at " + where;
 }
 
-// How many letters two names begin and end alike with.
+// The number of letters that two names share at their beginnings and ends.
 std::size_t likeness(const std::string& a, const std::string& b) {
   const auto length = std::min(a.size(), b.size());
   const auto begin = static_cast<std::size_t>(
@@ -62,8 +62,8 @@ void StoreHistory::has_waited(const Keys& keys) {
   for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
 }
 
-// The first of the changes since `since` by other ranks than `but_by` (negative: by any), if the key is there; else
-// null.
+// The first change since `since` by any rank but `but_by` (negative: by any rank). Null if there is none, or if the key
+// does not exist now.
 const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std::uint64_t since, int but_by) const {
   const auto last = changes_.find(key);
   const auto by_rank = set_.find(key);
@@ -76,7 +76,7 @@ const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std:
   return first;
 }
 
-// The existing key whose name is most alike; null: no name is at least half alike.
+// The most similar name of an existing key; null: no name is similar in at least half of its letters.
 const std::string* StoreHistory::nearest(const std::string& key) const {
   const std::string* best = nullptr;
   std::size_t most = 0;
@@ -103,13 +103,12 @@ std::string StoreHistory::of_wait(const std::string& key) const {
                      key, *other, of_other.value, of_other.rank, at(of_other.where));
 }
 
-// `rank` did not find a key: says which rank found it, or something else, in the same line, and which rank set it
-// since.
+// `rank` did not find a key. Says which rank found it, or another key, at the same line, and which rank set it later.
 std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);
   const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
-  // Two ranks that look before either sets, and set it then, meet each other here, whoever is last.
+  // If nobody found it, look only for other ranks' changes: two ranks may both look before either sets the key.
   const auto* const set = set_since(own.key, own.number, found == answers.end() ? rank : -1);
   if (found == answers.end() && set == nullptr) return "";
   if (found != answers.end()) {

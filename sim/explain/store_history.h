@@ -12,23 +12,25 @@
 
 namespace rehearse::sim {
 
-// What ranks did with the keys of a store, for the report of a run that failed: who changed a key last, for which keys
-// a rank waited in vain, and what ranks were told of keys where they asked. Plain data of a world; calls are those of
-// the fiber that makes them.
+// What ranks did with the keys of a store, for the report of a failed run: who changed a key last, which keys a rank
+// waited for in vain, and what the store answered to check(). Plain data of a world. The functions record calls of the
+// current fiber.
 class StoreHistory {
  public:
   using Keys = std::vector<std::string>;
 
-  // `value`: as people may read it.
+  // `value`: in a form that people can read.
   void changed(const std::string& key, std::string value);
-  // By a compareSet, after which the key has what was wanted: whoever gave it that first has changed it.
+  // A compareSet() left the key with the value that it wanted. The rank that first gave the key this value has changed
+  // it.
   void may_have_changed(const std::string& key, std::string value);
   void deleted(const std::string& key);
   void checked(const Keys& keys, bool there);
   void waits(const Keys& keys);
   void has_waited(const Keys& keys);
 
-  // What may be why the run failed, each with the ranks that it is about. Not in a fiber: to find lines takes locks.
+  // Possible causes of the failure, each with the ranks that it concerns. Must not run in a fiber, because finding
+  // source lines takes locks.
   std::map<std::string, std::set<int>> notes() const;
 
  private:
@@ -40,20 +42,20 @@ class StoreHistory {
     std::uint64_t number = 0;
   };
   struct Answer {
-    std::string key;  // the first one that was asked for
+    std::string key;  // the first of the keys in the call
     bool there = false;
     std::uint64_t number = 0;
   };
-  using Answers = std::map<int, Answer>;  // the last of each rank
+  using Answers = std::map<int, Answer>;  // the last answer to each rank
 
   const Change* set_since(const std::string& key, std::uint64_t since, int but_by) const;
   std::string of_wait(const std::string& key) const;
   std::string of_answer(int rank, const exec::CallSite& where, const Answers& answers) const;
   const std::string* nearest(const std::string& key) const;
 
-  std::map<std::string, Change> changes_;             // the last of each key
-  std::map<std::string, std::map<int, Change>> set_;  // of each key, the last by each rank that set it
-  std::map<exec::CallSite, Answers> answers_;         // by the stack that asked
+  std::map<std::string, Change> changes_;             // the last change of each key
+  std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
+  std::map<exec::CallSite, Answers> answers_;         // by the stack of the call
   std::set<std::pair<int, std::string>> missed_;      // by rank: keys that have not come
   std::uint64_t number_ = 0;
 };

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Short texts and numbers as they are.
+// Short texts and numbers appear as they are; other values as their size.
 std::string readable(const std::vector<std::uint8_t>& value) {
   constexpr std::size_t kLong = 32;
   const bool is_text =
@@ -25,7 +25,7 @@ c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
   return c10::make_intrusive<WatchedStore>(below()->clone(), history_);
 }
 
-// A wait that throws leaves its keys in the history: they have not come.
+// If a wait throws, its keys stay in the history as keys that have not come.
 template <class Wait>
 auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wait) {
   history_->waits(keys);

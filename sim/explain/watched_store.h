@@ -13,8 +13,8 @@
 
 namespace rehearse::sim {
 
-// A rank's handle of the store that writes into a history what it does with keys. Blocks and throws as the one below.
-// May outlive its world.
+// A rank's handle of the store that records in a history what the rank does with keys. Blocks and throws as the store
+// below it. May outlive its world.
 class WatchedStore final : public ForwardingStore {
  public:
   WatchedStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreHistory> history)
