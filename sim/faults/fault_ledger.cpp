@@ -20,7 +20,7 @@ constexpr std::size_t kFiringsKept = 8;
 
 class FaultLedger::InjectTimer final : public exec::Timer {
  public:
-  // `holds`: the world waits for it.
+  // `holds`: the world must not end before the timer fires.
   InjectTimer(FaultLedger& ledger, std::size_t place, int rank, bool holds)
       : ledger_(ledger), place_(place), rank_(rank) {
     if (holds) hold_.emplace(ledger.executor_);
@@ -29,7 +29,8 @@ class FaultLedger::InjectTimer final : public exec::Timer {
     ledger_.inject_(ledger_.plans_[place_], rank_);
     hold_.reset();
   }
-  // A fault breaks something, but for what mends it: else a hang would be told otherwise if a fault were yet to come.
+  // Most faults only break things, so a hang must not count as one that this timer may resolve. Heal and restart
+  // repair.
   bool gives_up() const noexcept override {
     const auto verb = ledger_.plans_[place_].fault->verb;
     return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;
@@ -73,7 +74,7 @@ void FaultLedger::arm(std::size_t place, VirtualTime due) {
       const auto after = due - executor_.clock().now();
       return exec::restart_rank(executor_, rank, after, [this, place, rank] { inject_(plans_[place], rank); });
     }
-    // What is of a rank does not happen where all have ended.
+    // A timer for one rank does not hold the world: if all ranks have ended, the fault has no target.
     const bool holds = rank == kNoRank && leads_to_restart(place);
     timers_.push_back(std::make_unique<InjectTimer>(*this, place, rank, holds));
     executor_.timers().arm(*timers_.back(), due);
@@ -85,8 +86,8 @@ void FaultLedger::arm(std::size_t place, VirtualTime due) {
   }
 }
 
-// Does a rank begin again once it has fired, or once what is on it has, none of which needs a call? What is on itself
-// by a ring of others is never armed.
+// True if a rank restarts as soon as this fault fires, directly or through other faults that fire on it without a call.
+// The recursion ends: faults that form a ring of "on" are never armed.
 bool FaultLedger::leads_to_restart(std::size_t place) const {
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;

@@ -16,13 +16,13 @@
 
 namespace rehearse::sim {
 
-// The faults of a world: which of them may fire now, which have, and why the others did not. What it is given outlives
-// it.
+// The faults of a world: which may fire now, which have fired, and why the others have not. The constructor's arguments
+// must outlive it.
 class FaultLedger {
  public:
   static constexpr int kNoRank = -1;
-  // A fault that needs no call, at its time; on `rank`, or kNoRank where it is of none. What is of a rank that has
-  // ended: only where it has by then.
+  // Applies a fault that needs no call, at its time. `rank` is kNoRank for a fault without a rank. For a fault of ended
+  // ranks, the ledger calls this only if the rank has ended by then.
   using Inject = std::function<void(FaultPlan& plan, int rank)>;
 
   FaultLedger(const std::vector<Fault>& faults, exec::RankExecutor& executor);
@@ -30,23 +30,23 @@ class FaultLedger {
   FaultLedger& operator=(const FaultLedger&) = delete;
   ~FaultLedger();
 
-  // Once, before the run.
+  // Call this once, before the run.
   void begin(Inject inject);
 
   std::vector<FaultPlan>& plans() noexcept { return plans_; }
 
-  // May it fire at a call of `rank` now, as far as ranks, times and other faults say?
+  // True if ranks, times and other faults allow the fault to fire at a call of `rank` now.
   bool is_open(const FaultPlan& plan, int rank) const;
 
-  // May a rank that ends now begin again, by a fault that is planned?
+  // True if a planned fault may restart a rank that ends now.
   bool may_begin_again(int rank) const;
 
-  // Asks the Oracle whether it does, where that is a matter of chance.
+  // If the fault has a probability, asks the Oracle whether it fires; otherwise returns true.
   bool draw(FaultPlan& plan);
 
   void note(FaultPlan& plan, int rank, std::string call);
 
-  // For what is said of faults that did not fire.
+  // These counts explain why faults did not fire.
   void count_call(int rank) { ++made_.calls[rank]; }
   void count_store_call(int rank) { ++made_.store_calls[rank]; }
   void count_write(int rank) { ++made_.writes[rank]; }
@@ -54,7 +54,7 @@ class FaultLedger {
   // See hash_of().
   std::uint64_t hash() const { return hash_of(plans_); }
 
-  // After the run, of which `groups` are all.
+  // Call this after the run. `groups` holds all groups of the run.
   std::vector<FaultLine> lines(const exec::RunOutcome& outcome, const WhyNot::Groups& groups) const {
     return WhyNot(plans_, made_, executor_.options().ranks, outcome, groups).lines();
   }

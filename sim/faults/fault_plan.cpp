@@ -10,12 +10,13 @@
 namespace rehearse::sim {
 namespace {
 
-// Saturates: what is due then never comes.
+// Saturates: then the fault is never due.
 VirtualTime later(VirtualTime time, VirtualDuration by) {
   return by > VirtualTime::max() - time ? VirtualTime::max() : time + by;
 }
 
-// "corrupt with=bit" of "corrupt rank=1 at=allreduce#2 with=bit": the rest says when, and on whom.
+// The part of the text that says what happens: "corrupt with=bit" from "corrupt rank=1 at=allreduce#2 with=bit". The
+// rest says when, and on which rank.
 std::string effect_of(Fault fault) {
   if (fault.verb != Fault::Verb::partition) fault.ranks.clear();
   fault.at.reset();

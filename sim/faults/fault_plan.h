@@ -16,7 +16,7 @@ namespace rehearse::sim {
 
 // One fault of a world, and what has become of it.
 struct FaultPlan {
-  // Each rank is a target by itself.
+  // Each rank is a target of its own.
   struct Target {
     std::uint64_t fired = 0;
     NearMisses nearly;
@@ -24,19 +24,19 @@ struct FaultPlan {
   const Fault* fault = nullptr;
   FaultLine line;
   std::map<int, Target> targets;  // by rank
-  std::uint64_t drawn = 0;        // how often its probability was asked
+  std::uint64_t drawn = 0;        // how often the Oracle drew for it
 };
 
 bool is_of(const Fault& fault, int rank);
 
-// It happens at a time, or on another fault, whatever is called.
+// True if the fault happens at a time or on another fault, and not at a call.
 bool needs_no_call(const Fault& fault);
 
-// When `fault`, one of the plans, may fire: at its time, or after the fault that it is on. Nothing: that one has not
-// fired.
+// When `fault`, one of the plans, may fire: at its time, or after the fault that it depends on. Nothing: that one has
+// not fired.
 std::optional<VirtualTime> due(const Fault& fault, const std::vector<FaultPlan>& plans);
 
-// For a run's identity: what each fault did, where and when; not what had brought it about. 0: none fired.
+// A part of a run's identity: what each fault did, where and when, but not what brought it about. 0: none fired.
 std::uint64_t hash_of(const std::vector<FaultPlan>& plans);
 
 }  // namespace rehearse::sim

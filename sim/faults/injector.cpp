@@ -78,7 +78,7 @@ bool FaultInjector::is_due(FaultPlan& plan, const InterceptedCall& intercepted) 
   return ledger_.is_open(plan, intercepted.rank) && fits(plan, intercepted) && ledger_.draw(plan);
 }
 
-// For what is said of faults that did not fire.
+// Records the calls that almost fitted, to explain later why a fault did not fire.
 void FaultInjector::look_at(const InterceptedCall& intercepted) {
   for (auto& plan : ledger_.plans()) {
     const Fault& fault = *plan.fault;
@@ -97,13 +97,13 @@ void FaultInjector::note_refused(const InterceptedCall& intercepted, const std::
   }
 }
 
-// Whatever its number, group and label.
+// True if the fault applies to this kind of call, whatever its number, group and label are.
 bool FaultInjector::is_its_kind(const Fault& fault, const InterceptedCall& intercepted) const {
   if (callee_of(fault) != Callee::group || needs_no_call(fault)) return false;
   if (fault.verb == Fault::Verb::skip_collective && comm::is_point_to_point(intercepted.call.type)) return false;
   const bool is_send = intercepted.call.type == c10d::OpType::SEND;
   if (fault.verb == Fault::Verb::reorder && !is_send) return false;
-  // What is left of a buffered send is no call any more.
+  // A buffered send has completed already, so nothing can move it later.
   const bool moves_later = fault.verb == Fault::Verb::reorder || fault.verb == Fault::Verb::delay;
   if (moves_later && is_send && communicators_->options().buffered_sends) return false;
   const auto is_named = [&](const std::optional<Fault::Point>& point) {
@@ -132,7 +132,7 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Interce
          (point->op.empty() ? all_calls_.at(intercepted.rank) : calls_.at({intercepted.rank, intercepted.call.type}));
 }
 
-// What happens at calls of groups alone; the rest at any.
+// Carries out the verbs that need a call of a group; act_on_rank() carries out the verbs that fit any call.
 auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
@@ -181,7 +181,7 @@ void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& ca
       if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(rank)) {
         return end_process(plan, rank, fmt::format("exit({}) in {}", fault.status, call));
       }
-      std::exit(fault.status);  // here the rank's failure: see core/exec/interpose/process
+      std::exit(fault.status);  // this counts as the rank's failure: see core/exec/interpose/process
     case Fault::Verb::hang:
       exec::this_rank::wait_for_the_end(HangObserver("an injected hang before " + call));
     case Fault::Verb::pause:
@@ -195,7 +195,7 @@ void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& ca
     case Fault::Verb::fail_alloc:
       return fail_allocation(plan, rank, " behind " + call);
     default:
-      return;  // slow and restart need no call, faults of the store's keys are its own
+      return;  // slow and restart need no call; StoreFaults carries out the faults of keys
   }
 }
 
@@ -222,7 +222,7 @@ void FaultInjector::lose(int rank, bool connections_break) {
 }
 
 void FaultInjector::begin_again(int rank) {
-  if (!losses_.contains(rank) || !losses_[rank].is_down) lose(rank, false);  // it had ended by itself
+  if (!losses_.contains(rank) || !losses_[rank].is_down) lose(rank, false);  // the rank had ended by itself
   losses_[rank].is_down = false;
   crashed_.erase(rank);
   communicators_->begin_again(rank);
@@ -241,7 +241,7 @@ void FaultInjector::jump_clocks(const Fault& fault, int rank) {
   exec::jump_clocks(executor_, rank, {fault.by, fault.clock == Fault::Clocks::all ? fault.by : VirtualDuration()});
 }
 
-// At its time, or on another fault.
+// Carries out a fault at its time, or on another fault.
 void FaultInjector::inject(FaultPlan& plan, int rank) {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {
@@ -277,7 +277,8 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
   }
 }
 
-// A group without one of its ranks carries nothing; nor does it know a rank that has begun again.
+// Fails a call of a group that lost a rank with broken connections, and every call that a restarted rank makes on one
+// of its old groups.
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;

@@ -24,27 +24,27 @@
 
 namespace rehearse::sim {
 
-// Looks at each call of a world and lets the faults that are planned for it take place. What it is given outlives it;
-// it outlives the communicators that have it as their interceptor.
+// Sees each call of a world and applies the faults that are planned for it. The constructor's arguments must outlive
+// it. It must outlive the communicators that have it as their interceptor.
 class FaultInjector final : public comm::CallInterceptor {
  public:
-  // `memory`: null where no fault is about it.
+  // `memory`: null if no fault needs it.
   FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric, Partitions& partitions,
                 StoreFaults& store, MemoryMeter* memory);
 
-  // Once, before the run: the world's groups.
+  // Call this once, before the run, with the world's groups.
   void begin(comm::Communicators& communicators);
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
 
-  // What may happen at any call, at one that is of no group: of the store, a write.
+  // Applies a fault that may happen at any call, at a call outside groups: one of the store, or a write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
 
-  // After the run.
+  // Call this after the run: how each crashed rank ended.
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
  private:
-  // One call, and what is said of it.
+  // One call, with its group, rank and number.
   struct InterceptedCall {
     comm::Operation& call;
     const comm::GroupIdentity& group;
@@ -52,9 +52,9 @@ class FaultInjector final : public comm::CallInterceptor {
     std::uint64_t sequence;
     std::string title() const;
   };
-  // A rank that has crashed, or ended and begun again.
+  // A rank that has crashed, or that has ended and started again.
   struct Loss {
-    std::uint32_t groups = 0;  // those with lower ids were there: it is a member of none of them
+    std::uint32_t groups = 0;  // groups with lower ids existed before; the restarted rank is in none of them
     bool connections_broke = false;
     bool is_down = true;
   };
@@ -87,7 +87,7 @@ class FaultInjector final : public comm::CallInterceptor {
   std::map<int, std::uint64_t> all_calls_;                       // by rank
   std::map<int, std::string> crashed_;
   std::map<int, Loss> losses_;                          // by rank
-  std::set<std::pair<const FaultPlan*, int>> to_come_;  // of ranks whose next allocation fails; asked, never walked
+  std::set<std::pair<const FaultPlan*, int>> to_come_;  // ranks whose next allocation fails; never iterated
 };
 
 }  // namespace rehearse::sim

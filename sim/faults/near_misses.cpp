@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kNamesShown = 8;
 constexpr std::size_t kNumbersShown = 5;
 
-// "an allreduce"
+// For example "an allreduce".
 std::string with_article(std::string_view name) {
   const bool is_vowel = std::string_view("aeiou").find(name.front()) != std::string_view::npos;
   return fmt::format("{} {}", is_vowel ? "an" : "a", name);
@@ -35,7 +35,7 @@ std::string listed(const Names& names) {
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
-// Empty: the rank is in a group of that name.
+// Empty: the rank is in a group with this name.
 std::string about_group(const std::string& name, int rank, const std::vector<comm::EventLog::Group>& groups) {
   std::vector<std::string> names;
   const comm::EventLog::Group* other = nullptr;
@@ -99,7 +99,7 @@ std::string NearMisses::about_label(const Fault& fault) const {
                      listed(labels_));
 }
 
-// "#2 on group "world" was an allreduce; barriers were #1, #3; call=barrier#2 counts them alone"
+// For example "#2 on group "world" was an allreduce; barriers were #1, #3; call=barrier#2 counts them alone".
 std::string NearMisses::about_number(const Fault& fault) const {
   if (other_.empty() || fault.at->op.empty()) return other_;
   const auto& op = fault.at->op;

@@ -14,10 +14,10 @@
 
 namespace rehearse::sim {
 
-// The calls of one rank that a fault was nearly for: what is said where it did not fire.
+// The calls of one rank that a fault almost fitted. They explain why the fault did not fire.
 class NearMisses {
  public:
-  // A call of its group, and what fits: its kind, and its number.
+  // A call on the fault's group, and which of the fault's conditions it meets: kind and number.
   struct Call {
     const comm::Operation& operation;
     const comm::GroupIdentity& group;
@@ -27,18 +27,18 @@ class NearMisses {
   };
   void look_at(const Fault& fault, const Call& call);
 
-  // The call that it was for failed before: why.
+  // The call for which the fault was planned failed before, for this reason.
   void refuse(const std::string& why) { refused_ = why; }
-  // The same of a call that look_at() is not told of.
+  // The same for a call that look_at() does not get.
   void refuse_its_kind(const std::string& why) {
     ++calls_;
     refuse(why);
   }
 
-  // Calls of its kind, whatever their number.
+  // The number of calls of the fault's kind, whatever their numbers.
   std::uint64_t calls() const noexcept { return calls_; }
 
-  // What kept it from firing on `rank`; empty: no more is known than that no call fitted.
+  // Why the fault did not fire on `rank`. Empty: nothing is known except that no call fitted.
   std::string text(const Fault& fault, int rank, const std::vector<comm::EventLog::Group>& groups) const;
 
  private:
@@ -52,11 +52,11 @@ class NearMisses {
 
   std::uint64_t calls_ = 0;
   bool label_was_there_ = false;
-  std::set<std::string> labels_;              // some others
+  std::set<std::string> labels_;              // some labels of other calls
   std::map<std::uint32_t, Numbers> of_kind_;  // by group
-  std::string other_;                         // at its number: "#2 on group "world" was an allreduce"
+  std::string other_;                         // the call with its number: "#2 on group "world" was an allreduce"
   std::uint32_t group_of_other_ = 0;
-  std::string output_;  // of a call that fits but for the element
+  std::string output_;  // describes a call that fits except for the element
   std::string refused_;
 };
 

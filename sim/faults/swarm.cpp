@@ -22,10 +22,10 @@ std::uint32_t below(std::size_t bound, Decisions& decisions) {
   return decisions.choose(ChoiceKind::fault, candidates);
 }
 
-// What a swarm says of when.
+// The ways in which a swarm may determine the moment of a fault.
 enum class When { call, at, chance, time, first };
 
-// Those among which it draws; none where the family says when, or needs not to.
+// The ways among which the swarm draws. None if the family states the moment, or needs none.
 std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
   const bool said = family.at || family.call || !family.group.empty() || !family.label.empty() || family.after ||
                     family.on || family.p != 1;
@@ -40,7 +40,7 @@ std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
 }
 
 void draw_when(Fault& fault, When when, const SwarmOptions& swarm, Decisions& decisions) {
-  // Few, and such that their texts are exact.
+  // Few, and with exact texts.
   constexpr std::array kChances{0.5, 0.2, 0.1, 0.05, 0.02, 0.01};
   constexpr std::int64_t kTimes = 64;
   const auto call = [&] { return Fault::Point{"", 1 + std::uint64_t{below(swarm.calls, decisions)}}; };
@@ -76,7 +76,8 @@ Fault drawn(const Fault& family, const SwarmOptions& swarm, int ranks, Decisions
     }
     fault.ranks = {among[below(among.size(), decisions)]};
   }
-  // Calls of the store, and writes, count by kind: the first one is no better target than others.
+  // Calls of the store, and writes, are counted by kind. Always taking the first would be no better than another one,
+  // so draw the number.
   const bool may_be_any = !traits_of(family.verb).of_store && callee_of(family) != Callee::group;
   for (auto* const point : {&fault.at, &fault.call}) {
     if (may_be_any && *point && (*point)->number == 0) (*point)->number = 1 + below(swarm.calls, decisions);

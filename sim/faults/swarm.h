@@ -8,11 +8,11 @@
 
 namespace rehearse::sim {
 
-// Throws FaultError where a swarm is not for a world of so many ranks.
+// Throws FaultError if the swarm does not fit a world of so many ranks.
 void require_valid(const SwarmOptions& swarm, int ranks);
 
-// The faults of one run; none where the swarm is off. They need not take place: who knows how many calls there are?
-// Throws what the oracle throws.
+// Draws the faults of one run; none if the swarm is off. The faults are optional, because nobody knows how many calls
+// the run will make. Throws what the oracle throws.
 std::vector<Fault> draw_swarm(const SwarmOptions& swarm, int ranks, Decisions& decisions);
 
 }  // namespace rehearse::sim

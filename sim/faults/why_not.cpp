@@ -27,8 +27,8 @@ std::vector<FaultLine> WhyNot::lines() const {
   return lines;
 }
 
-// The target ranks on which it has not fired. If it names no ranks, or has a probability, one firing is enough. If it
-// names no ranks and never fired, these are the ranks that made such a call.
+// The target ranks on which the fault has not fired. If it names no ranks, or has a probability, one firing is enough.
+// If it names no ranks and never fired, these are the ranks that made a call of its kind.
 std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;
@@ -44,7 +44,8 @@ std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   return fault.ranks.empty() && !callers.empty() ? callers : ranks;
 }
 
-// "no call fitted; rank 3 made 4 calls"; of one that has fired elsewhere "on ranks 1-2: no call fitted; ...".
+// For example "no call fitted; rank 3 made 4 calls". If the fault has fired elsewhere, with the ranks: "on ranks 1-2:
+// no call fitted; ...".
 std::string WhyNot::why_not(const FaultPlan& plan) const {
   constexpr std::size_t kReasonsShown = 3;
   std::vector<std::pair<std::string, std::vector<int>>> reasons;
@@ -70,7 +71,7 @@ std::string WhyNot::why_not(const FaultPlan& plan) const {
   return text;
 }
 
-// What is known of the rank alone.
+// What is known about this rank in particular.
 std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
   const bool came_into_question = !fault.on || has_fired(*fault.on);

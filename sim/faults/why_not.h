@@ -14,24 +14,24 @@
 
 namespace rehearse::sim {
 
-// How often each rank came to where a fault may fire.
+// How many calls of each kind every rank made, that is, how often a fault might have fired.
 struct CallsMade {
   using OfRanks = std::map<int, std::uint64_t>;
   OfRanks calls, store_calls, writes;
 };
 
-// What reports say of a world's faults after a run: where each has fired, and why it has not where it should have. What
-// it is given outlives it.
+// Explains a world's faults after a run: where each has fired, and why it has not fired where it should have. The
+// constructor's arguments must outlive it.
 class WhyNot {
  public:
   using Groups = std::vector<comm::EventLog::Group>;
 
-  // `ranks`: how many the world has. `groups`: all of the run.
+  // `ranks`: the number of ranks. `groups`: all groups of the run.
   WhyNot(const std::vector<FaultPlan>& plans, const CallsMade& made, int ranks, const exec::RunOutcome& outcome,
          const Groups& groups)
       : plans_(plans), made_(made), ranks_(ranks), outcome_(outcome), groups_(groups) {}
 
-  // One for each fault, in order.
+  // One line for each fault, in order.
   std::vector<FaultLine> lines() const;
 
  private:

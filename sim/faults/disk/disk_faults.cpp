@@ -13,7 +13,7 @@
 
 namespace rehearse::sim {
 
-// Where the file lies in the rank's folder; nothing: elsewhere.
+// The file's name within the rank's scratch folder; nothing: the file lies elsewhere.
 std::optional<std::string> DiskFaults::name_in_scratch(int rank, int file) const {
   if (!folders_.made(rank)) return std::nullopt;
   std::error_code error;
@@ -58,7 +58,7 @@ void DiskFaults::act(FaultPlan& plan, int rank, const std::string& write, Answer
       ledger_.note(plan, rank, write);
       return exec::this_rank::sleep_for(plan.fault->amount, "an injected pause of the disk");
     case Fault::Verb::torn_write:
-      // The first half is there, and the process is not any more.
+      // The first half reaches the disk, and then the process is gone.
       answer.bytes /= 2;
       answer.after = [this, &plan, rank, write] { at_write_(plan, rank, write); };
       return;

@@ -16,10 +16,10 @@
 
 namespace rehearse::sim {
 
-// What goes wrong with the disk of a rank: its files are those in its scratch folder. What it is given outlives it.
+// Applies disk faults to the files in each rank's scratch folder. The constructor's arguments must outlive it.
 class DiskFaults final : public exec::FileInterceptor {
  public:
-  // A fault of a rank takes place at a write: "write #3 to "model.pt"".
+  // Called when a fault of a rank fires at a write: "write #3 to "model.pt"".
   using AtWrite = std::function<void(FaultPlan& plan, int rank, const std::string& write)>;
 
   DiskFaults(ScratchFolders& folders, FaultLedger& ledger, AtWrite at_write)
@@ -36,7 +36,7 @@ class DiskFaults final : public exec::FileInterceptor {
   FaultLedger& ledger_;
   const AtWrite at_write_;
   exec::FileInterceptor* const other_ =
-      exec::WorldLocal<exec::FileInterceptor>::find();  // that was there before; null: none
+      exec::WorldLocal<exec::FileInterceptor>::find();  // the interceptor that was there before; null: none
   std::map<int, std::uint64_t> writes_;                 // by rank
 };
 

@@ -13,8 +13,8 @@
 
 namespace rehearse::sim {
 
-// A rank's handle of the store in a world with faults: each call meets them, and goes to the store below. Blocks and
-// throws as that, and as StoreFaults::before().
+// A rank's handle of the store in a world with faults: each call first meets the faults, then goes to the store below.
+// Blocks and throws as that store and StoreFaults::before() do.
 class FaultyStore final : public ForwardingStore {
  public:
   FaultyStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreFaults> faults);

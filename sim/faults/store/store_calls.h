@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-// Calls of a store, as faults name them: by c10d's names.
+// Calls of a store, by their c10d names, which faults use.
 namespace rehearse::sim {
 
 enum class StoreAccess { reads, writes };
@@ -36,8 +36,8 @@ constexpr const StoreCallRow* find_store_call(std::string_view name) {
 
 constexpr bool is_store_call(std::string_view name) { return find_store_call(name) != nullptr; }
 
-// Does `key` go by the name `pattern`? By the whole name, or by what stands behind one of its prefixes: "epoch" is
-// "world/epoch", too. A "*" at the end stands for anything.
+// True if the name `pattern` matches `key`: either the whole key, or what follows one of its prefixes. "epoch" matches
+// "world/epoch". A "*" at the end matches anything.
 inline bool is_key(std::string_view key, std::string_view pattern) {
   const bool open = pattern.ends_with('*');
   if (open) pattern.remove_suffix(1);

@@ -63,7 +63,7 @@ void StoreFaults::before(std::string_view call, const std::vector<std::string>& 
   if (row->access == StoreAccess::reads) inject(call, keys);
 }
 
-// What may happen at any call (a crash), and names one of the store.
+// Fires faults that fit any call, such as a crash, if they name this call of the store.
 void StoreFaults::meet(std::string_view call, const std::vector<std::string>& keys, int rank) {
   const auto number = ++calls_of_ranks_[{rank, call}];
   for (auto& plan : ledger_->plans()) {
@@ -80,7 +80,7 @@ void StoreFaults::after(std::string_view call, const std::vector<std::string>& k
   if (find_store_call(call)->access == StoreAccess::writes) inject(call, keys);
 }
 
-// The keys must exist.
+// Fires faults that lose keys. Must run while the keys exist.
 void StoreFaults::inject(std::string_view call, const std::vector<std::string>& keys) {
   auto& plans = ledger_->plans();
   for (std::size_t place = 0; place < plans.size(); ++place) {

@@ -20,9 +20,9 @@
 
 namespace rehearse::sim {
 
-// What goes wrong with the store of a world: keys that vanish, values that are old, and a rank that cannot reach it.
-// Like TCPStore of torchrun it is rank 0's. Stores may outlive their world: after close() nothing goes wrong any more,
-// and the references given to the constructor are not used.
+// Store faults of a world: keys vanish, gets return old values, and ranks are cut off from the store. Rank 0 hosts the
+// store, as with torchrun's TCPStore. Stores may outlive their world: after close(), no fault happens any more, and the
+// object does not use the constructor's references.
 class StoreFaults {
  public:
   static constexpr int kHost = 0;
@@ -30,19 +30,19 @@ class StoreFaults {
   StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& ledger, Partitions& partitions);
   void close() noexcept { ledger_ = nullptr; }
 
-  // A fault of a rank is due at its call of the store, which the title names: "set of key "epoch"".
+  // Called when a fault of a rank fires at its call of the store. The title names the call: "set of key "epoch"".
   using AtCall = std::function<void(FaultPlan& plan, int rank, const std::string& title)>;
   void when_due(AtCall at_call) { at_call_ = std::move(at_call); }
 
-  // Around each call of a rank. before() waits while the rank is cut off; throws c10::DistStoreError when that takes
-  // longer than `timeout` (zero: any time).
+  // Called around each call of a rank. before() waits while the rank is cut off, and throws c10::DistStoreError if that
+  // lasts longer than `timeout` (zero: no limit).
   void before(std::string_view call, const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
   void after(std::string_view call, const std::vector<std::string>& keys);
 
-  // What the call brings for the key in place of its value; nothing: the value.
+  // The old value that the call returns for the key instead of its value; nothing: the key's value.
   std::optional<std::vector<std::uint8_t>> stale(std::string_view call, const std::string& key);
 
-  // The fault's keys vanish. False: there was none.
+  // Deletes the fault's keys. False: the store had none of them.
   bool lose(const Fault& fault);
 
  private:
@@ -55,8 +55,8 @@ class StoreFaults {
   FaultLedger* ledger_;
   Partitions& partitions_;
   exec::WaitQueue cut_off_;
-  std::map<std::tuple<std::size_t, int, std::string_view>, std::uint64_t> calls_;  // by fault, rank and kind; "": any
-  std::map<std::pair<int, std::string_view>, std::uint64_t> calls_of_ranks_;       // by rank and kind, of any key
+  std::map<std::tuple<std::size_t, int, std::string_view>, std::uint64_t> calls_;  // by fault, rank and kind ("": any)
+  std::map<std::pair<int, std::string_view>, std::uint64_t> calls_of_ranks_;       // by rank and kind, with any key
   AtCall at_call_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What must hold of a fault as a whole, and in a world.
+// Rules for a fault as a whole, and for a fault in a world.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -22,7 +22,7 @@ bool has_when(const Fault& fault) {
          fault.p != 1;
 }
 
-// A key says when, too, so does a file, and the first write is one; slow is always.
+// Store faults and disk faults need no moment: a key or file selects one, or the first write does. slow always lasts.
 bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store && !traits_of(verb).of_disk; }
 
 void require_slow(const Fault& fault) {
@@ -37,7 +37,7 @@ void require_restart(const Fault& fault) {
   throw FaultError("restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
 }
 
-// Virtual time ends after 292 years; sums of what is shorter than this do not come there.
+// Virtual time ends after 292 years. Sums of durations below this limit do not reach that.
 void require_short(std::string_view field, const std::optional<VirtualDuration>& duration) {
   constexpr VirtualDuration kMost = std::chrono::hours(24 * 365 * 100);
   if (!duration || *duration <= kMost) return;
@@ -58,7 +58,7 @@ void require_jump(const Fault& fault) {
   throw FaultError("clock_jump of all clocks is by a duration above 0: the monotonic one never goes back");
 }
 
-// What a verb does to a call must be there: "at=send#1" of skip_collective never fires.
+// The named call must be one to which the verb applies: skip_collective at "send#1" would never fire.
 void require_call(const Fault& fault, std::string_view field, const std::optional<Fault::Point>& point) {
   if (!point || point->op.empty()) return;
   const bool is_send = point->op == "send", is_receive = point->op == "recv" || point->op == "recv_any_source";
@@ -72,7 +72,7 @@ void require_call(const Fault& fault, std::string_view field, const std::optiona
   if (fault.verb == Verb::reorder && !is_send) refuse("a send");
 }
 
-// A list of ranks or a label may be of any length.
+// Shortened, because a list of ranks or a label may be of any length.
 std::string shown(const Fault& fault) { return in_quotes(to_string(fault), 200); }
 
 void require_ranks(const Fault& fault, const std::vector<int>& of_fault, std::string_view field, int ranks) {

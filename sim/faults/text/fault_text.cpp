@@ -37,7 +37,7 @@ const FaultField& field_of(Verb verb, const std::string& name) {
                                did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
-// Words, which may have a text in quotes: label="layer 1".
+// Splits at blanks outside quotes, as in label="layer 1".
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   std::string word;

@@ -72,7 +72,7 @@ std::optional<Fault::Point> point_of(std::string_view text, const Calls& calls) 
   return point;
 }
 
-// "allreduce#12" of "allredcue#12"
+// Corrects a misspelt call: "allreduce#12" for "allredcue#12".
 std::string nearest_point(std::string_view text, const Calls& calls) {
   std::vector<std::string> names;
   for (const auto& row : comm::op_table::kRows) {

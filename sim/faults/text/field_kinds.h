@@ -14,7 +14,8 @@
 
 #include "fault_fields.h"
 
-// Rows of the table of a fault's fields, by the kind of their value. `verbs`: that have it; empty: all.
+// Makes rows of the table of a fault's fields, by the kind of their value. `verbs`: the verbs with the field; empty:
+// all.
 namespace rehearse::sim::fields {
 
 using Verbs = std::vector<Fault::Verb>;
@@ -39,7 +40,7 @@ FaultField number(std::string_view name, std::string takes, Verbs verbs, Number 
           [=](const Fault& fault) { return fault.*field == Fault().*field ? "" : fmt::format("{}", fault.*field); }};
 }
 
-// One of some words, the first of which holds without it.
+// One of several words; the first is the default.
 template <class Value>
 FaultField choice(std::string_view name, Verbs verbs, std::vector<std::pair<std::string, Value>> words,
                   Value Fault::* field) {
@@ -60,10 +61,10 @@ FaultField choice(std::string_view name, Verbs verbs, std::vector<std::pair<std:
           }};
 }
 
-// "3", "0,2", "1-3", "all"
+// Values: "3", "0,2", "1-3", "all".
 FaultField ranks(std::string_view name, std::string takes, Verbs verbs, std::vector<int> Fault::* field);
 
-// "allreduce#12", of calls of the store "get#2"
+// Values: "allreduce#12", or "get#2" for calls of the store.
 FaultField point(std::string_view name, std::string takes, Verbs verbs, std::optional<Fault::Point> Fault::* field);
 
 FaultField text(std::string_view name, std::string takes, Verbs verbs, std::string Fault::* field);

@@ -19,7 +19,7 @@ const at::Tensor* first_output(const comm::Operation& call) {
   return found == call.outputs.end() ? nullptr : &*found;
 }
 
-// By its logical, row-major order.
+// The address of an element by its logical, row-major index.
 std::uint8_t* address_of(const at::Tensor& tensor, std::int64_t element) {
   std::int64_t offset = 0;
   for (auto dimension = tensor.dim(); dimension-- > 0;) {
@@ -30,7 +30,7 @@ std::uint8_t* address_of(const at::Tensor& tensor, std::int64_t element) {
   return static_cast<std::uint8_t*>(tensor.data_ptr()) + offset * static_cast<std::int64_t>(tensor.element_size());
 }
 
-// Without the dispatcher: what it is given by a rank is the rank's computation.
+// Copies without the dispatcher, which would count the operators as the rank's computation.
 std::vector<std::uint8_t> elements_of(const at::Tensor& tensor) {
   std::vector<std::uint8_t> elements;
   if (!is_spoilable(tensor)) return elements;
@@ -49,7 +49,7 @@ void put_back(const at::Tensor& tensor, const std::vector<std::uint8_t>& element
   }
 }
 
-// NaN; where the type has none, or a bit is asked for, the highest bit below the sign's byte flips.
+// Writes a NaN. If the type has none, or the fault asks for a bit, flips bit 6 of the highest byte, below the sign bit.
 void spoil_element(const at::Tensor& tensor, std::int64_t element, Fault::Corruption with) {
   auto* const bytes = address_of(tensor, element);
   if (with == Fault::Corruption::nan && tensor.scalar_type() == at::kFloat) {
@@ -87,7 +87,7 @@ void Corruption::spoil() const {
   const auto from = static_cast<std::int64_t>(fault_.element), left = output->numel() - from;
   const auto share = std::ceil(fault_.fraction * static_cast<double>(left));
   const auto count = std::clamp(static_cast<std::int64_t>(share), std::int64_t{1}, left);
-  // Evenly: the i-th of them stands at i / count of what is left.
+  // Spread evenly: element i of `count` stands at the fraction i / count of the rest.
   for (std::int64_t i = 0; i < count; ++i) {
     const auto place =
         static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(left));

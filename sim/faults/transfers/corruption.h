@@ -9,13 +9,13 @@
 
 namespace rehearse::sim {
 
-// The elements of the call's first output that may be corrupted; 0: it has none.
+// The number of elements of the call's first output that may be corrupted; 0: it has none.
 std::int64_t corruptible_elements(const comm::Operation& call);
 
-// Has the call an output with the element that the fault is about?
+// True if the call has an output with the fault's element.
 bool can_corrupt(const comm::Operation& call, const Fault& fault);
 
-// What one call brings is wrong. Make it before the data moves, and spoil when it has moved.
+// Corrupts the output of one call. Construct it before the data moves, and call spoil() when it has moved.
 class Corruption {
  public:
   Corruption(const comm::Operation& call, const Fault& fault);
@@ -25,7 +25,7 @@ class Corruption {
  private:
   const comm::Operation& call_;
   const Fault& fault_;
-  std::vector<std::vector<std::uint8_t>> before_;  // of stale outputs: their elements, in logical order
+  std::vector<std::vector<std::uint8_t>> before_;  // for stale outputs: their former elements, in logical order
 };
 
 }  // namespace rehearse::sim

@@ -14,15 +14,15 @@
 
 namespace rehearse::sim {
 
-// A transfer that does not simply move.
+// A transfer that the fabric follows: it moves later, brings wrong data, or may be lost.
 class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
  public:
   Marked(FaultyFabric& fabric, const comm::Transfer& transfer, comm::Completion& done, int sender)
       : fabric_(fabric), transfer_(transfer), done_(done), sender_(sender) {}
 
   std::vector<Corruption> corruptions;
-  bool waits = false;              // to be overtaken
-  const Marked* behind = nullptr;  // that waits, and must not be overtaken by this one
+  bool waits = false;              // to be overtaken by another message
+  const Marked* behind = nullptr;  // a waiting message that this one must not overtake
 
   const comm::Completion& done() const noexcept { return done_; }
   bool held() const noexcept { return held_; }
@@ -30,19 +30,20 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
   bool same_sender(const Marked& other) const noexcept {
     return is_pair() && other.is_pair() && sender_ >= 0 && sender_ == other.sender_;
   }
-  // Do both go to one peer, with one tag, in one group? Such messages of a sender arrive in order.
+  // True if both messages go to one peer with one tag in one group. Such messages of a sender arrive in order.
   bool same_channel(const Marked& other) const noexcept {
     const auto& own = *transfer_.calls.front();
     const auto& others = *other.transfer_.calls.front();
     return transfer_.group == other.transfer_.group && own.peer == others.peer && own.tag == others.tag;
   }
 
-  // Has the sender called it after the other one? Of two groups nobody can say.
+  // True if the sender sent this message after the other one. Between two groups the order is unknown and counts as
+  // true.
   bool is_after(const Marked& other) const noexcept {
     return transfer_.group != other.transfer_.group || transfer_.sequence > other.transfer_.sequence;
   }
 
-  // As soon as the network lets it.
+  // Launches the transfer, or holds it while a partition stops it.
   void launch() {
     held_ = fabric_.partitions_.stops(transfer_, sender_);
     if (!held_) fabric_.below().launch(transfer_, *this);
@@ -91,7 +92,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
   FaultyFabric& fabric_;
   const comm::Transfer& transfer_;
   comm::Completion& done_;
-  const int sender_;  // of a pair; negative: not known
+  const int sender_;  // for a pair; negative: unknown
   bool held_ = false;
 };
 
@@ -140,7 +141,7 @@ void FaultyFabric::note_arrival(const comm::Transfer& pair, int sender) {
   last = std::max(last, pair.sequence);
 }
 
-// A later message has come to its end while this one was waiting for its receive.
+// True if a later message has already arrived, because this one had to wait for its receive.
 bool FaultyFabric::is_overtaken(const comm::Transfer& pair, int sender) const {
   const auto last = arrived_.find({pair.group, sender});
   return last != arrived_.end() && last->second > pair.sequence;
@@ -155,7 +156,8 @@ auto FaultyFabric::overtaken_by(const Marked& pair) -> std::vector<Marked*> {
   return overtaken;
 }
 
-// And those that have waited behind them. One that is launched may complete at once, and others with it.
+// Launches these transfers, and those that have waited behind them. A launched transfer may complete at once, and
+// others with it.
 void FaultyFabric::launch_all(std::vector<Marked*> next) {
   for (std::size_t i = 0; i < next.size(); ++i) {
     if (!under_way_.follows(next[i])) continue;
@@ -179,7 +181,7 @@ void FaultyFabric::lose(int rank, bool connections_break) {
   }
 }
 
-// In order, when a partition is over.
+// Runs when a partition ends; keeps the order of the transfers.
 void FaultyFabric::launch_held() {
   std::vector<Marked*> held;
   for (auto& marked : under_way_) {
@@ -196,7 +198,7 @@ void FaultyFabric::cancel(comm::Completion& done) noexcept {
   for (auto& each : under_way_) {
     if (each.behind != cancelled) continue;
     each.behind = nullptr;
-    timers_.arm(each, clock_.now());  // nobody is launched here: what a cancelled call leaves behind is its group's
+    timers_.arm(each, clock_.now());  // not launched here, because the group is still dealing with the cancelled call
   }
   under_way_.release(*cancelled);
 }

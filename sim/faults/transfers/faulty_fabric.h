@@ -17,27 +17,27 @@
 
 namespace rehearse::sim {
 
-// A fabric in front of another one, in which calls that were marked move later, or bring wrong data, and what a
-// partition stops moves when that is over. Everything else it hands on. What it is given outlives it.
+// A fabric in front of another one. It moves marked calls later or corrupts their data, and it holds what a partition
+// stops until the partition ends. It passes everything else on. The constructor's arguments must outlive it.
 class FaultyFabric final : public comm::ForwardingFabric {
  public:
   FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);
   ~FaultyFabric() override;
 
-  // A call of `rank` that comes next. The rest is said of calls of which this has been said.
+  // Announces a call that `rank` is about to make. The functions below need a call that was announced.
   static void expect(comm::Operation& call, int rank) { call.mark = c10::make_intrusive<Mark>(rank); }
-  // From the start of the run: every transfer is followed, so that lose() finds it, and what is to be
-  // overtaken is.
+  // Call this before the run to follow every transfer. lose() needs that to find transfers, and reorder() to have
+  // messages overtaken.
   void follow_all() noexcept { follows_all_ = true; }
   static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
-  // The fault outlives the run.
+  // The fault must outlive the run.
   static void corrupt(comm::Operation& call, const Fault& fault) { mark_of(call).corruption = &fault; }
-  // For a send: it moves after the sender's next message to another peer or with another tag, and at most `latest`
+  // For a send: it moves after the sender's next message to another peer or with another tag, but at most `latest`
   // after it has met its receive.
   static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
-  // `rank` (of the world) has crashed: what it takes part in, and is under way, does not come to its end. It fails at
-  // once where connections break, else its calls wait until their time is over.
+  // `rank` (of the world) has crashed: its transfers under way never end. They fail at once if connections break;
+  // otherwise their calls wait until they time out.
   void lose(int rank, bool connections_break);
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
@@ -50,7 +50,7 @@ class FaultyFabric final : public comm::ForwardingFabric {
     const int rank;
     VirtualDuration by{};
     const Fault* corruption = nullptr;
-    VirtualDuration latest{};  // zero: it is not reordered
+    VirtualDuration latest{};  // zero: not reordered
   };
   class Marked;
 
@@ -67,7 +67,7 @@ class FaultyFabric final : public comm::ForwardingFabric {
   const Partitions& partitions_;
   comm::FollowedTransfers<Marked> under_way_;
   bool follows_all_ = false;
-  std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // by sender: its last message
+  std::map<std::pair<const comm::GroupIdentity*, int>, std::uint64_t> arrived_;  // each sender's last number
 };
 
 }  // namespace rehearse::sim

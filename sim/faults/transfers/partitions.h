@@ -13,7 +13,7 @@
 
 namespace rehearse::sim {
 
-// Where the network of a world is cut. What it is given outlives it.
+// The cuts in the network of a world. The constructor's arguments must outlive it.
 class Partitions {
  public:
   Partitions(exec::TimerQueue& timers, const exec::Clock& clock, int ranks);
@@ -21,19 +21,19 @@ class Partitions {
   Partitions& operator=(const Partitions&) = delete;
   ~Partitions();
 
-  // From now on, for as long as the fault says.
+  // Starts a cut now, for as long as the fault says.
   void begin(const Fault& partition);
   void end_all();
   bool any() const noexcept;
 
-  // Does what `from` sends not reach `to`?
+  // True if messages from `from` do not reach `to`.
   bool stops(int from, int to) const;
 
-  // Can a transfer not come to its end? Data goes from or to the root where there is one, else both ways between all.
-  // `sender`: of a pair, where its receive takes any source; negative: not known.
+  // True if the transfer cannot end. Data goes from or to the root if there is one, otherwise both ways between all
+  // ranks. `sender`: the sender of a pair, for receives from any source; negative: unknown.
   bool stops(const comm::Transfer& transfer, int sender) const;
 
-  // Called whenever a cut is over, in any context.
+  // `then` runs whenever a cut ends, in any context.
   void when_healed(std::function<void()> then) { healed_.push_back(std::move(then)); }
 
  private:

@@ -38,7 +38,7 @@ VirtualDuration SlowCost::duration(const comm::Transfer& transfer) const {
   const auto factor_of = [this](int rank) { return factors_[static_cast<std::size_t>(rank)]; };
   double factor = 1;
   if (transfer.type == c10d::OpType::SEND) {
-    // Calls of a pair name each other.
+    // The two calls of a pair name each other's ranks.
     for (std::size_t end = 0; end < 2; ++end) {
       const int peer = transfer.calls[end]->peer;
       if (peer >= 0) factor = std::max(factor, factor_of(transfer.group->global_rank(peer)));

@@ -9,16 +9,16 @@
 
 namespace rehearse::sim {
 
-// How much slower the faults make `rank`; 1: not at all.
+// The factor by which the faults slow `rank` down; 1: not at all.
 double slowness(const std::vector<Fault>& faults, int rank);
 
-// A model of which everything takes `factor` times as long.
+// The same model, but everything takes `factor` times as long.
 ComputeModel slowed(ComputeModel model, double factor);
 
-// Transfers take as long as the slowest of their ranks makes them.
+// A transfer takes as long as its slowest rank makes it.
 class SlowCost final : public fakes::CostModel {
  public:
-  // `below` outlives it.
+  // `below` must outlive it.
   SlowCost(const fakes::CostModel& below, const std::vector<Fault>& faults, int ranks);
 
   VirtualDuration duration(const comm::Transfer& transfer) const override;

@@ -23,7 +23,7 @@ std::string between(const Fault& fault, int ranks) {
   return fmt::format("from {} to {}", out ? own : other, out ? other : own);
 }
 
-// The last of its cuts that stood then; null: none did.
+// The last firing whose cut still stood at `end`; null: none did.
 const FaultLine::Firing* standing(const FaultLine& line, const Fault& fault, VirtualTime healed, VirtualTime end) {
   const FaultLine::Firing* last = nullptr;
   for (const auto& firing : line.fired) {

@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ": of each partition that stood at `end`; empty:
-// none did. `lines` are a run's ledger, and `ranks` its world's.
+// Describes each partition that stood at `end`: "the network is cut between ranks 0-1 and ranks 2-3 since 20 us; ".
+// Empty: none stood. `lines` are the ledger of a run, and `ranks` is the size of its world.
 std::string standing_cuts(const std::vector<FaultLine>& lines, int ranks, VirtualTime end);
 
 }  // namespace rehearse::sim
