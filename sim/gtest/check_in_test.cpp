@@ -30,7 +30,7 @@
 namespace rehearse {
 namespace {
 
-// One check() of one test.
+// One call of check() in a test.
 class Check {
  public:
   Check(WorldOptions options, World::Body body, std::source_location where)
@@ -59,7 +59,7 @@ class Check {
     }
   }
 
-  // A failure at the line that called check().
+  // Reports a failure at the line that called check().
   void fail(const std::string& text) const {
     GTEST_MESSAGE_AT_(where_.file_name(), static_cast<int>(where_.line()), text.c_str(),
                       ::testing::TestPartResult::kNonFatalFailure);
@@ -71,7 +71,7 @@ class Check {
     RankAssertions assertions;
   };
 
-  // `again`: the command that does the same. `answers` decides; null: the schedule and the seed do.
+  // `again`: the command that repeats this run. `answers` makes the choices; null: the schedule and the seed do.
   Outcome simulate(const std::string& again, Oracle* answers = nullptr) {
     const DeathNote note(identity_.name, options_.seed, again);
     Outcome outcome{{}, RankAssertions(options_)};
@@ -92,7 +92,7 @@ class Check {
     return attempt;
   }
 
-  // On another thread, which alone can do anything: a rank that never switches cannot be ended.
+  // Runs on another thread, because nobody can end a rank that never switches.
   [[noreturn]] void end_overdue(const std::string& late, const std::string& again, const exec::Found& found) const {
     const auto text = fmt::format("INTERRUPTED: {} and had to be killed: {}\nended {}, seed {}; again: {}\n", late,
                                   exec::describe(found), identity_.name, options_.seed, again);
@@ -100,7 +100,7 @@ class Check {
     for (;;) ::_exit(exit_code(Verdict::interrupted));
   }
 
-  // The environment comes before what the test says, and that before what many seeds bring with them.
+  // Takes the first value that is set: the environment's, the test's, or true if many seeds run.
   void decide_preempt(const Environment& environment, bool many) {
     const auto of_test = options_.preempt.value_or(false);
     if (environment.preempt) options_.preempt = environment.preempt;
@@ -109,7 +109,7 @@ class Check {
     if (decided != of_test) preempt_ = fmt::format("REHEARSE_PREEMPT={:d} ", decided);
   }
 
-  // Returns whether all is well.
+  // Returns true if the run is OK and no assertion failed.
   bool run_seed() {
     const auto again = fmt::format("{}REHEARSE_SEED={:#x} {}", preempt_, options_.seed, identity_.command);
     auto outcome = simulate(again);
@@ -151,7 +151,7 @@ class Check {
   }
 
   void write_trace(const sim::Attempt& attempt) const {
-    std::error_code ignored;  // then the file cannot be written either
+    std::error_code ignored;  // writing the file then reports the failure
     std::filesystem::create_directories(trace_directory_, ignored);
     const auto file = std::filesystem::path(trace_directory_) / (identity_.folder + ".json");
     std::ofstream out(file, std::ios::binary);
@@ -160,7 +160,7 @@ class Check {
     if (!out) throw EnvironmentError(fmt::format("REHEARSE_TRACE: {} cannot be written", file.string()));
   }
 
-  // Returns what went wrong with it, for the failure.
+  // Returns what went wrong, as text for the failure; empty: nothing.
   std::string write_files(sim::Attempt& attempt) const {
     Report& report = attempt.report;
     const std::filesystem::path folder = std::filesystem::path("rehearse-out") / identity_.folder;
@@ -187,7 +187,7 @@ class Check {
   std::source_location where_;
   CheckIdentity identity_;
   std::string trace_directory_;
-  std::string preempt_;  // what the environment must say to do the same again; empty: nothing
+  std::string preempt_;  // what the environment must set to repeat the run; empty: nothing
   bool twice_ = false;
   std::optional<std::chrono::seconds> time_limit_;
 };

@@ -36,7 +36,7 @@ DeathNote::~DeathNote() {
   g_living = outer_;
 }
 
-// Calls nothing that a signal handler may not.
+// Calls only functions that are safe in a signal handler.
 void DeathNote::on_signal(int signal, siginfo_t* info, void*) {
   DeathNote& note = *g_living;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &note.previous_[i], nullptr);
@@ -50,7 +50,7 @@ void DeathNote::on_signal(int signal, siginfo_t* info, void*) {
     write("no rank");
   }
   write(note.after_rank_);
-  if (info->si_code <= 0) ::raise(signal);  // sent by somebody; a fault repeats when this returns
+  if (info->si_code <= 0) ::raise(signal);  // another process or thread sent it; a fault would repeat by itself
 }
 
 }  // namespace rehearse

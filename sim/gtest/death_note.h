@@ -10,13 +10,14 @@
 
 namespace rehearse {
 
-// A signal that ends the process (a fault, abort()) takes the report with it. While a note lives, one line on stderr
-// says which check, seed and rank that was, and how to run it again; then the signal does what it would have done.
+// A signal that ends the process (a fault, abort()) prevents the report. While a DeathNote exists, such a signal writes
+// one line to stderr: which check, seed and rank it was, and how to run it again. Then the signal takes its usual
+// effect.
 //
-// The newest one counts.
+// If several notes exist, the newest one counts.
 class DeathNote {
  public:
-  // `command`: runs the check again, "REHEARSE_SEED=0x1a ./my_test --gtest_filter=Suite.Test".
+  // `command` runs the check again: "REHEARSE_SEED=0x1a ./my_test --gtest_filter=Suite.Test".
   DeathNote(const std::string& check, std::uint64_t seed, const std::string& command);
   DeathNote(const DeathNote&) = delete;
   DeathNote& operator=(const DeathNote&) = delete;
@@ -28,7 +29,7 @@ class DeathNote {
 
   static DeathNote* g_living;
   DeathNote* const outer_;
-  std::string before_rank_, after_rank_;  // of the line
+  std::string before_rank_, after_rank_;  // the parts of the line
   std::array<struct sigaction, kSignals.size()> previous_{};
 };
 

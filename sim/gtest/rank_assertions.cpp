@@ -22,7 +22,7 @@ std::string place(const ::testing::TestPartResult& result) {
   return fmt::format("{}:{}", result.file_name(), result.line_number());
 }
 
-// GoogleTest's macros hand a result on through this: file and line stay those of the assertion.
+// GoogleTest's macro passes the result on, with the file and line of the assertion.
 void report(const ::testing::TestPartResult& result, const std::string& text) {
   GTEST_MESSAGE_AT_(result.file_name(), result.line_number(), text.c_str(), result.type());
 }
@@ -59,7 +59,8 @@ void RankAssertions::take(const ::testing::TestPartResult& result) {
     return;
   }
   if (rank.runs > 1) return;
-  // The traces around the world are added when this is handed on, inside of their scopes.
+  // Leave out the traces around the world: GoogleTest adds them when forward() passes the result on inside their
+  // scopes.
   const std::string_view message = result.message();
   const auto own = traces_of_this_fiber();
   const auto text = fmt::format("{}\n[rank {} at {}, seed {}]{}{}", message.substr(0, message.find(kTraces)), number,

@@ -20,19 +20,18 @@ class AssertionEndedRank : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Keeps what GoogleTest's assertions find while a world runs, and makes a rank's fatal failure end the world.
-// Made right before World::run() with the body from wrap(); call forward() when it is gone from GoogleTest's
-// way.
+// Collects the results of GoogleTest's assertions while a world runs, and makes a rank's fatal failure end the world.
+// Construct it right before World::run(), and run the body from wrap(). Call forward() once the Capture is gone.
 //
-// World may run a body a second time to explain a failure: only what the first time found counts.
+// World may run a body a second time to explain a failure. Only results of the first time count.
 class RankAssertions {
  public:
   explicit RankAssertions(const WorldOptions& options);
 
-  // Lives as long as the result is used.
+  // This object must live as long as the result is used.
   World::Body wrap(World::Body body);
 
-  // Between these two, this thread's assertions come here.
+  // While a Capture exists, this thread's assertions come to the RankAssertions.
   class Capture : public ::testing::ScopedFakeTestPartResultReporter {
    public:
     explicit Capture(RankAssertions& assertions)
@@ -46,12 +45,12 @@ class RankAssertions {
 
   bool failed() const noexcept;
 
-  // Hands on what was found, each with its own file and line; `footer` (if any) ends the last failure.
+  // Passes the results on to GoogleTest, each with its own file and line. `footer` (if any) ends the last failure.
   void forward(std::string_view footer = {}) const;
 
  private:
   struct Rank {
-    int runs = 0;            // times its body was entered
+    int runs = 0;            // how often its body has started
     std::string left_early;  // the fatal failure of this run; empty: none
   };
 

@@ -10,24 +10,24 @@
 
 namespace rehearse {
 
-// What REHEARSE_* variables ask of a check; the table is in rehearse.h.
+// What the REHEARSE_* variables ask of a check; rehearse.h has the table.
 struct Environment {
   std::optional<std::uint64_t> seed;
   std::uint64_t runs = 1;
-  std::string replay;  // empty: not asked
+  std::string replay;  // empty: not set
   std::optional<bool> preempt;
   bool check_determinism = false;
-  std::string trace_directory;                     // empty: not asked
-  std::optional<std::chrono::seconds> time_limit;  // of each run, real time
+  std::string trace_directory;                     // empty: not set
+  std::optional<std::chrono::seconds> time_limit;  // for each run, in real time
 };
 
-// A variable has a value that makes no sense; the text names it, the value, and what would be right.
+// A variable has a value that makes no sense. The text names the variable and its value, and says what would be right.
 class EnvironmentError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// `get` is std::getenv or stands for it. Throws EnvironmentError. An empty value counts as unset.
+// `get` is std::getenv or a replacement. An empty value counts as unset. Throws EnvironmentError.
 Environment read_environment(const std::function<const char*(const char* name)>& get);
 
 }  // namespace rehearse

@@ -5,14 +5,14 @@
 
 namespace rehearse {
 
-// Which check() this is.
+// Identifies a call of check().
 struct CheckIdentity {
-  std::string name;     // "Suite.Test", "Suite.Test#2" for the test's second check; "check" outside of tests
-  std::string folder;   // the name, without characters that part paths
+  std::string name;     // "Suite.Test", "Suite.Test#2" for the test's second check; "check" outside tests
+  std::string folder;   // the name without characters that separate paths
   std::string command;  // runs the test alone: "./my_test --gtest_filter=Suite.Test"
 };
 
-// Counts the running test's checks; call it once for each.
+// Counts the running test's checks; call it once for each check.
 CheckIdentity next_check();
 
 }  // namespace rehearse

@@ -7,10 +7,10 @@
 
 namespace rehearse {
 
-// The traces in whose scopes the calling fiber is, innermost first, a line each: "train_test.cpp:12: step 3".
+// The traces whose scopes contain the calling fiber, innermost first, one on a line: "train_test.cpp:12: step 3".
 std::string traces_of_this_fiber();
 
-// Those of fibers that were never unwound: before a world, so that none are taken for its own.
+// Forgets the traces of fibers that were never unwound. Call it before a world, so that its fibers do not inherit them.
 void forget_traces();
 
 }  // namespace rehearse

@@ -8,10 +8,11 @@
 
 namespace rehearse {
 
-// What SCOPED_TRACE makes: in a rank a trace of that rank (and of its thread) alone; elsewhere GoogleTest's own.
+// The object behind SCOPED_TRACE. In a rank, the trace belongs to that rank (and to its thread) only; elsewhere it is
+// GoogleTest's own.
 //
-// GoogleTest keeps its traces for each thread, and ranks share one: there, an assertion would be told with the traces
-// of whatever ranks were inside of such a scope, and leaving a scope would take away the newest one, whosever that is.
+// GoogleTest keeps traces by thread, and all ranks share one thread. With its own traces, an assertion would show those
+// of all ranks that are inside such a scope, and leaving a scope would remove the newest trace, whoever made it.
 class RankTrace {
  public:
   template <class Message>
