@@ -26,7 +26,7 @@ struct Taken {
   std::size_t place;
 };
 
-// Not a mutex: those of a rank are scheduling points, and nobody switches while this is held.
+// Not a mutex: a rank's mutexes are scheduling points, and no fiber may switch while it holds this lock.
 class SpinLock {
  public:
   void lock() noexcept {
@@ -39,7 +39,8 @@ class SpinLock {
   std::atomic_flag flag_;
 };
 
-// One for the process: any thread may free a tensor, also after its world. Never destroyed, for tensors of statics.
+// One object for the process, because any thread may free a tensor, also after its world. It is never destroyed,
+// because static objects may hold tensors.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -106,7 +107,7 @@ class CountingAllocator final : public c10::Allocator {
       taken_[memory.get()] = {&meter, rank, bytes, place};
       return memory;
     } catch (...) {
-      meter.give_back(rank, bytes, place);  // the machine itself has no more
+      meter.give_back(rank, bytes, place);  // the machine itself is out of memory
       throw;
     }
   }
@@ -120,7 +121,7 @@ class CountingAllocator final : public c10::Allocator {
   c10::Allocator* below_ = nullptr;
   SpinLock lock_;
   std::vector<MemoryMeter*> meters_;
-  std::unordered_map<void*, Taken> taken_;  // looked up by address; walked in no order that matters
+  std::unordered_map<void*, Taken> taken_;  // looked up by address; its order never matters
 };
 
 }  // namespace

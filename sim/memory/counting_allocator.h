@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// LibTorch's CPU allocator while the memory of a world is counted: the one that was there before, behind a table of who
-// has taken what.
+// LibTorch's CPU allocator while the memory of a world is counted: the former allocator behind a table that says who
+// has allocated what.
 namespace rehearse::sim {
 
 class MemoryMeter;
 
-// Allocations in fibers of this thread's world are the meter's from now on. One a thread at a time; the first of the
-// process puts the allocator in place, and end_counting() of the last takes it away.
+// From now on, the meter counts allocations in fibers of this thread's world. A thread may have one meter at a time.
+// The first meter of the process installs the allocator; end_counting() of the last one removes it.
 void begin_counting(MemoryMeter& meter);
 
-// What the rank has taken and is not given back yet is given back now, and nobody's from then on.
+// Gives back now what the rank has allocated and not freed yet. Nobody counts this memory from then on.
 void forget_taken(MemoryMeter& meter, int rank) noexcept;
 
-// What was taken and is not given back yet is nobody's from now on.
+// Nobody counts the memory from now on that is allocated and not freed yet.
 void end_counting(MemoryMeter& meter) noexcept;
 
 }  // namespace rehearse::sim

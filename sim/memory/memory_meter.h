@@ -14,30 +14,31 @@
 
 namespace rehearse::sim {
 
-// What the tensors of each rank take, of so much as each has: the bytes that LibTorch's CPU allocator is asked for in
-// the rank's fibers, until they are given back, by whomever. An allocation that would pass the limit throws
-// c10::OutOfMemoryError, as devices do, and takes nothing.
+// Counts the memory of each rank's tensors against a limit: the bytes that the rank's fibers request from LibTorch's
+// CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
+// devices do, and takes nothing.
 //
-// One a world; while it lives, LibTorch's CPU allocator is a counting one. Tensors may outlive it. Made, asked and
-// destroyed on the executor's thread; nothing blocks.
+// A world has at most one. While it exists, LibTorch's CPU allocator is a counting one. Tensors may outlive it.
+// Construct, use and destroy it on the executor's thread; nothing blocks.
 class MemoryMeter {
  public:
-  // `limit`: bytes a rank has; 0: any number. `call_sites`: note where allocations are made (slow: a stack walk each).
+  // `limit`: the bytes that each rank has; 0: no limit. `call_sites`: record where allocations are made (slow: one
+  // stack walk for each).
   MemoryMeter(int ranks, std::uint64_t limit, bool call_sites);
   MemoryMeter(const MemoryMeter&) = delete;
   MemoryMeter& operator=(const MemoryMeter&) = delete;
   ~MemoryMeter();
 
-  // The rank's next allocation of at least so many bytes fails; `then` is told of its size, before it throws.
+  // Makes the rank's next allocation of at least `bytes` fail. `then` gets its size before the allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
-  // The rank's next life has taken nothing yet; what the former one has taken is nobody's from now on.
+  // The rank restarts: its new incarnation starts from zero, and the memory of the former one belongs to nobody.
   void begin_again(int rank);
 
   // By rank.
   std::vector<RankMemory> uses() const;
 
-  // For the counting allocator. take() throws c10::OutOfMemoryError; what it returns is for give_back().
+  // For the counting allocator. take() throws c10::OutOfMemoryError. Pass its result to give_back().
   std::size_t take(int rank, std::uint64_t bytes);
   void give_back(int rank, std::uint64_t bytes, std::size_t place) noexcept;
 
@@ -49,7 +50,7 @@ class MemoryMeter {
   struct Account {
     std::uint64_t taken = 0, most = 0;
     std::vector<std::uint64_t> by_place, at_most;
-    bool at_most_is_now = false;  // since `most` nothing was given back: by_place tells of it
+    bool at_most_is_now = false;  // nothing was given back since `most`, so by_place describes that moment
     std::optional<Failure> failure;
   };
 
@@ -58,7 +59,7 @@ class MemoryMeter {
   const std::uint64_t limit_;
   const bool call_sites_;
   std::vector<Account> accounts_;                 // by rank
-  std::map<exec::CallSite, std::size_t> places_;  // looked up; in order of their first allocation
+  std::map<exec::CallSite, std::size_t> places_;  // only for look-ups; numbered in order of the first allocation
   std::vector<exec::CallSite> sites_;             // by place
 };
 
