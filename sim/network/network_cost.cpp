@@ -23,8 +23,7 @@ namespace {
 
 constexpr std::uint32_t kJitterSteps = 16;
 
-// About 73 years. Longer transfers (a bandwidth of a byte a century) are cut to this, so that sums stay in
-// range.
+// About 73 years. Longer transfers (a bandwidth of a byte a century) are cut to this, so that sums stay in range.
 constexpr double kNanosecondsMax = 0x1p61;
 
 std::uint64_t bytes_of(const at::Tensor& tensor) {
@@ -38,7 +37,7 @@ std::uint64_t bytes_of(const comm::TensorList& tensors) {
   return sum;
 }
 
-// The most that any one rank gives or takes.
+// The largest number of bytes that a single rank sends or receives.
 std::uint64_t bytes_of_busiest_rank(const comm::Transfer& transfer) {
   std::uint64_t most = 0;
   for (const comm::Operation* call : transfer.calls) {
@@ -59,7 +58,7 @@ std::uint64_t busiest_input(const comm::Transfer& transfer) {
   return most;
 }
 
-// Latencies one after the other, and bytes over one link: `bytes` times `numerator` / `denominator`.
+// Consecutive latencies, and bytes over one link: `bytes` times `numerator` / `denominator`.
 struct Cost {
   std::uint64_t latencies = 0;
   std::uint64_t bytes = 0;
@@ -71,7 +70,7 @@ struct Cost {
   }
 };
 
-// The cost of a transfer among `n` ranks, two at least.
+// The cost of a transfer among `n` ranks; `n` is at least two.
 using Formula = Cost (*)(const comm::Transfer& transfer, std::uint64_t n);
 
 std::uint64_t tree_depth(std::uint64_t n) { return static_cast<std::uint64_t>(std::bit_width(n - 1)); }  // ceil(log2 n)
@@ -82,7 +81,7 @@ Cost one_message(const comm::Transfer& transfer, std::uint64_t) {
 
 Cost up_and_down_a_tree(const comm::Transfer&, std::uint64_t n) { return {2 * tree_depth(n), 0}; }
 
-// The root holds all n pieces of a scatter or gather, which makes it the busiest.
+// In a scatter or gather, the root holds all n pieces, so it is the busiest rank.
 Cost through_a_tree(const comm::Transfer& transfer, std::uint64_t n) {
   return {tree_depth(n), bytes_of_busiest_rank(transfer)};
 }
@@ -99,7 +98,7 @@ Cost pieces_around_a_ring(const comm::Transfer& transfer, std::uint64_t n) {
   return {n - 1, bytes_of_busiest_rank(transfer), n - 1, n};
 }
 
-// Null for an operation of parts: it has theirs.
+// Null for an operation with parts, because each part has its own formula.
 constexpr Formula formula_of(comm::OpTime time) noexcept {
   switch (time) {
     case comm::OpTime::one_message:
@@ -132,7 +131,7 @@ Cost cost_of(const comm::Transfer& transfer) {
   return formula(transfer, n);
 }
 
-// What the call costs, or all its parts in one go: they share their latencies.
+// The cost of the call, or of all its parts in one go, which share their latencies.
 std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
   if (transfer.calls.front()->parts.empty()) {
     const Cost cost = cost_of(transfer);

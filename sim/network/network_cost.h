@@ -7,14 +7,13 @@
 
 namespace rehearse::sim {
 
-// Throws std::invalid_argument with a line for each field that makes no sense.
+// Throws std::invalid_argument with one line for each field that makes no sense.
 void require_valid(const NetworkModel& model);
 
-// NetworkModel's formulas as the fabric asks for them.
+// NetworkModel's formulas as a CostModel of the fabric.
 class NetworkCost final : public fakes::CostModel {
  public:
-  // `decisions` is not owned; asked only when the model has jitter.
-  // Throws as require_valid() does.
+  // `decisions` is not owned. Uses it only if the model has jitter. Throws as require_valid() does.
   NetworkCost(const NetworkModel& model, Decisions& decisions);
 
   VirtualDuration duration(const comm::Transfer& transfer) const override;
