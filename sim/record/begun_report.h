@@ -8,7 +8,8 @@
 
 namespace rehearse::sim {
 
-// What every report says of its run, whatever became of it: program, ranks, seed, schedule, version.
+// A report with the facts that every report states, whatever became of the run: program, ranks, seed, schedule,
+// version.
 Report begun_report(const WorldOptions& options, std::string program = "");
 
 }  // namespace rehearse::sim

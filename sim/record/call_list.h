@@ -11,23 +11,23 @@
 
 namespace rehearse::sim {
 
-// A communication call as it is the same in every mode: without times and devices.
+// A communication call in a form that is equal in every mode: without times and devices.
 struct ListedCall {
   int rank = -1;
   std::string group;
-  std::uint64_t sequence = 0;  // sends and receives are counted apart
+  std::uint64_t sequence = 0;  // sends and receives have their own count
   bool point_to_point = false;
   std::string call;                    // `allreduce(sum, float32[3]) label="fc1.weight"`, "send(float32[3]) to rank 1"
-  std::vector<std::string> tensors{};  // all that go in, then all that come out: "in float32[3]", "out float32[3]"
+  std::vector<std::string> tensors{};  // all inputs, then all outputs: "in float32[3]", "out float32[3]"
 
   bool operator==(const ListedCall&) const = default;
 };
 
-// Those that the log keeps; each rank's in its own order.
+// The calls that the log keeps, each rank's in its own order.
 std::vector<ListedCall> listed_calls(const comm::EventLog& events);
 
-// calls.json: {"rehearse_calls": 1, "calls": [...]}, a call a line. Does not throw by itself; look at the state of
-// `out` afterwards.
+// Writes calls.json: {"rehearse_calls": 1, "calls": [...]}, one call on a line. Does not throw by itself; check the
+// state of `out` afterwards.
 void write_calls(std::ostream& out, const std::vector<ListedCall>& calls);
 
 // Throws ReportFormatError.

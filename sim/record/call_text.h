@@ -7,7 +7,7 @@
 
 namespace rehearse::sim {
 
-// A call by its fingerprint; a send or receive also by its peer and tag: "send(float32[2], cpu) to rank 1 with tag 0".
+// A call as its fingerprint. Sends and receives also have peer and tag: "send(float32[2], cpu) to rank 1 with tag 0".
 std::string call_text(std::string fingerprint, const comm::Signature& kind, const comm::Event& event);
 
 }  // namespace rehearse::sim

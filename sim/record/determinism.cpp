@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// " at t=1.2 ms"; both times when the runs were at different ones.
+// For example " at t=1.2 ms"; both times if the runs differ.
 std::string when(const RunPath& first, const RunPath& second, std::size_t decision) {
   const bool in_first = decision < first.places.size();
   const bool in_second = decision < second.places.size();
@@ -48,8 +48,8 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
                       two.answer, two.options, time)};
 }
 
-// Index of the first decision before which the runs had not taken the same steps; the number of decisions
-// when they part after the last one, or when the places are not known.
+// Index of the first decision before which the runs took different steps. If they part after the last decision, or the
+// places are unknown: the number of decisions.
 std::size_t first_other_place(const RunPath& first, const RunPath& second) {
   const std::size_t known = std::min(first.places.size(), second.places.size());
   for (std::size_t at = 0; at < known; ++at) {
@@ -86,7 +86,7 @@ std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
   return fmt::format("{} as #{} of group \"{}\"", run.texts[call.what], call.sequence, run.texts[call.group]);
 }
 
-// One rank's call in both runs; null: it made none.
+// One rank's call in both runs; null: the rank made none.
 struct CallPair {
   const RunCalls::Call* first = nullptr;
   const RunCalls::Call* second = nullptr;
@@ -105,7 +105,7 @@ std::string text_of(const RunPath& first, const RunPath& second, const CallPair&
                      pair.first != nullptr ? at(*pair.first) : "", two, pair.second != nullptr ? at(*pair.second) : "");
 }
 
-// Each rank's calls are compared in their own order: that of the ranks among each other is the schedule's.
+// Compares each rank's calls in their own order. The schedule decides the order between ranks.
 CallPair first_difference_of(const RunPath& first, const CallsOfRank& one, const RunPath& second,
                              const CallsOfRank& two) {
   for (std::size_t i = 0; i < std::max(one.size(), two.size()); ++i) {
@@ -141,7 +141,7 @@ std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunP
       std::mismatch(first.decisions.begin(), first.decisions.end(), second.decisions.begin(), second.decisions.end());
   const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
   const bool same_decisions = parted.first == first.decisions.end() && parted.second == second.decisions.end();
-  // Steps that differ before the first differing decision are nearer to the cause.
+  // A difference in the steps before the first different decision is nearer to the cause.
   if (first_other_place(first, second) < at || (same_decisions && first.decisions_hash != second.decisions_hash)) {
     return schedule_difference(first, second);
   }
@@ -168,7 +168,7 @@ std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32
 
 RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_hash) const {
   RunPath path = path_of(decisions, events_hash);
-  // Asked outside of a run, or in another run: the places would stand beside the wrong decisions.
+  // If somebody asked the oracle outside the run, or in another run, the places do not belong to these decisions.
   if (places_.size() == path.decisions.size()) path.places = places_;
   return path;
 }

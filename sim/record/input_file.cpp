@@ -14,13 +14,13 @@
 namespace rehearse::sim {
 namespace {
 
-// Enough to tell what it is.
+// Enough bytes to recognise the kind of file.
 constexpr std::size_t kBeginning = 64;
 
 class Input {
  public:
   explicit Input(const std::filesystem::path& file) : file_(file) {
-    // Otherwise opening a pipe waits for its writer.
+    // Without O_NONBLOCK, open() waits for a pipe's writer.
     fd_ = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd_ < 0) fail();
     ::fcntl(fd_, F_SETFL, 0);
@@ -30,7 +30,7 @@ class Input {
   Input& operator=(const Input&) = delete;
   ~Input() { ::close(fd_); }
 
-  // Appends what comes next; false at the end.
+  // Appends the next bytes; false at the end.
   bool read(std::string& bytes) {
     const ssize_t got = ::read(fd_, chunk_.data(), chunk_.size());
     if (got < 0 && errno == EINTR) return true;
@@ -40,7 +40,7 @@ class Input {
   }
 
   bool is_pipe() const { return S_ISFIFO(info_.st_mode); }
-  // What is known before the end: of a pipe or a device nothing.
+  // The size as far as it is known in advance: 0 for a pipe or a device.
   std::size_t size() const { return S_ISREG(info_.st_mode) ? static_cast<std::size_t>(info_.st_size) : 0; }
 
  private:

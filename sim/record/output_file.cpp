@@ -17,7 +17,7 @@ namespace {
   throw OutputError(fmt::format("{}: cannot be written: {}", file.string(), why));
 }
 
-// Can a new file take its name? What a link leads to keeps its place.
+// True if a new file may replace this name. Links and special files are written in place.
 bool is_replaceable(const std::filesystem::path& file) {
   std::error_code ignored;
   const auto status = std::filesystem::symlink_status(file, ignored);
@@ -26,8 +26,8 @@ bool is_replaceable(const std::filesystem::path& file) {
 
 constexpr std::string_view kPart = ".part";
 
-// In the same folder, so that the rename stays within a file system; with the process in the name, so that two that
-// write the same file do not mix.
+// The part lies in the same folder, so that the rename stays within a file system. Its name contains the process id, so
+// that two processes that write the same file do not mix.
 std::filesystem::path new_part_of(const std::filesystem::path& file) {
   return fmt::format("{}.{}{}", file.string(), ::getpid(), kPart);
 }

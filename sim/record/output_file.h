@@ -8,18 +8,18 @@
 
 namespace rehearse::sim {
 
-// A file, or stdout, cannot be written: a full disk. what() names it and the reason.
+// A file, or stdout, cannot be written, for example because the disk is full. what() names it and the reason.
 class OutputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// `write` gets the opened file. It has its name once it is whole: who dies in the middle leaves what was there before,
-// and beside it a part of the new one (is_part_of()), which no other process writes. What is no ordinary file, a pipe
-// or /dev/stdout, is written in place. Throws OutputError.
+// Writes a file; `write` gets the open stream. The file gets its name only when it is complete. If the process dies
+// before, the old file remains, and beside it a part of the new one (is_part_of()), which no other process writes to.
+// Anything but an ordinary file, such as a pipe or /dev/stdout, is written in place. Throws OutputError.
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
 
-// Is `part` what some process has left of `file`?
+// True if `part` is what some process left of `file`.
 bool is_part_of(const std::filesystem::path& part, const std::filesystem::path& file);
 
 }  // namespace rehearse::sim

@@ -54,7 +54,7 @@ std::string bytes_of(std::string_view hexadecimal) {
   return bytes;
 }
 
-// JSON has neither infinities nor NaN.
+// JSON has neither infinities nor NaN, so those become texts.
 Json figure(double value) { return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value)); }
 
 double figure_of(const JsonReader& reader, const char* key) {

@@ -11,23 +11,23 @@
 
 namespace rehearse::sim {
 
-// What a rank has come to (RankContext::result()), as it is kept in a file.
+// A rank's result (RankContext::result()) as a file keeps it.
 struct ListedResult {
   int rank = -1;
   std::string name;
-  std::uint64_t index = 0;  // which one of that rank and name, from 0
+  std::uint64_t index = 0;  // counts the results of this rank and name, from 0
   std::string dtype;        // "float32"
   std::vector<std::int64_t> sizes;
-  std::uint64_t hash = 0;  // FNV-1a of all its bytes: as they lie, contiguous, in this machine's order
-  std::string bytes{};     // all of them; empty of what is too large for the file
-  // For real numbers, as doubles; NaN if the tensor holds a NaN.
+  std::uint64_t hash = 0;  // FNV-1a of all its bytes, contiguous and in this machine's byte order
+  std::string bytes{};     // all of them; empty if the tensor is too large for the file
+  // For tensors of real numbers, as doubles. NaN if the tensor holds a NaN.
   double least = 0, most = 0, norm = 0;
 
   std::int64_t elements() const noexcept;
   bool is_whole() const noexcept { return !bytes.empty() || elements() == 0; }
 };
 
-// A tensor of more bytes is kept as hash and figures; so are all that come after so many bytes in all.
+// A file keeps larger tensors only as hash and figures, and all tensors that come after `file_bytes` in total.
 struct ResultLimits {
   std::size_t tensor_bytes = std::size_t{1} << 20;
   std::size_t file_bytes = std::size_t{32} << 20;
@@ -35,8 +35,8 @@ struct ResultLimits {
 
 std::vector<ListedResult> listed_results(const std::vector<RankResult>& results, const ResultLimits& limits = {});
 
-// results.json: {"rehearse_results": 1, "results": [...]}, a result a line, bytes in hexadecimal. Does not throw by
-// itself; look at the state of `out` afterwards.
+// Writes results.json: {"rehearse_results": 1, "results": [...]}, one result on a line, bytes in hexadecimal. Does not
+// throw by itself; check the state of `out` afterwards.
 void write_results(std::ostream& out, const std::vector<ListedResult>& results);
 
 // Throws ReportFormatError.

@@ -13,7 +13,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::string_view kTitle = "rehearse run log ";
-constexpr int kFormatVersion = 2;  // a new one for each new format of reports: they are in it
+constexpr int kFormatVersion = 2;  // increase it when the format of reports changes: logs contain reports
 constexpr std::string_view kChecksum = "checksum: 0x";
 constexpr std::size_t kChecksumLine = kChecksum.size() + 16 + 1;
 
@@ -52,8 +52,8 @@ std::optional<std::uint64_t> number_of(std::string_view text, int base = 10) {
   return number;
 }
 
-// Reads a log from front to back. Whatever does not fit is thrown as Problem with the part in which it
-// stands; only the caller knows whether the file was cut off there or is damaged.
+// Reads a log from front to back. If a part does not fit, it throws Problem with the name of the part. Only the caller
+// knows whether the file was cut off there or is damaged.
 class Parser {
  public:
   struct Problem {
