@@ -12,37 +12,38 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/sim/determinism.h>
 
-// The one way to a run: the command and check() both go through it.
+// The command and check() both start their runs through this file.
 namespace rehearse::sim {
 
-// What is run, the same each time.
+// What to run; every attempt uses the same options.
 struct AttemptOptions {
-  std::string program;  // as reports and logs name it
+  std::string program;  // its name in reports and logs
   WorldOptions world;
-  // For first_difference() to name the call in which two runs part; with WorldOptions::keep_all_events.
+  // Keep the calls, so that first_difference() can name the call at which two runs part. Needs
+  // WorldOptions::keep_all_events.
   bool keep_calls = false;
-  // For people watching, see World::on_progress(); empty: nobody does.
+  // Shows progress to people, see World::on_progress(); empty: shows nothing.
   std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show = {};
 };
 
-// One run that has ended.
+// A finished run.
 struct Attempt {
-  Report report;  // with the program's name; files and replay line are the caller's
+  Report report;  // has the program's name; the caller fills in files and replay line
   RunPath path;
-  std::unique_ptr<const World> world;  // that ran
+  std::unique_ptr<const World> world;  // the world that ran
 
   const comm::EventLog& events() const noexcept { return world->events(); }
 };
 
-// Runs `body` once on each rank. `answers` decides; null: the schedule and the seed of the options do. Blocks until
-// every rank has ended. Throws what World::run() does.
+// Runs `body` once on each rank. `answers` makes the choices; null: the schedule and the seed of the options do. Blocks
+// until every rank has ended. Throws what World::run() throws.
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers = nullptr);
 
-// In the headline of a run that ended, where the second one to compare it with was interrupted.
+// Begins the cause in the headline of a run that ended if the second run, meant for comparison, was interrupted.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
-// Whether `second`, the same seed once more, took the way of `first`. Where it did not, or was interrupted before that
-// was known, verdict and headline of `first` tell so.
+// True if `second`, another run of the same seed, took the same way as `first`. If it did not, or was interrupted
+// before that was known, this changes verdict and headline of `first` to say so.
 bool took_same_way(Attempt& first, const Attempt& second);
 
 }  // namespace rehearse::sim

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::string_view kOtherWay = "the replay differs from the log: ";
 
-// Where the run of the log was interrupted. Nowhere if it ended, and a second run that was to be compared with it was
-// interrupted: the decisions in the log are those of the first.
+// Where the logged run was interrupted. Nowhere if the run ended and only the second run, meant for comparison, was
+// interrupted: the log's decisions are those of the first run.
 exec::Interruption interruption_of(const Report& report) {
   const bool itself = report.verdict == Verdict::interrupted && report.headline.find(kInSecondRun) == std::string::npos;
   return itself ? exec::Interruption{report.switches, report.end_time} : exec::Interruption{};

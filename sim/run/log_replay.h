@@ -9,14 +9,14 @@
 
 namespace rehearse::sim {
 
-// Has `run` run once more what a finished log holds, by the decisions of the log; it gives the report of that run,
-// which is borrowed. The run of a log that ends where its run was interrupted is interrupted there, too. Returns "the
-// replay differs from the log: ..."; nothing if it was the same run (ended_as_log() holds then), or was interrupted
-// before it came to the log's end. `run` may throw ReplayError: the run then did not come to its end, and that is the
-// other way.
+// Repeats the run of a finished log by the log's decisions. `run` carries out the run and returns its report, which
+// this function only borrows. If the logged run was interrupted, this one is interrupted at the same point. Returns
+// nothing if the run was the same (then ended_as_log() holds), or if it was interrupted before the log's end; otherwise
+// "the replay differs from the log: ...". If `run` throws ReplayError, the run did not come to its end and counts as
+// different.
 std::string replay_log(const RunLog& log, const std::function<const Report&(Oracle& answers)>& run);
 
-// Did a run of replay_log(), which is told by `report`, come to where its log ends?
+// True if the run that replay_log() made, described by `report`, reached the point at which its log ends.
 bool ended_as_log(const RunLog& log, const Report& report);
 
 }  // namespace rehearse::sim

@@ -24,7 +24,7 @@ using std::filesystem::path;
 
 constexpr std::size_t kStoredBytesMost = std::size_t{1} << 30;
 
-// What `parse` makes of the file; nothing where that is missing or says something else.
+// The result of `parse` on the file; nothing if the file is missing or has other content.
 template <class Parse>
 auto stored(const path& file, const Parse& parse) -> std::optional<decltype(parse(std::string()))> {
   std::error_code ignored;
@@ -38,7 +38,7 @@ auto stored(const path& file, const Parse& parse) -> std::optional<decltype(pars
   return std::nullopt;
 }
 
-constexpr std::string_view kNotMeasured = "0x0";  // a page says nothing of it
+constexpr std::string_view kNotMeasured = "0x0";  // a page leaves this fact out
 
 std::string identity_text(const Report& report) { return fmt::format("{:#x}", report.identity); }
 
@@ -52,7 +52,7 @@ bool is_of(const Json& facts, const Report& report) {
          says("identity", identity_text(report));
 }
 
-// `same_run`: the caller knows that the trace is of this run. A merged one does not say so itself.
+// `same_run`: the caller knows that the trace belongs to this run, because a merged trace does not say so.
 std::optional<Timeline> stored_timeline(const Report& report, const path& folder, bool same_run) {
   auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
     const auto json = parse_json(text);
@@ -70,7 +70,7 @@ Json run_of(const Report& report, const Timeline* timeline) {
   return page_run({.report = report, .culprits = culprits_of(report), .timeline = timeline});
 }
 
-// The run as an earlier page of it has it; nothing where there is none, or it knows no calls.
+// The run from an earlier page; nothing if there is no page, or if it has no calls.
 std::optional<Json> run_of_earlier_page(const Report& report, const path& folder) {
   return stored(folder / "report.html", [&](const std::string& text) {
     const auto data = page_data_in(text);
