@@ -35,7 +35,7 @@ class LineCounts {
     ++lines_[line->second].times[event.rank];
   }
 
-  // `compared`: of these ranks only; null: of all in the group.
+  // `compared`: compare only these ranks; null: all ranks of the group.
   std::vector<CallCounts> unequal(const std::set<int>* compared) const {
     std::vector<CallCounts> found;
     for (const CountedLine& line : lines_) {
@@ -45,7 +45,7 @@ class LineCounts {
         const auto times = line.times.find(rank);
         ranks[times != line.times.end() ? times->second : 0].push_back(rank);
       }
-      // A line that none came to twice is where the report says that ranks are missing.
+      // If nobody called a line twice, some ranks simply missed it, and the report says that elsewhere.
       if (ranks.size() < 2 || ranks.rbegin()->first < 2) continue;
       CallCounts counts{log_.groups()[line.group].name, line.where, {}};
       for (auto& [times, of_side] : ranks) counts.sides.push_back({times, std::move(of_side)});
@@ -72,7 +72,7 @@ std::vector<CallCounts> lines_called_unequally(const RunRecord& record, Verdict 
   const auto groups = calls_up_to_the_failure(record, verdict);
   if (groups.empty() && verdict != Verdict::ok) return {};
   LineCounts counts(log, places);
-  std::set<int> came;  // to the call that failed: others were on their way
+  std::set<int> came;  // ranks that reached the failed call; the others were still on their way
   for (const Event& event : log.kept()) {
     if (event.call_site == 0 || comm::is_point_to_point(log.signature(event).type)) continue;
     const auto group = groups.find(log.group(event).name);

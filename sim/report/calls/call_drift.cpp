@@ -24,7 +24,7 @@ constexpr std::size_t kAlikeLeast = 2;
 
 using comm::Event;
 
-// By what a call is known again: the lines that led to it, and what it does.
+// Identifies a call by the lines that led to it and by its operation.
 struct OrderedCall {
   const Event* event = nullptr;
   const Places::Lines* lines = nullptr;
@@ -32,16 +32,16 @@ struct OrderedCall {
 
   bool operator==(const OrderedCall& other) const { return type == other.type && *lines == *other.lines; }
 };
-using Calls = std::vector<OrderedCall>;  // one rank's, in order
+using Calls = std::vector<OrderedCall>;  // one rank's calls, in order
 
-// From place `from` on, `fewer` has the calls that `more` has `apart` places later.
+// From index `from` on, `fewer` has the calls that `more` has `apart` places later.
 struct Drift {
   std::size_t from = 0;
   std::size_t apart = 0;
 };
 
-// Did `fewer` skip calls of `more`? Both begin alike; from the first difference on, `fewer` makes the calls that `more`
-// makes `apart` places later.
+// Finds out whether `fewer` skipped calls of `more`: both begin alike, and from the first difference on, `fewer` makes
+// the calls that `more` makes `apart` places later.
 std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
   const auto length = std::min(fewer.size(), more.size());
   const auto from = static_cast<std::size_t>(
@@ -53,7 +53,8 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
     const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(from);
     const auto other = more.begin() + static_cast<std::ptrdiff_t>(from + apart);
     if (!std::equal(begin, begin + static_cast<std::ptrdiff_t>(rest), other)) continue;
-    // One equal call may be chance, and what comes again later was not left out but made in another order.
+    // A single equal call may be chance. And a call that `fewer` makes later was not left out, but made in another
+    // order.
     const bool is_swapped = std::any_of(more.begin() + static_cast<std::ptrdiff_t>(from), other, [&](const auto& call) {
       return std::find(begin, fewer.end(), call) != fewer.end() && std::find(other, more.end(), call) == more.end();
     });
@@ -63,10 +64,10 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
   return std::nullopt;
 }
 
-// Ranks that made the same calls, as far as both have come.
+// Ranks that made the same calls, as far as both got.
 struct AlikeCalls {
   std::vector<int> ranks;
-  Calls calls;  // the longest
+  Calls calls;  // those of the rank that got furthest
 };
 
 std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
@@ -90,7 +91,7 @@ std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {
   return sides;
 }
 
-// Says how two sides differ; `most` are more ranks than `others`, or as many.
+// Says how two sides differ. `most` has at least as many ranks as `others`.
 class DriftText {
  public:
   DriftText(const comm::EventLog& log, const Places& places, const std::string& group)
@@ -143,7 +144,7 @@ std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, con
     const auto& lines = places.lines(log.call_site(event));
     if (!groups.contains(group) || lines.empty()) continue;
     auto& of_rank = calls[group][event.rank];
-    // Places in the order are numbers of calls only where all are known.
+    // An index in the list is the number of a call only if all earlier calls are known.
     if (of_rank.size() + 1 == event.seq_id) of_rank.push_back({&event, &lines, type});
   }
   std::vector<std::string> texts;

@@ -9,10 +9,10 @@
 
 namespace rehearse::sim {
 
-// Looks at the groups whose calls did not meet. Finds ranks whose calls are, from some call on, those of the others one
-// or a few places later or earlier, by the lines from which they were made. Then calls of one kind have met that were
-// not meant for each other, up to the one that failed. A line each; empty for other verdicts, and unless call sites
-// were captured.
+// Looks at the groups whose calls did not meet. Compares calls by the lines that made them, and finds ranks whose
+// calls, from some call on, equal the others' calls one or a few places later or earlier. Then calls of one kind have
+// met that did not belong together, until one failed. Returns one line for each finding. Empty for other verdicts, and
+// unless call sites were captured.
 std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, const Places& places);
 
 }  // namespace rehearse::sim

@@ -20,11 +20,11 @@ namespace {
 constexpr std::size_t kKindsKept = 3;
 
 using comm::Event;
-using Call = std::vector<const Event*>;                   // of one collective, by rank
-using Lines = Places::Lines;                              // empty: not known
+using Call = std::vector<const Event*>;                   // one collective, by rank
+using Lines = Places::Lines;                              // empty: unknown
 using Kind = std::vector<std::pair<int, std::uint32_t>>;  // which rank called from where
 
-// In order of each one's first event.
+// In the order of each call's first event.
 std::vector<Call> calls_of(const comm::EventLog& log, const std::vector<Event>& events, const CallsUpTo& groups) {
   std::vector<Call> calls;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> known;  // by group and sequence number
@@ -59,12 +59,12 @@ class DifferentPlaces {
   std::vector<CallPlaces> take() { return std::move(found_); }
 
  private:
-  // The call that failed stands in the report, with its places.
+  // The report already contains the failed call with its places.
   bool is_told_elsewhere(const Call& call, std::size_t common) const {
     return common == 0 && call.front()->seq_id == groups_.at(log_.group(*call.front()).name);
   }
 
-  // A helper through which all of them called says little: the lines from which they called that tell more.
+  // If all ranks called through one helper, its line says little. So name the first lines that differ, further out.
   std::vector<CallPlaces::Side> sides_of(const Call& call) {
     std::vector<const Lines*> all;
     for (const Event* event : call) all.push_back(&places_.lines(log_.call_site(*event)));

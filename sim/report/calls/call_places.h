@@ -14,11 +14,11 @@
 namespace rehearse::sim {
 
 // Looks at the groups whose calls did not meet. Lists collectives that ranks called from different places, up to the
-// one at which that showed: each combination of places once, the first ones of the run. Empty for other verdicts, and
-// unless call sites were captured.
+// one that failed: each combination of places once, the first ones of the run. Empty for other verdicts, and unless
+// call sites were captured.
 std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
 
-// By name of the group, the last sequence number of the calls that count for this. Empty for other verdicts.
+// For each group name, the last sequence number to look at. Empty for verdicts that do not concern calls.
 using CallsUpTo = std::map<std::string, std::uint64_t>;
 CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict);
 

@@ -12,9 +12,9 @@ namespace rehearse::sim {
 
 namespace {
 
-constexpr std::size_t kSidesMost = 62;  // beside the first two
+constexpr std::size_t kSidesMost = 62;  // besides the first two
 
-// All but the first, as one.
+// Combines the sides beyond the first kSidesMost into one.
 Difference::Side rest_of(const std::vector<comm::Mismatch::Side>& sides) {
   Difference::Side rest;
   for (std::size_t i = kSidesMost; i < sides.size(); ++i)
@@ -29,7 +29,7 @@ Difference::Side rest_of(const std::vector<comm::Mismatch::Side>& sides) {
 Difference difference_of(const comm::Mismatch& mismatch,
                          c10::function_ref<std::string(const comm::Mismatch::Side& side)> where) {
   Difference difference;
-  // Names no group if the call was to make it.
+  // A new_group() call has no group to name: it was to make one.
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call = of_new_group ? fmt::format("new_group #{} ", mismatch.sequence) : "";
   const auto side_of = [&](const comm::Mismatch::Side& side) {

@@ -10,7 +10,7 @@
 
 namespace rehearse::sim {
 
-// A mismatch as reports have it. `where`: the place of a side's call.
+// A mismatch in the form that reports have. `where` returns the place of a side's call.
 Difference difference_of(const comm::Mismatch& mismatch,
                          c10::function_ref<std::string(const comm::Mismatch::Side& side)> where);
 

@@ -27,7 +27,7 @@ std::vector<std::string> last_event_lines(const comm::EventLog& log, const Place
   std::vector<Line> lines;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   const auto events = log.kept();
-  // Backwards, so that the texts of what is not shown need not be made.
+  // Go backwards, because lines that are not shown then need no text.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
     const bool completed = event->completed();
     const std::string where = places.text(log.call_site(*event));

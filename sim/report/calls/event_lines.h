@@ -11,9 +11,9 @@
 
 namespace rehearse::sim {
 
-inline constexpr std::size_t kEventLinesShown = 10;  // of a run, the last ones
+inline constexpr std::size_t kEventLinesShown = 10;  // the last calls of a run
 
-// The last calls of a run, oldest first; ranks that made the same call at the same time share a line.
+// The last calls of a run, oldest first. Ranks that made the same call at the same time share a line.
 std::vector<std::string> last_event_lines(const comm::EventLog& events, const Places& places);
 
 }  // namespace rehearse::sim

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Ranks that have stopped at the same call are one side; in order of their lowest rank.
+// Ranks that stopped at the same call form one side. Sides are in order of their lowest rank.
 std::vector<Difference::Side> sides_without(const std::vector<int>& ranks, const char* never, const RunRecord& record,
                                             const RankOutcomes& ends) {
   std::vector<Difference::Side> sides;
@@ -40,7 +40,7 @@ void set_absent(Difference& difference, std::vector<Difference::Side> sides) {
 }  // namespace
 
 Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends) {
-  Difference difference;  // of no group: there is none yet
+  Difference difference;  // has no group, because the group does not exist yet
   difference.first = {group.called_by, fmt::format("{} (\"{}\")", group.call, group.name),
                       ends.places().text(group.where)};
   set_absent(difference, sides_without(group.missing, "never called it", record, ends));

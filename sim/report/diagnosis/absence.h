@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// A call that some ranks made and others never did, as a difference between the two: who made it and where, and what
-// each of the others called last.
+// Describes a call that some ranks made and others never did as a difference between the two: who made it and where,
+// and what each other rank called last.
 Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends);
 Difference absence_from(const comm::PendingOperation& call, const RunRecord& record, const RankOutcomes& ends);
 

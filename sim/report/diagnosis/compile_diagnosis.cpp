@@ -18,7 +18,7 @@ using compiler::FunctionRecord;
 
 constexpr std::string_view kMeetings = "compile of ";
 
-// Ranks of one meeting: those that came and wait, and those that they wait for.
+// The ranks of one compiler collective: those that came and wait, and those that they wait for.
 struct Meeting {
   std::set<int> here, missing;
 };
@@ -28,7 +28,8 @@ bool may_come_of_compiling(Verdict verdict) {
   return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
 }
 
-// In the store of a group, where nobody knows for whom a rank waits: for those that have the function, too.
+// If the ranks meet in the group's store, nobody knows for whom a rank waits. Assume all other ranks that have the
+// function.
 Meeting find_store_meeting(const RunRecord& record) {
   Meeting meeting;
   const auto& outcome = record.outcome;
@@ -62,7 +63,7 @@ Meeting find_meeting(const RunRecord& record) {
   return find_store_meeting(record);
 }
 
-// What the rank compiles or agrees on; null: nothing.
+// The function that the rank compiles or agrees on; null: none.
 const FunctionRecord* at_work(const RunRecord& record, int rank) {
   for (const auto& function : record.journal.functions()) {
     if (function->rank() == rank && function->doing() != FunctionRecord::Doing::Nothing) return function.get();
@@ -77,7 +78,7 @@ const FunctionRecord* of_name(const RunRecord& record, int rank, const std::stri
   return nullptr;
 }
 
-// " and is in allreduce #7 on group "world" at train.cpp:8 in step", " and has returned".
+// For example " and is in allreduce #7 on group "world" at train.cpp:8 in step", or " and has returned".
 std::string where_it_is(const RankLine& line, bool several) {
   const auto at = line.where.empty() ? "" : " at " + line.where;
   if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) {
@@ -92,10 +93,11 @@ std::string place_of_compile(const FunctionRecord& function, const Places& place
   return where.empty() ? "" : " at " + where;
 }
 
-// "ranks 1-3 compile f ...": ranks of which the same can be said, folded; each clause by its lowest rank.
+// Makes clauses such as "ranks 1-3 compile f ...". Ranks with the same text share a clause. Clauses are in order of
+// their lowest rank.
 class Clauses {
  public:
-  // `text`: of one rank, or of several.
+  // `text(several)` returns the clause for one rank or for several.
   template <class Text>
   void add(int rank, Text text) {
     const std::string of_one = text(false);

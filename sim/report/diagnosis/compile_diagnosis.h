@@ -11,12 +11,13 @@
 
 namespace rehearse::sim {
 
-// What compiled functions have to do with a run's end.
+// How compiled functions contributed to a run's end.
 
-// "rank 1 compiles f (call 2: y is 4, guard y == 3 of entry 0), rank 0 hit entry 0 in call 2 and is in allreduce #7 on
-// group "world"; guard collectives would have made both compile; ": of the first group that waits for a compilation of
-// ranks that did not come, or in which different ones met. "rank 1 alone recompiled f in call 3: ...; ": where ranks do
-// not meet and one compiled alone, which is behind the end. Empty where the verdict is none of waits and mismatches.
+// The beginning of a headline, if compiling caused the end; otherwise empty. There are two forms. If ranks wait in a
+// compiler collective, or different ones meet: "rank 1 compiles f (call 2: y is 4, guard y == 3 of entry 0), rank 0 hit
+// entry 0 in call 2 and is in allreduce #7 on group "world"; guard collectives would have made both compile; ". If
+// there is no such collective, and one rank compiled alone: "rank 1 alone recompiled f in call 3: ...; ". Empty for
+// verdicts other than waits and mismatches.
 std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict);
 
 // One line for each function and call in which some ranks compiled and others did not.

@@ -15,20 +15,20 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kCausesShown = 2;  // that differ; the ranks' lines have all
-constexpr std::size_t kCallsShown = 2;   // of ranks that wait
+constexpr std::size_t kCausesShown = 2;  // different causes; the ranks' lines show all
+constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 
 using comm::WaitEdge;
 
-// Ranks that stand in the same place for the same reason are one cause.
+// Ranks that are in the same place for the same reason form one cause.
 struct Cause {
   std::vector<int> ranks;
   std::string call, where;
-  std::optional<std::string> polled;  // by ranks that poll: the call that looks; empty: not known
+  std::optional<std::string> polled;  // for ranks that poll: the call that polls; empty: unknown
   std::vector<WaitEdge> held_up;
 };
 
-// In the present forever or in the past until a timeout.
+// Writes the texts in the present tense (they wait forever), or in the past tense if a timeout ended the wait.
 class DeadEnds {
  public:
   DeadEnds(const std::map<int, std::string>& polling, std::optional<VirtualTime> until)
@@ -86,7 +86,7 @@ class DeadEnds {
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
-  // "ranks 0-1 wait for it in barrier #2".
+  // For example "ranks 0-1 wait for it in barrier #2".
   std::string held_up(const Cause& cause) const {
     std::set<int> waiting;
     std::vector<std::string> calls;

@@ -34,13 +34,14 @@ class VerdictFinder {
   Diagnosis find() {
     verdict();
     if (is_of_waits()) diagnosis_.headline += left_by_the_ended();
-    // What lies further back comes first: waits follow from a group that a rank did not make, both from a function that
-    // a rank compiled alone, and everything from the exception from which a rank was unwinding.
+    // Earlier causes stand first. Waits may follow from a group that a rank did not make, both may follow from a
+    // function that a rank compiled alone, and everything may follow from an exception that was unwinding a rank.
     diagnosis_.headline.insert(0, group_left_out());
     diagnosis_.headline.insert(0, compile_cause(record_, ends_, diagnosis_.verdict));
     diagnosis_.headline.insert(0, crash_before());
     if (is_of_waits()) diagnosis_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
-    // The exception that all began with; where one ended the world, those of others are not its cause.
+    // An exception that was unwinding a rank may have started everything. But if a rank's exception ended the world,
+    // the exceptions of other ranks are not its cause.
     const bool others = diagnosis_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
     if (!others) diagnosis_.headline.insert(0, unwinding_first(record_, ends_.places()));
     return std::move(diagnosis_);
@@ -90,7 +91,8 @@ class VerdictFinder {
     return std::find(std::begin(kOfWaits), std::end(kOfWaits), diagnosis_.verdict) != std::end(kOfWaits);
   }
 
-  // What all else waits for, and nothing above has said: a call that a crash has left under way.
+  // Names crashed ranks if the headline does not mention them yet: all others may wait for a call that a crash left
+  // under way.
   std::string crash_before() const {
     if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return "";
     std::vector<int> ranks;
@@ -98,7 +100,7 @@ class VerdictFinder {
     return describe_ranks(ranks) + " crashed; ";
   }
 
-  // Why ranks that others wait for ended without a call, if they left a note of it: " (no gradient came for ...)".
+  // Why ranks that others wait for ended without a call, if they left a note about it: " (no gradient came for ...)".
   std::string left_by_the_ended() const {
     for (const auto& [text, of] : record_.notes) {
       const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
@@ -109,12 +111,12 @@ class VerdictFinder {
     return "";
   }
 
-  // When the wait ended that is the verdict.
+  // The time at which the wait in the headline ended.
   VirtualTime cut_until() const {
     return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
   }
 
-  // All bodies are over; a call that some rank never made is a mismatch all the same: nobody waited for it.
+  // All ranks have returned. A call that some rank never made is still a mismatch, even though nobody waited for it.
   void returned() {
     if (static_cast<int>(crashed().size()) == options_.ranks)
       return set(Verdict::crashed, "no rank is left: all crashed");
@@ -152,7 +154,7 @@ class VerdictFinder {
     return ranks.empty() ? "" : fmt::format(", {} crashed,", describe_ranks(ranks));
   }
 
-  // A call that other ranks, or the receiver of a send, never made.
+  // Describes a call that other ranks, or the receiver of a send, never made.
   std::string never_met(const comm::PendingOperation& call) const {
     const auto place = ends_.place_of(call);
     const auto where = place.empty() ? "" : " at " + place;
@@ -170,8 +172,8 @@ class VerdictFinder {
                        describe_ranks(group.missing));
   }
 
-  // "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ": of the first group that ranks were missing
-  // for good, or for which others waited for them.
+  // For example "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ". Takes the first group whose
+  // missing ranks have returned, or are the ones for which others wait.
   std::string group_left_out() {
     if (!is_of_waits()) return "";
     for (const auto& group : record_.pending_groups) {
@@ -182,7 +184,7 @@ class VerdictFinder {
     return "";
   }
 
-  // Does a call on the group wait for a rank that has not made it?
+  // True if a call on the group waits for a rank that has not made the group.
   bool is_awaited(const comm::PendingGroup& group) const {
     const auto is_missing = [&](int rank) {
       return std::find(group.missing.begin(), group.missing.end(), rank) != group.missing.end();
@@ -192,7 +194,7 @@ class VerdictFinder {
     });
   }
 
-  // A program may catch a timeout and go on; the call that it left behind is worth a word all the same.
+  // A program may catch a timeout and go on. The OK headline still mentions the call that it gave up.
   std::string given_up() const {
     std::string text;
     int others = -1;
@@ -205,8 +207,8 @@ class VerdictFinder {
     return text;
   }
 
-  // A rank's exception is the verdict only when it is not what another cause looks like from there: a mismatch is
-  // thrown at the ranks that disagree, and a timeout is how a wait ends that nobody could have ended.
+  // A rank's exception is the verdict unless it is only the symptom of another cause: a mismatch throws at the ranks
+  // that disagree, and a timeout ends a wait that nobody could have ended.
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_timeout(failure)) {
@@ -221,9 +223,8 @@ class VerdictFinder {
     set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
   }
 
-  // Nobody could go on. Where the culprit polls, the wait of the others is only what ended the world.
-  // A hang is what stood before a timeout ended it: by the end of the world that rank has moved on, and its wait is
-  // gone.
+  // Nobody could go on. If the culprit polls, the waits of the others only ended the world. `hang` holds the waits
+  // before a timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
   void standstill() {
     Standstill all(options_.ranks, record_.crashed);
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
@@ -236,9 +237,9 @@ class VerdictFinder {
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
   }
 
-  // A lock that another rank holds cannot hold up anybody where each rank is a process of its own: then the deadlock is
-  // one of the simulation, and the reader is told so. Told by the texts of core/exec, which knows the lock's name; and
-  // only where the headline tells of that wait.
+  // In a real job, where each rank is a process, a lock that another rank holds blocks nobody. Then only the simulation
+  // has this deadlock, and the headline says so. This parses the texts of core/exec, which knows the lock's name. It
+  // applies only if the headline mentions that wait.
   std::string shared_lock(const std::string& headline) const {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
@@ -256,12 +257,13 @@ class VerdictFinder {
     return "";
   }
 
-  // A timeout fired while somebody could still have come. Was it late, or would it never have come? Nobody saw: the
-  // world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired are unwinding by now,
-  // so what they gave up is put beside what others still wait for. If from there all leads to ranks that have returned,
-  // or round in a ring, more time would not have helped: a deadlock. Otherwise it was a timeout, told in the past: who
-  // was still doing what when it fired. The failing rank may have waited for nobody in particular (a key of a store);
-  // then its own message comes first, and after it all who were still under way.
+  // A timeout fired although somebody could still have come. Nobody knows whether that rank was late or would never
+  // have come, because the world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired
+  // are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from there
+  // lead to ranks that have returned, or form a ring, more time would not have helped: a deadlock. Otherwise it was a
+  // timeout, and the headline says in the past tense what each rank was doing when it fired. If the failing rank waited
+  // for no particular rank (a key of the store), its own message comes first, and then all ranks that were still under
+  // way.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;
@@ -272,7 +274,7 @@ class VerdictFinder {
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
-    // What went on elsewhere would not have helped.
+    // Hopeless: whatever other ranks did, it would not have ended this wait.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Destructors may have waited for more before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
@@ -287,9 +289,9 @@ class VerdictFinder {
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
   }
 
-  // Who polls for what. Polling ranks are stopped, not blocked, so that their waits are in no graph. The best evidence
-  // first: a fiber that is known to wait for ranks; a call that is short of ranks, of a rank that was still polling
-  // (work->isCompleted() in a loop); and where neither is there, what can be said of any standstill.
+  // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.
+  // Takes the best evidence first: a fiber that is known to wait for ranks; then an incomplete call of a rank that was
+  // still polling (work->isCompleted() in a loop); then the explanation for any standstill.
   void livelock() {
     if (const auto& loop = outcome().failing_loop) {
       const auto& where = ends_.line_of(loop->rank).where;
@@ -302,7 +304,7 @@ class VerdictFinder {
     if (fiber != nullptr) return looks_in_vain(fiber->rank, fiber->call, fiber->waits_for, ends_.place_of(*fiber));
     for (const auto& call : record_.pending) {
       const RankLine& line = ends_.line_of(call.rank);
-      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, its buffer is left
+      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, only its buffer remains
       if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
       if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);
@@ -315,7 +317,8 @@ class VerdictFinder {
     diagnosis_.headline += ": " + outcome().stop_reason;
   }
 
-  // First the fiber of the rank whose wait ended last, and began anew; otherwise one that waits for ranks.
+  // Prefers the fiber of the rank whose wait timed out last and began again; otherwise takes a fiber that waits for
+  // ranks.
   const exec::BlockedFiber* looking_fiber() const {
     const exec::BlockedFiber* waits_for_ranks = nullptr;
     for (const auto& fiber : outcome().blocked) {

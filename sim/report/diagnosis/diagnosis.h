@@ -14,12 +14,12 @@
 
 namespace rehearse::sim {
 
-// What a run came to, in one line.
+// How a run ended, in one line.
 struct Diagnosis {
   Verdict verdict = Verdict::ok;
-  std::string headline;                 // who did it, where, and who waited
+  std::string headline;                 // who caused it, where, and who waited
   std::vector<std::string> wait_cycle;  // one line for each edge
-  std::optional<Difference> absence;    // where it tells of a call that ranks never made
+  std::optional<Difference> absence;    // details if the headline is about a call that ranks never made
 };
 
 Diagnosis find_verdict(const WorldOptions& options, const RunRecord& record, const RankOutcomes& ends);

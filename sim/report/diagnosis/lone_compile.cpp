@@ -12,7 +12,7 @@ namespace {
 using compiler::Divergence;
 using compiler::FunctionRecord;
 
-// Who waits for others, and who is waited for.
+// Which ranks wait for others, and for which ranks they wait.
 struct Waits {
   std::set<int> waiting, awaited;
 
@@ -25,7 +25,7 @@ struct Waits {
   }
 };
 
-// Where any rank could have ended a wait, those are waited for that compile.
+// If any rank could have ended a wait, assume that it waits for the ranks that compile.
 std::vector<int> ranks_that_compile(const RunRecord& record) {
   std::vector<int> ranks;
   for (const auto& function : record.journal.functions()) {
@@ -50,7 +50,7 @@ Waits waits_of(const RunRecord& record, Verdict verdict) {
   return waits;
 }
 
-// Those that made another call than most; without a majority all.
+// The ranks whose call differs from the majority's; all ranks if there is no majority.
 std::set<int> suspects_of(const comm::Mismatch& mismatch) {
   std::set<int> ranks(mismatch.second.alike.begin(), mismatch.second.alike.end());
   if (!mismatch.has_majority) ranks.insert(mismatch.first.alike.begin(), mismatch.first.alike.end());

@@ -10,11 +10,12 @@
 
 namespace rehearse::sim {
 
-// The last call in which some ranks recompiled a function and others did not, and which is behind the run's end; none:
-// there is no such call. It is behind it where
-//   others wait for one of those ranks, which has not called the function since (it compiles for too long, or never
-//   came back to them), or what it made has collectives, and the rank waits in vain or is waited for, or the rank is
-//   one of the few that made another call than the rest.
+// The last call in which only some ranks recompiled a function and which caused the run's end; nothing if there is
+// none. It caused the end in one of three cases:
+// - Others wait for a rank whose latest call of the function was this one: it compiles for too long, or never came
+//   back.
+// - The compiled code has collectives, and a rank that compiled it waits, or others wait for it.
+// - A rank that compiled it is one of the few whose call differs from the majority's.
 std::optional<compiler::Divergence> lone_compile_behind(const RunRecord& record, Verdict verdict);
 
 }  // namespace rehearse::sim

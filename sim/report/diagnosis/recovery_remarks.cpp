@@ -18,7 +18,7 @@ using Restored = CheckpointJournal::Restored;
 constexpr std::size_t kRoundsShown = 3;
 constexpr std::size_t kTensorsShown = 3;
 
-// The ranks of one round that took up from the same checkpoint.
+// The ranks of one round that resumed from the same checkpoint.
 struct Recovery {
   Restored first;
   std::vector<int> ranks;
@@ -46,7 +46,7 @@ std::string at_text(const exec::CallSite& where, const Places& places) {
   return place.empty() ? "" : fmt::format(" at {}", place);
 }
 
-// "what rank 0 had saved in round 1 at train.cpp:41 in body"
+// For example "what rank 0 had saved in round 1 at train.cpp:41 in body".
 std::string source_text(const Restored& restored, const CheckpointJournal& journal, const Places& places) {
   const auto& all = journal.saved();
   const auto saved = std::find_if(all.begin(), all.end(), [&](const CheckpointJournal::Saved& each) {

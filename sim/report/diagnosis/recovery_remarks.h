@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 
 // For a failed run whose ranks resumed from a checkpoint: which rank resumed from what, and after which step the state
-// first differed from the one without faults. A line each; none if no rank resumed.
+// first differed from the run without faults. One line each; none if no rank resumed.
 std::vector<std::string> recovery_remarks(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

@@ -13,7 +13,7 @@
 namespace rehearse::sim {
 namespace {
 
-// " (5 times each)"; nothing for a call that each made once.
+// For example " (5 times each)"; empty if each rank made the call once.
 std::string times_text(const std::vector<comm::UnwaitedCalls::OfRank>& ranks) {
   std::uint64_t all = 0;
   for (const auto& rank : ranks) all += rank.times;
@@ -33,8 +33,8 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
 
-// Calls that ranks had in flight when others failed, and that nobody waited for any more: a program that survives does
-// so, and one that forgets a wait looks the same.
+// Adds calls that ranks had in flight when others failed, and for which nobody waited any more. A program that survives
+// a failure does this on purpose, and one that forgets a wait looks the same.
 void add_left_behind(const RunRecord& record, const std::string& headline, std::vector<std::string>& remarks) {
   struct Left {
     std::vector<int> ranks, missing;
@@ -88,7 +88,7 @@ std::vector<std::string> remarks_of(const RunRecord& record, const Places& place
       if (headline.find(text) == std::string::npos) remarks.push_back(describe_ranks(ranks) + ": " + text);
     }
   }
-  // Where it led to the end, the headline has it.
+  // Skip texts that the headline already contains.
   for (auto& text : compile_remarks(record, places)) {
     if (headline.find(text) == std::string::npos) remarks.push_back(std::move(text));
   }

@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// What is worth a word whatever the verdict: calls for whose end nobody asked, functions that not all ranks recompiled.
-// What ranks of a failed run left behind. `headline`: its facts are not repeated.
+// Remarks for any verdict: calls for whose end nobody waited, functions that only some ranks recompiled, and what the
+// ranks of a failed run left behind. Does not repeat facts of `headline`.
 std::vector<std::string> remarks_of(const RunRecord& record, const Places& places, const std::string& headline,
                                     bool failed);
 

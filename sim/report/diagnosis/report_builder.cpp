@@ -42,7 +42,7 @@ void add_last_operations(const comm::EventLog& events, const Places& places, Rep
   report.last_events = last_event_lines(events, places);
 }
 
-// Nobody runs a real run again to see for whom a rank had waited before its timeout: its line says it.
+// A real run cannot run again to show for whom a rank waited before its timeout, so the rank's line says it.
 void add_waits_given_up(const RunRecord& record, Report& report) {
   for (const auto& failure : record.outcome.failures) {
     auto& line = report.rank_lines[static_cast<std::size_t>(failure.rank)];
@@ -50,9 +50,9 @@ void add_waits_given_up(const RunRecord& record, Report& report) {
   }
 }
 
-// What would let the report say where things happened.
+// Tells the reader how to make source lines available.
 std::string hint_of(const RunRecord& record) {
-  constexpr std::size_t kLookedAt = 16;  // of each kind: a program is compiled in one way
+  constexpr std::size_t kLookedAt = 16;  // for each kind; a program is compiled in one way, so a few suffice
   const auto& outcome = record.outcome;
   std::string hint;
   for (std::size_t i = 0; hint.empty() && i < std::min(outcome.failures.size(), kLookedAt); ++i)
@@ -62,7 +62,7 @@ std::string hint_of(const RunRecord& record) {
   return hint;
 }
 
-// If calls are equal, nobody can tell which of them a rank has left out.
+// If a group's calls are all equal, nobody can tell which of them a rank left out. Labels would help.
 std::string hint_at_labels(const Report& report, const RunRecord& record) {
   const auto is_of_counts = [&](const comm::PendingOperation& call) {
     const auto* const event = record.events.find(call.record_id);

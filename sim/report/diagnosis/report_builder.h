@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// Draws the verdict from what a run left behind, and says who and where. What only the caller knows (program, replay
-// command, files) is left empty.
+// Builds the report of a run, with its verdict, from the record that the run left. Leaves empty what only the caller
+// knows: program, replay command, files.
 Report build_report(const WorldOptions& options, const RunRecord& record);
 
 }  // namespace rehearse::sim

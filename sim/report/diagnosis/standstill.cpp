@@ -16,7 +16,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kRingShown = 8;  // ranks; all edges stand below
+constexpr std::size_t kRingShown = 8;  // ranks in the headline; all edges follow below it
 constexpr std::size_t kEdgesShown = 4;
 
 using comm::WaitEdge;
@@ -40,7 +40,8 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, Rest rest,
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
-// Why all of them will not come, where it is more than that they have not: "rank 3 crashed and will never come".
+// Why all of these ranks will not come, if there is a reason: "rank 3 crashed and will never come". Empty: they just
+// have not come.
 std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
@@ -53,13 +54,13 @@ std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   return "";
 }
 
-// A call to which some ranks came and others have ended. Either those left it out, or the callers made one too many; no
-// trace says which. The side with fewer ranks is named first, as most programs are right on most ranks.
-// Only the first such call is told: the others are usually its consequence.
+// Describes a call to which some ranks came while others have ended. Either the latter left it out, or the callers made
+// one too many; the trace does not tell which. The smaller side comes first, because most programs are right on most
+// ranks. Only the first such call is described, because the others usually follow from it.
 std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
-  std::map<int, std::string> waiting;  // and where
+  std::map<int, std::string> waiting;  // each waiting rank with its place
   for (const WaitEdge& edge : on_ended) {
     if (edge.call != call) continue;
     missing.insert(edge.to);
@@ -80,13 +81,13 @@ std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const 
 }
 
 void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
-  // A poll of which no more is known has nothing else to say of itself.
+  // If nothing more is known about a poll, the poll itself is not worth mentioning.
   if (fiber.polls && fiber.waits_for.empty())
     polling_.insert_or_assign(fiber.rank, fiber.call == fiber.waits_on ? "" : fiber.call);
   add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
 }
 
-// In order of rank, whether a rank still waits or has given up.
+// Keeps calls in order of rank, for ranks that still wait and for ranks that gave up.
 void Standstill::add(comm::BlockedCall call) {
   ended_.erase(call.rank);
   const auto by_rank = [](int rank, const comm::BlockedCall& other) { return rank < other.rank; };
@@ -97,27 +98,27 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Diagnosis diagnosis;
   std::vector<std::string> causes;
-  // What cannot end whatever happens comes before what merely did not: ended ranks, then a cycle, then dead ends.
+  // Waits that can never end come first: those for ended ranks, then a cycle, then dead ends, which merely did not end.
   if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) diagnosis.wait_cycle.push_back(comm::to_string(edge));
   }
   for (const auto& edge : analysis.ring_of_any) diagnosis.wait_cycle.push_back(comm::to_string(edge));
-  // A rank that stands alone (a server thread in its loop, a rank that sleeps) is often as it should be. It counts as
-  // the cause only when nobody is held up by anything else.
+  // A rank that waits by itself (a server thread in its loop, a rank that sleeps) is often all right. It counts as the
+  // cause only if nothing else holds anybody up.
   std::vector<comm::DeadEnd> ends = analysis.dead_ends;
   const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
   if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
-  // Polling as such is no cause: only when it is what all others come down to is this a livelock.
+  // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
   diagnosis.headline = fmt::format("{}", fmt::join(causes, "; "));
   return diagnosis;
 }
 
-// Follows every wait from `rank` on. One rank that might still have done something is enough for hope: one that was
-// stopped or failed (what it would have done next is not known), or that stands in something of its own.
+// Follows every wait from `rank` on. A single rank that might have done something more is enough for hope: one that was
+// stopped or failed (its next step is unknown), or one that was busy by itself.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);
@@ -129,7 +130,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
     const auto state = lines[static_cast<std::size_t>(next)].state;
     if (ended_.contains(next) && state != RankOutcome::returned && state != RankOutcome::crashed) return false;
     for (const auto* const call : calls[next]) {
-      // Something of its own, from which it may come back; a thread of the rank itself does not matter.
+      // The rank is busy by itself and may come back. Threads of `rank` itself do not matter.
       if (call->waits_for.empty() && next != rank) return false;
       for (const int to : call->waits_for) {
         if (seen.insert(to).second) to_see.push_back(to);
@@ -139,8 +140,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-// Whoever could set a store's key is not known, so every rank that was still under way is named, but not for whom it
-// held up others: that is another matter.
+// Nobody knows which rank would have set a store's key, so this names every rank that was still under way. It leaves
+// out whom those ranks hold up, because that is another matter.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
@@ -150,13 +151,13 @@ std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   return all;
 }
 
-// Ranks that stand in a collective may do so because a send or receive before it went astray, of which the graph of
-// waits shows nothing: an unmatched send is therefore told beside any standstill.
+// Ranks may wait in a collective because an earlier send or receive went astray. The wait-for graph does not show that,
+// so the headline of any standstill also names an unmatched send.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
   std::string text;
   int more = -1;
   for (const auto& call : pending) {
-    // Nobody stands in a send of which only the buffer is left.
+    // Nobody waits in a send of which only the buffer remains.
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);

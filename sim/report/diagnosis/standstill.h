@@ -16,35 +16,37 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
-// What is known of ranks that are in no wait: they have ended, or they have not come to what others wait for.
+// What it means that a rank is in no wait: it has ended, or it has not come to the call for which others wait.
 enum class Rest { ended, not_come };
 
 // Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that are blocked by
 // themselves. Call add() for each blocked rank; all other ranks count as ended.
 class Standstill {
  public:
-  // `crashed`: see RunRecord. `unknown`: ranks of which nobody knows whether they have come, and why: "left no dump".
+  // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no
+  // dump".
   explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, Rest rest = Rest::ended,
                       std::map<int, std::string> unknown = {});
 
-  // `where`: its place, for the reader.
+  // `where`: the place of the wait, for the reader.
   void add(const exec::BlockedFiber& fiber, std::string where);
   void add(comm::BlockedCall call);
 
   struct Diagnosis {
     std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
     std::vector<std::string> wait_cycle;  // one line for each edge
-    bool polled = false;                  // the culprit looks again and again at something
+    bool polled = false;                  // the culprit polls
   };
 
-  // `until`: when a timeout ended the wait for ranks that were merely late; empty: nobody could go on any more.
+  // `until`: the time at which a timeout ended the wait for ranks that were merely late; nothing: nobody could go on
+  // any more.
   Diagnosis tell(std::optional<VirtualTime> until = {}) const;
 
-  // Does all that `rank` waits for come down to ranks that have returned, or that wait for each other?
+  // True if every wait from `rank` on leads to ranks that have returned, or to ranks that wait for each other.
   bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
 
-  // "; rank 1 was still in a sleep at ...", of those that might have done what `rank` waited for until then, where
-  // nobody knows of whom that was; empty: of nobody.
+  // If nobody knows for which rank `rank` waited, names the ranks that might have ended the wait and were still under
+  // way at `until`: "; rank 1 was still in a sleep at ...". Empty: there are none.
   std::string others_on_the_way(int rank, VirtualTime until) const;
 
  private:
@@ -55,13 +57,13 @@ class Standstill {
   const Rest rest_;
   const std::map<int, std::string> unknown_;
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
-  std::map<int, std::string> polling_;    // the call that each rank that polls makes again and again; empty: not known
+  std::map<int, std::string> polling_;    // for each polling rank, the call with which it polls; empty: unknown
   std::set<int> ended_;
 };
 
-// "; unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2":
-// the first send whose peer receives something else, or that went into a buffer, and how many more; empty: there is
-// none.
+// Names the first send whose peer receives something else, or that went into a buffer, and how many more there are: ";
+// unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2".
+// Empty: there is none.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim

@@ -7,12 +7,13 @@
 
 namespace rehearse::sim {
 
-// Numbers as bytes, small ones as one: seven bits in each, the lowest first, the eighth says that more follow.
+// Numbers as bytes, seven bits in each byte, the lowest first; the eighth bit says that more follow. Small numbers take
+// one byte.
 class ByteText {
  public:
   void add(std::uint64_t number);
-  void add_signed(std::int64_t number);  // 0, -1, 1, -2 become 0, 1, 2, 3
-  // 0 for never; else one more than what add_signed() writes of the distance from `base`.
+  void add_signed(std::int64_t number);  // writes 0, -1, 1, -2 as 0, 1, 2, 3
+  // Writes 0 for never; otherwise one more than add_signed() writes for the distance from `base`.
   void add_time(std::int64_t time, std::int64_t base);
 
   std::string base64() const;

@@ -31,13 +31,13 @@ Json function_json(const compiler::FunctionRecord& function) {
           {"compiles", std::move(compiles)}};
 }
 
-// Functions of several ranks of which the same is to be said.
+// Functions of several ranks that have the same row.
 struct SameFunctions {
   Json row;
   std::vector<const compiler::FunctionRecord*> records;
 };
 
-// When each of them began to compile for this time.
+// Adds when each of the functions began this compilation.
 void add_times(SameFunctions& same, std::size_t compile) {
   std::vector<VirtualTime> times;
   for (const auto* const record : same.records) {
@@ -61,7 +61,8 @@ Json told(SameFunctions same) {
 
 Json compiled_functions(const compiler::Journal& journal) {
   std::vector<SameFunctions> functions;
-  // By what is said; functions of one rank that are alike, such as two of one name, stay apart.
+  // By row and by how often the rank has had that row: equal functions of one rank, such as two with one name, stay
+  // apart.
   std::map<std::pair<std::string, int>, std::size_t> known;
   std::map<std::pair<std::string, int>, int> of_rank;
   for (const auto& function : journal.functions()) {

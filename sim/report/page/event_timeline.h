@@ -7,7 +7,8 @@
 
 namespace rehearse::sim {
 
-// The calls and spans that the log still has. Looks the source lines of all calls up, which is slow the first time.
+// Makes a timeline of the calls and spans that the log still has. It looks up the source lines of all calls, which is
+// slow the first time.
 Timeline timeline_of(const comm::EventLog& events, int ranks);
 
 }  // namespace rehearse::sim

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// As JSON prints it, bytes that are not UTF-8 are replaced; without the quotes and escapes.
+// Replaces bytes that are not UTF-8, as JSON does when it prints, but adds no quotes and escapes.
 std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json(text))).get<std::string>(); }
 
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }
@@ -53,7 +53,7 @@ std::string script_json(Json json) {
   const std::string text = json_text(std::move(json));
   std::string result;
   result.reserve(text.size() + text.size() / 64);
-  // In JSON it stands in texts alone, where it may be written as an escape.
+  // In JSON, "<" occurs only in texts, which may write it as an escape.
   for (const char c : text) {
     if (c == '<') {
       result += "\\u003c";

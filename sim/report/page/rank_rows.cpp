@@ -21,7 +21,7 @@ Json row_json(const RankGroup& group) {
   return json;
 }
 
-// Those of the rarest states, in the order of their ranks.
+// Keeps the groups with the rarest states, in the order of their ranks.
 void keep_most_telling(std::vector<RankGroup>& groups, std::size_t most) {
   std::map<RankOutcome, std::size_t> ranks_in_state;
   for (const auto& group : groups) ranks_in_state[group.line->state] += group.ranks.size();

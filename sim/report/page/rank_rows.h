@@ -10,15 +10,16 @@
 
 namespace rehearse::sim {
 
-// The lines of a report's ranks as data of a page, each story once: of 65,536 ranks most have the same. A row has the
-// keys of a line in report.json, those that are empty left out, with "ranks" (rank_runs()) for "rank". "times_ns" are
-// those of all its ranks in their order, or one for all.
+// The lines of a report's ranks as data of a page. Ranks with the same line share a row, because most of 65,536 ranks
+// have the same. A row has the keys of a line in report.json without the empty ones, and "ranks" (rank_runs()) instead
+// of "rank". "times_ns" holds the times of its ranks in their order, or one time for all.
 struct RankRows {
   Json rows;
   std::size_t ranks_left_out = 0;
 };
 
-// Of more than `most` rows, those whose state is the rarest stay: a failed rank of 65,536 is what the reader looks for.
+// If there are more than `most` rows, those with the rarest states stay: the reader looks for the one failed rank of
+// 65,536.
 RankRows rank_rows(const std::vector<RankLine>& lines, std::size_t most = 20'000);
 
 }  // namespace rehearse::sim

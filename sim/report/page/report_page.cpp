@@ -27,10 +27,10 @@ constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\
 constexpr std::string_view kDataEnds = "</script>";
 constexpr std::size_t kLinesOfPlainMost = 400;
 constexpr std::size_t kWaitsMost = 2000;  // lines of a ring of waits
-// Of a report and its timeline, so that a page with its scripts and source lines stays below 15 MB.
+// For a report and its timeline. A page with its scripts and source lines then stays below 15 MB.
 constexpr std::size_t kRunTextMost = std::size_t{12} << 20;
 
-// Every text that may name a line, the most important ones first.
+// Every text that may name a source line, the most important ones first.
 std::vector<std::string> texts_with_places(const Report& report, const Timeline& timeline) {
   std::vector<std::string> texts = {report.headline};
   const auto add = [&](const std::string& text) {
@@ -70,7 +70,7 @@ Json sources_json(const Report& report, const Timeline& timeline) {
   return sources;
 }
 
-// What readers without scripts see of a very long report is its beginning.
+// Readers without scripts see only the beginning of a very long report.
 std::string beginning_of(const std::string& text) {
   std::size_t end = 0;
   for (std::size_t lines = 0; lines < kLinesOfPlainMost && end != std::string::npos; ++lines)
@@ -93,7 +93,7 @@ std::string title_of(const Report& report) {
   return fmt::format("{}: {}, seed {}", verdict, report.program, report.seed);
 }
 
-// Returns how many items are gone.
+// Returns how many items it removed.
 std::size_t shorten(Json::Array& items, std::size_t most) {
   const auto size = items.size();
   if (size <= most) return 0;

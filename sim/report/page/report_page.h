@@ -12,11 +12,11 @@
 #include "report/page/timeline.h"
 #include "report/writers/json.h"
 
-// Pages to look at, each one file that loads nothing: report.html and its like. What a page shows is data in it, as
-// JSON; its scripts (assets) draw that. Equal data give equal bytes; source lines are those of the files as they are.
+// Pages for people: report.html and others, each one file that loads nothing. The page contains its data as JSON, and
+// its scripts (assets) draw them. Equal data give equal bytes. Source lines come from the files as they are now.
 namespace rehearse::sim {
 
-// What a page knows of a run.
+// What a page knows about a run.
 struct PageRun {
   const Report& report;
   std::vector<int> culprits = {};      // culprits_of(report)
@@ -24,28 +24,28 @@ struct PageRun {
   Json compiled = Json::array();       // compiled_functions()
 };
 
-// The run as data of a page: the report with the keys of report.json, ranks that ended alike as one (rank_rows()).
+// The run as data of a page: the report with the keys of report.json. Ranks that ended alike share a row (rank_rows()).
 Json page_run(PageRun run);
 
-// partial: all is well as far as is known.
+// partial: nothing went wrong, as far as is known.
 enum class PageTone : std::uint8_t { good, partial, bad };
 
-// What stands on a page before any script has run.
+// The part of a page that is visible before any script runs.
 struct PageHead {
   std::string title;  // "DEADLOCK: train, seed 7"
   std::string word;   // the verdict's name
   PageTone tone = PageTone::bad;
   std::string headline;
-  std::string plain;  // the whole as text, for readers without scripts
+  std::string plain;  // everything as text, for readers without scripts
 };
 
-// `data` has "kind", by which scripts know what to show: "report", "sweep", "validation".
+// The "kind" in `data` tells the scripts what to show: "report", "sweep", "validation".
 void write_page(std::ostream& out, const PageHead& head, Json data);
 
-// The page of one run, report.html, of what page_run() gave.
+// Writes report.html, the page of one run. `run` comes from page_run().
 void write_report_page(std::ostream& out, const Report& report, Json run);
 
-// The data of a page that write_page() wrote. Throws ReportFormatError.
+// Reads the data of a page that write_page() wrote. Throws ReportFormatError.
 Json page_data_in(std::string_view html);
 
 }  // namespace rehearse::sim

@@ -49,14 +49,14 @@ Places places_in(const std::vector<std::string>& texts, const std::map<std::stri
   return places;
 }
 
-// Without the line ends; a line of a file from another system may end with a carriage return as well.
+// Removes the carriage return that a file from another system has at its line ends, and cuts long lines.
 std::string shown_line(std::string line) {
   if (line.ends_with('\r')) line.pop_back();
   if (line.size() > kBytesOfLineMost) line = line.substr(0, kBytesOfLineMost) + " ...";
   return line;
 }
 
-// Ranges of lines around those that are named; such that touch are one.
+// Ranges of lines around the named lines. Ranges that touch are merged.
 std::vector<SourceExcerpt> wanted(const std::string& name, const std::string& path, const std::set<int>& lines) {
   std::vector<SourceExcerpt> excerpts;
   int last = -1;
@@ -69,7 +69,7 @@ std::vector<SourceExcerpt> wanted(const std::string& name, const std::string& pa
   return excerpts;
 }
 
-// False where the file has no such lines: it is another one than the program was made of.
+// False if the file does not have these lines: then the program was built from another file.
 bool read_lines(std::istream& in, int& next, SourceExcerpt& excerpt) {
   std::string line;
   const int last = excerpt.named.back() + kLinesAround;

@@ -7,17 +7,17 @@
 
 namespace rehearse::sim {
 
-// A few lines of a source file, as it is now.
+// A few lines of a source file, as the file is now.
 struct SourceExcerpt {
   std::string name, path;  // "train.cpp", "/src/train.cpp"
   int first = 1;           // the number of its first line
   std::vector<std::string> lines;
-  std::vector<int> named;  // numbers of the lines that texts name; ascending
+  std::vector<int> named;  // numbers of the lines that texts name, ascending
 };
 
-// The lines that `texts` name, as "train.cpp:41", with those around them; neighbours are one excerpt. `files` says
-// where the files lie. The first places are taken, at most 80; files that are not there are left out. Reads files; does
-// not throw.
+// The lines that `texts` name, as "train.cpp:41", with the lines around them; neighbours form one excerpt. `files` maps
+// names to paths. Takes the first places, at most 80, and leaves out files that do not exist. Reads files; does not
+// throw.
 std::vector<SourceExcerpt> source_excerpts(const std::vector<std::string>& texts,
                                            const std::map<std::string, std::string>& files);
 

@@ -7,7 +7,7 @@
 
 namespace rehearse::sim {
 
-// Where source files lie, by their names alone, as reports write places.
+// The paths of source files by their names, because reports write places with the name only.
 class SourceFiles {
  public:
   void add(const std::string& path) {
@@ -17,7 +17,7 @@ class SourceFiles {
     if (!is_new && known->second != path) ambiguous_.insert(name);
   }
 
-  // Without the names that several files have: nobody could tell which of them a report means.
+  // Leaves out names that several files have, because nobody can tell which of them a report means.
   std::map<std::string, std::string> unambiguous() const {
     auto paths = paths_;
     for (const auto& name : ambiguous_) paths.erase(name);

@@ -54,7 +54,7 @@ class CallWriter {
     return {call.created, call.started == Timeline::kNever ? call.created : call.started};
   }
 
-  // Of the first rank whose call has ended.
+  // The times of the collective, taken from the first rank whose call ended.
   Meeting meeting_of(const Kind& kind, const Call& call) {
     const auto key = std::uint64_t{kind.group} << 32 | call.number;
     if (const auto known = meetings_.find(key); known != meetings_.end()) return known->second;
@@ -65,12 +65,12 @@ class CallWriter {
 
   const Timeline& timeline_;
   ByteText bytes_;
-  std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // of the rank's last calls to each group
+  std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // the rank's last call on each group
   std::int64_t before_ = 0;
   std::unordered_map<std::uint64_t, Meeting> meetings_;
 };
 
-// The calls that failed, which are few, by their places among all: how far each is from the one before it.
+// The calls that failed, which are few: for each, the distance to the one before it, in the order of all calls.
 std::string failure_text(const Timeline& timeline) {
   ByteText bytes;
   std::uint64_t place = 0, next = 0;
@@ -98,7 +98,7 @@ std::string span_text(const Timeline& timeline) {
   return bytes.base64();
 }
 
-// What `write` gives; if that is longer than `text_most`, of as many items as are likely to fit.
+// The result of `write`. If it is longer than `text_most`, first shortens the items to as many as will probably fit.
 template <class Items, class Write, class Shorten>
 std::string fitting(const Items& items, std::size_t text_most, const Write& write, const Shorten& shorten) {
   std::string text = write();

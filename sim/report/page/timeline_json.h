@@ -12,24 +12,25 @@
 
 namespace rehearse::sim {
 
-// Nanoseconds, one of each rank; one for all of them where all are equal.
+// Times in nanoseconds, one for each rank; a single one if all are equal.
 Json rank_times(const std::vector<VirtualTime>& times);
 
-// The timeline as data of a page. Tables are lists; calls and spans are bytes (ByteText) in base64, rank by rank:
+// The timeline as data of a page. Tables are lists. Calls and spans are bytes (ByteText) in base64, rank by rank:
 //
 //   number of calls, and for each of them
-//     its kind, doubled, and 1 more unless it has the number after that of the rank's last call to its group
-//     then, of those, the distance of the two numbers less 1
-//     created, from where the rank's call before it ended (or was created, if it never did)
-//     started, from where the first rank of the same collective started; of messages from `created`
-//     ended, from where that one did; of messages from `started` or `created`
+//     its kind, doubled; plus 1 unless its number follows that of the rank's last call on the group
+//     if it does not follow: the distance of the two numbers minus 1
+//     created, relative to the end of the rank's previous call (or to its creation if it never ended)
+//     started, relative to the start on the first rank of the collective; for messages, to `created`
+//     ended, relative to the end on that rank; for messages, to `started` or `created`
 //
-//   of each call that failed, how many others are between it and the one before it ("failed")
+//   for each call that failed, how many other calls lie between it and the one before it ("failed")
 //
-//   number of spans, and for each its name, its beginning from the end of the one before, its end from its beginning
+//   number of spans, and for each its name, its beginning relative to the end of the one before, its end relative to
+//   its beginning
 //
-// timeline_data.js reads them. Of a run that would make them longer than `text_most`, a third of that for spans, the
-// latest ones of each rank are in it.
+// timeline_data.js reads them. If they would be longer than `text_most`, a third of which is for spans, only the latest
+// calls and spans of each rank remain.
 Json timeline_json(Timeline timeline, std::size_t text_most);
 
 }  // namespace rehearse::sim

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kTrace = "trace";
 
-// A table of what is there once; what is added a second time has the number of the first.
+// A table of distinct items. Adding an item again returns the number of the first one.
 template <class Item>
 class NumberedItems {
  public:
@@ -52,7 +52,7 @@ class TraceTimeline {
  private:
   static bool is_earlier(const Timeline::Call& a, const Timeline::Call& b) { return a.created < b.created; }
 
-  // Traces count microseconds, with the nanoseconds as decimals.
+  // Traces have microseconds, with the nanoseconds as decimals.
   static std::int64_t time_in(const JsonReader& reader, const char* key) {
     return std::llround(reader.get<double>(key) * 1000);
   }
@@ -77,7 +77,7 @@ class TraceTimeline {
                         .signature = signatures_.number_of({name.substr(0, name.find(' ')), fingerprint, ""}),
                         .site = site_of(arguments)};
     if (message) kind.meets = name.starts_with("send") ? Timeline::Meets::receiver : Timeline::Meets::sender;
-    kind.any_peer = message;  // a trace does not say whose peer it is
+    kind.any_peer = message;  // a trace does not say who the peer is
     const auto state = arguments.get<std::string>("state");
     const auto started = state == "scheduled" ? Timeline::kNever : begin + time_in(arguments, "wait_us");
     const auto number = arguments.get<std::uint32_t>(message ? "p2p_seq_id" : "collective_seq_id");
@@ -99,7 +99,7 @@ class TraceTimeline {
     return sites_.number_of({arguments.get<std::string>("where")});
   }
 
-  // A group has the ranks that called something in it.
+  // A group has the ranks that made calls on it.
   void add_members() {
     for (const auto& [group, ranks] : members_) timeline_.groups[group].ranks.assign(ranks.begin(), ranks.end());
   }

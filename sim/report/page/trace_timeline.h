@@ -9,11 +9,12 @@
 
 namespace rehearse::sim {
 
-// The timeline in what a trace.json holds, as write_chrome_trace() writes it, of so many ranks. Throws
-// ReportFormatError.
+// Reads the timeline from the content of a trace.json, as write_chrome_trace() writes it. `ranks`: the number of ranks.
+// Throws ReportFormatError.
 Timeline timeline_in_trace(const Json& trace, int ranks);
 
-// Where the files lie that the stacks in a flight_recorder.json name, as in Timeline::files. Throws ReportFormatError.
+// The paths of the files that the stacks in a flight_recorder.json name, as in Timeline::files. Throws
+// ReportFormatError.
 std::map<std::string, std::string> files_in_flight_recorder(const std::string& record);
 
 }  // namespace rehearse::sim

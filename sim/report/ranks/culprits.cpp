@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMissing = "missing ranks: ";
 
-// "0-1,3", as rank_numbers() writes them.
+// Parses ranks in the form of rank_numbers(): "0-1,3".
 std::vector<int> ranks_in(std::string_view text) {
   std::vector<int> ranks;
   const auto number = [&text]() -> int {
@@ -35,7 +35,8 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
-// Whose connection broke: in "allreduce #12 on group "world" failed: rank 3 closed the connection".
+// The rank whose connection broke, parsed from a text such as "allreduce #12 on group "world" failed: rank 3 closed the
+// connection".
 std::vector<int> ranks_that_left(std::string_view doing) {
   constexpr std::string_view kLost = " failed: rank ", kWhy = " closed the connection";
   const auto lost = doing.find(kLost);
@@ -45,7 +46,8 @@ std::vector<int> ranks_that_left(std::string_view doing) {
   return rest.substr(number.size()).starts_with(kWhy) ? ranks_in(number) : std::vector<int>();
 }
 
-// Who compiles while others do not: a headline begins so where ranks wait for each other because of it.
+// The ranks that compile while others do not. If ranks wait for each other because of that, the headline begins with
+// them.
 std::vector<int> ranks_that_compile(std::string_view headline) {
   constexpr std::string_view kOne = "rank ", kSeveral = "ranks ";
   const auto several = headline.starts_with(kSeveral);
@@ -56,7 +58,7 @@ std::vector<int> ranks_that_compile(std::string_view headline) {
                                                                                        : std::vector<int>();
 }
 
-// Reads "rank 3: ..." and "ranks 0 and 1 use ...", with which headlines of checkers without findings begin.
+// Reads "rank 3: ..." and "ranks 0 and 1 use ...". Headlines of checkers that give no findings begin so.
 std::vector<int> ranks_named_first(std::string_view headline) {
   constexpr std::string_view kOne = "rank ", kTwo = "ranks ", kAnd = " and ";
   if (headline.starts_with(kOne)) return ranks_in(headline.substr(kOne.size()));
@@ -67,7 +69,7 @@ std::vector<int> ranks_named_first(std::string_view headline) {
   return ranks;
 }
 
-// Without what a wait or an error says behind it.
+// The call in the text, without the details that a wait or an error adds after it.
 std::string call_in(const std::string& doing) {
   constexpr std::string_view kGroup = " on group \"";
   if (const auto group = doing.find(kGroup); group != std::string::npos) {
@@ -87,7 +89,7 @@ std::vector<int> of_difference(const Difference& difference) {
   return sorted(std::move(minority));
 }
 
-// Those that failed by themselves; if none did, those that the others lost.
+// The ranks that failed by themselves; if none did, the ranks that the others lost.
 std::vector<int> of_failures(const Report& report) {
   std::set<int> failed, of_their_own, left;
   for (const auto& line : report.rank_lines) {
@@ -105,8 +107,8 @@ std::vector<int> of_check(const Report& report) {
   return failed.empty() ? ranks_named_first(report.headline) : failed;
 }
 
-// Of ranks that wait for each other, those that stand in another call than more than half of them; without such a
-// majority all.
+// Among ranks that wait for each other: those in another call than more than half of them; all if there is no such
+// majority.
 std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
   std::map<std::string, std::set<int>> by_call;
   for (const auto& wait : waits) {
@@ -131,7 +133,7 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   return sorted(ends.empty() ? odd_ones_of(ring, waits) : std::move(ends));
 }
 
-// Where some ranks compile and the others have gone on, the fewer of both; of as many, those that compile.
+// If some ranks compile and the others have gone on, the smaller side; if both are equal, the ranks that compile.
 std::vector<int> of_standstill(const Report& report) {
   auto waits = of_waits(waits_of(report.rank_lines));
   auto compiling = ranks_that_compile(report.headline);
@@ -142,7 +144,7 @@ std::vector<int> of_standstill(const Report& report) {
 
 }  // namespace
 
-// Neither gloo nor NCCL has a type for it that comes through c10d.
+// This compares texts, because neither gloo nor NCCL has an exception type for this that comes through c10d.
 bool failed_by_others(const RankLine& line) {
   constexpr std::string_view kOfConnections[] = {"Timed out waiting ",        "gloo/transport/",
                                                  "Connection closed by peer", "Connection reset by peer",
@@ -176,7 +178,7 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
 }
 
 std::vector<int> culprits_of(const Report& report) {
-  if (report.dumps) return report.dumps->culprits;  // where nobody knows whether a rank came, it is none
+  if (report.dumps) return report.dumps->culprits;  // a rank is no culprit if nobody knows whether it came
   switch (report.verdict) {
     case Verdict::mismatch:
       if (!report.differences.empty()) return of_difference(report.differences.front());

@@ -6,10 +6,10 @@
 
 #include <rehearse/job/report.h>
 
-// Whose fault a run's end was, as far as its report says: the same for a simulation and for what processes left.
+// Whose fault a run's end was, as far as its report says. The same rules serve simulations and dumps of real jobs.
 namespace rehearse::sim {
 
-// A rank's call that waited for others until the run ended, or its timeout came.
+// A rank's call that waited for others until the run ended or the call timed out.
 struct AwaitedRanks {
   int rank = -1;
   std::string call;  // `allreduce #2 on group "world"`
@@ -18,18 +18,18 @@ struct AwaitedRanks {
   std::string where;
 };
 
-// One for each rank that waited for ranks that are known, in the order of the lines.
+// One for each rank that waited for known ranks, in the order of the lines.
 std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines);
 
-// Ranks that came to a call in which others had given up waiting for them; ascending.
+// Ranks that came to a call after others had given up waiting for them; ascending.
 std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 
-// Did the rank fail because of others: while it waited for ranks, or by an error of the connection to them?
+// True if the rank failed because of others: while it waited for ranks, or by an error of the connection to them.
 bool failed_by_others(const RankLine& line);
 
-// Ascending: ranks whose call differs from that of the majority (without one, all of them); ranks whose exception or
-// crash it was; of ranks that wait, those to which all waits lead (of a ring, its ranks). Empty: nobody's, or not
-// known.
+// The culprits, ascending. For a mismatch: the ranks whose call differs from the majority's (all ranks if there is no
+// majority). For an exception or crash: its ranks. For waits: the ranks to which all waits lead (in a ring, the ranks
+// of the ring). Empty: nobody is to blame, or nobody knows who.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim

@@ -12,16 +12,15 @@
 
 namespace rehearse::sim {
 
-// Where things happened, in the reader's words. A line inside of a helper says little where the run came to it from
-// several lines: then those that tell the ways apart stand beside it, "helper.cpp:3 in sync, from train.cpp:88 in
-// train".
+// Places in the source, in words for the reader. A line inside a helper says little if the run came to it from several
+// lines. Then the text adds the line that tells the ways apart: "helper.cpp:3 in sync, from train.cpp:88 in train".
 class Places {
  public:
-  using Lines = std::vector<std::string>;  // the user's own of a stack, innermost first
+  using Lines = std::vector<std::string>;  // the user's own lines of a stack, innermost first
 
   explicit Places(const RunRecord& record);
 
-  // Empty where nothing is known.
+  // Empty if nothing is known.
   std::string text(const exec::CallSite& site) const;
 
   const Lines& lines(const exec::CallSite& site) const;
@@ -29,7 +28,7 @@ class Places {
  private:
   void add(const exec::CallSite& site);
 
-  mutable std::map<exec::CallSite, Lines> lines_;        // looked up, never walked
+  mutable std::map<exec::CallSite, Lines> lines_;        // only for look-ups
   std::map<std::string, std::set<Lines>> by_innermost_;  // all ways that lead to a line
 };
 

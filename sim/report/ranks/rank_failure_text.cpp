@@ -18,7 +18,7 @@ namespace rehearse::sim {
 
 namespace {
 
-// The exceptions in whose catch blocks `error` was thrown, by std::throw_with_nested(), outermost first.
+// The exceptions in whose catch blocks std::throw_with_nested() threw `error`, outermost first.
 std::vector<std::string> causes_of(std::exception_ptr error) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> causes;
@@ -50,7 +50,7 @@ std::string_view trimmed(std::string_view text) {
   return end == text.npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
-// From its first line that is not empty on.
+// The exception's own text, from its first line that is not empty.
 std::string own_text_of(const exec::RankFailure& failure) {
   std::string text = failure.what;
   try {
@@ -62,7 +62,7 @@ std::string own_text_of(const exec::RankFailure& failure) {
   return std::string(trimmed(text));
 }
 
-// What those that it passed through have added to it.
+// What the code that the exception passed through added to it.
 std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   try {
     std::rethrow_exception(failure.error);
@@ -73,7 +73,7 @@ std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   return {};
 }
 
-// TorchScript puts its own trace before the text of what went wrong, which is the last line.
+// TorchScript puts its own trace first. Its last line says what went wrong.
 std::string_view telling_line(std::string_view text) {
   text = trimmed(text);
   const auto first = text.substr(0, text.find('\n'));
@@ -84,19 +84,19 @@ std::string_view telling_line(std::string_view text) {
   return last;
 }
 
-// Where the last sentence of a text ends that has more behind it; an ellipsis ends none.
+// The end of the last complete sentence that more text follows. An ellipsis ends no sentence.
 std::size_t last_stop(std::string_view text) {
   auto stop = text.rfind(". ");
   while (stop != text.npos && stop > 0 && text[stop - 1] == '.') stop = text.rfind(". ", stop - 1);
   return stop;
 }
 
-// As many sentences as a headline has room for; of a longer one the beginning.
+// As many sentences as fit into a headline; if the first one is too long, its beginning.
 std::string gist_of_one(std::string_view text) {
   constexpr std::size_t kLong = 160;
   const auto line = telling_line(text);
   if (line.size() <= kLong) return std::string(line);
-  // A full stop that comes early ends an abbreviation, or says next to nothing.
+  // An early full stop ends an abbreviation, or a sentence that says almost nothing.
   constexpr std::size_t kShort = 60;
   const auto stop = last_stop(line.substr(0, kLong));
   if (stop != line.npos && stop >= kShort) return std::string(line.substr(0, stop));
@@ -125,7 +125,7 @@ std::string gist_of(const exec::RankFailure& failure) {
   return gist;
 }
 
-// Only of a timeout that the failure seems to come from, and does not tell itself: nothing has happened in between.
+// Applies only if the failure seems to come from a timeout and does not mention it: nothing has happened in between.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
   if (!failure.gave_up) return "";
   const auto& wait = *failure.gave_up;

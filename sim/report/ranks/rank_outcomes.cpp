@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Those that called something else than `rank`, ascending: for whom it waits, whoever came first.
+// The ranks whose call differs from that of `rank`, ascending. `rank` waits for them, whoever came first.
 std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   std::vector<int> opponents;
   const auto add = [&](const comm::Mismatch::Side& side) {
@@ -42,20 +42,20 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
     line.state = outcome.ranks[static_cast<std::size_t>(rank)] == exec::RankEnd::returned ? RankOutcome::returned
                                                                                           : RankOutcome::stopped;
   }
-  // Backwards, so that a rank's main fiber has the last word over its helpers.
+  // Go backwards, so that a rank's main fiber overrides its helper fibers.
   for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
   for (const auto& failure : outcome.failures) failed(failure);
   for (const auto& [rank, call] : record.crashed) {
     line_of(rank).state = RankOutcome::crashed;
     line_of(rank).doing = call;
   }
-  // A failure of another kind has its own story.
+  // If the first failure is no timeout, it explains the run, and the hang does not matter.
   if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
   for (const auto& fiber : outcome.hang) hung(fiber);
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
-  // If a wait had ended before the world did, the fiber's last place says nothing about it.
+  // If a wait ended before the world did, the fiber's last place says nothing about that wait.
   if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;
@@ -70,12 +70,12 @@ std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
   return made != calls_.end() ? places_known_.text(*made->second) : "";
 }
 
-// An asynchronous call was made elsewhere than where the rank waits for it.
+// A rank may wait for an asynchronous call at another place than it made the call.
 std::string RankOutcomes::with_call(std::string place, int rank, const std::string& call) const {
   const auto made = calls_.find({rank, call});
   if (made == calls_.end() || place.empty()) return place;
   const std::string where = places_known_.text(*made->second);
-  // Nothing to add where both are one line, whatever the function is called.
+  // Add nothing if both are the same line, whatever the function is called.
   const auto line_of = [](const std::string& text) { return text.substr(0, text.find(" in ")); };
   if (where.empty() || line_of(where) == line_of(place)) return place;
   return place + ", called at " + where;
@@ -100,7 +100,7 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.where = places_known_.text(failure.thrown_at);
   failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
-  // Ranks that meet in different calls all stand in them; what is told below is not repeated here.
+  // Ranks that meet in different calls are all blocked in them. The report describes the difference elsewhere.
   const auto& mismatch = record_.mismatches.front();
   line.state = RankOutcome::blocked;
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
@@ -110,8 +110,8 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.waits_for = opponents_of(failure.rank, mismatch);
 }
 
-// A rank whose timeout ended the hang, or that was about to look again, was blocked as well: that is what the reader
-// wants to know of it.
+// A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too. The reader
+// wants to know that.
 void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   RankLine& line = line_of(fiber.rank);
   const bool still = line.state == RankOutcome::blocked && line.doing == fiber.waits_on;

@@ -18,7 +18,7 @@ namespace rehearse::sim {
 // How each rank ended, and where.
 class RankOutcomes {
  public:
-  // Both outlive it.
+  // `record` and `places` must outlive it.
   RankOutcomes(int ranks, const RunRecord& record, const Places& places);
 
   const std::vector<RankLine>& lines() const noexcept { return lines_; }
@@ -26,11 +26,11 @@ class RankOutcomes {
 
   const Places& places() const noexcept { return places_known_; }
 
-  // Where it was when the world ended, or where the failure of its rank was thrown if that came from this wait; empty
-  // where that is not known.
+  // The fiber's place when the world ended. If its rank's failure came from this wait: the place where that was thrown.
+  // Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
-  // Where it was called; empty unless captured.
+  // The place of the call; empty unless call sites were captured.
   std::string place_of(const comm::PendingOperation& call) const;
 
  private:
@@ -43,10 +43,9 @@ class RankOutcomes {
   const RunRecord& record_;
   const Places& places_known_;
   std::vector<RankLine> lines_;
-  std::map<std::pair<int, std::uint32_t>, std::string> places_;  // of the blocked, by rank and fiber_of_rank
-  std::map<std::pair<int, std::string>, const exec::CallSite*>
-      calls_;                                         // where pending ones were made; by rank and text
-  std::map<int, const exec::RankFailure*> failures_;  // the last one, by rank
+  std::map<std::pair<int, std::uint32_t>, std::string> places_;         // of blocked fibers, by rank and fiber_of_rank
+  std::map<std::pair<int, std::string>, const exec::CallSite*> calls_;  // places of pending calls, by rank and text
+  std::map<int, const exec::RankFailure*> failures_;                    // each rank's last failure
 };
 
 }  // namespace rehearse::sim

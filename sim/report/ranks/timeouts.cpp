@@ -16,14 +16,14 @@
 namespace rehearse::sim {
 namespace {
 
-// How core/comm describes a call that had timed out on another rank before this rank learnt of it.
+// The text by which core/comm says that a call had timed out on another rank before this rank learnt of it.
 constexpr std::string_view kOverBefore = " is over: it timed out on ";
 
 bool was_over_before(const exec::RankFailure& failure) {
   return text_of(failure).find(kOverBefore) != std::string::npos;
 }
 
-// Nothing if it is another error.
+// Nothing if the error is no timeout.
 std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
   try {
     std::rethrow_exception(failure.error);
@@ -39,10 +39,11 @@ std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
 const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
   if (!failure.gave_up || !is_timeout(failure) || was_over_before(failure)) return nullptr;
   const auto& wait = *failure.gave_up;
-  // A wait for a key of the store waits for no rank in particular.
+  // A wait for a key of the store waits for no particular rank.
   if (!timeout_of(failure)) return wait.waits_for.empty() ? &wait : nullptr;
   if (wait.at == failure.at) return &wait;
-  // Time has passed since: destructors may have waited before the error left the rank, or the program has caught it.
+  // Time has passed since the wait: destructors waited before the error left the rank, or the program had caught that
+  // timeout.
   const auto text = text_of(failure);
   const auto missing = "missing ranks: " + rank_numbers(wait.waits_for);
   const bool is_of_call = text.find(wait.call + ": Timed out waiting ") != std::string::npos;

@@ -5,16 +5,16 @@
 
 #include <rehearse_internal/exec/failure.h>
 
-// Which of several timeouts a failure comes from: a program may catch timeouts and go on.
+// Finds out which of several timeouts a failure comes from, because a program may catch timeouts and go on.
 namespace rehearse::sim {
 
 // The wait whose timeout became this failure. Null if there is none: the failure is no timeout, the call had timed out
-// on another rank before, or the rank was not waiting when the call's time was over. RankFailure::gave_up may be
-// another wait, whose timeout the program caught long before.
+// on another rank before, or the rank was not waiting when the call timed out. RankFailure::gave_up may be another
+// wait, whose timeout the program caught long before.
 const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure);
 
-// A rank that comes to a call which has timed out on another rank fails as well, and may fail first. Returns the
-// failure of the rank whose time was over, if it is one of `all`, and `failure` itself if not.
+// A rank that comes to a call after it has timed out on another rank fails as well, and may fail first. Returns the
+// failure of the rank whose wait timed out if it is one of `all`; otherwise `failure` itself.
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all);
 
 }  // namespace rehearse::sim

@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kExceptionsShown = 2;  // that differ
+constexpr std::size_t kExceptionsShown = 2;  // different exceptions
 
 struct SameException {
   std::string text;
@@ -30,7 +30,7 @@ class Unwindings {
     exec::RankFailure failure;
     failure.error = unwinding->error;
     failure.what = unwinding->what;
-    // What waiting calls throw when they fail, or when the world ends, came of what the report tells.
+    // Waiting calls throw these when they fail or when the world ends. They follow from what the report describes.
     if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
     const auto place = places_.text(unwinding->thrown_at);
     auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown at ", place);

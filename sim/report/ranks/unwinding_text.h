@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// "rank 2 unwinds from 'disk is full', thrown at train.cpp:69 in save; ": of ranks that were in destructors when the
-// world ended. What they called there is only what came of their exceptions. Empty where there are none.
+// Names exceptions of ranks that were in destructors when the world ended: "rank 2 unwinds from 'disk is full', thrown
+// at train.cpp:69 in save; ". The calls in the destructors only follow from these exceptions. Empty if there are none.
 std::string unwinding_first(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

@@ -91,7 +91,7 @@ class TraceWriter {
     return arguments;
   }
 
-  // What ranks did between their calls, on a track of its own.
+  // The spans, on a track of their own: what ranks did between their calls.
   void put_spans() {
     std::set<int> named;
     for (const comm::Span& span : events_.spans().kept()) {
@@ -114,7 +114,7 @@ class TraceWriter {
     }
   }
 
-  // Starts where the last participant calls, ends in the slice that waited for it.
+  // Starts where the last participant makes its call, and ends in the slice that waited for it.
   void put_arrow(const Slice& from, const Slice& to) {
     const VirtualTime start = from.event.time_created;
     const VirtualTime end = std::max(start, to.event.time_created);

@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kStacksShown = 4;
 constexpr std::size_t kFramesShown = 8;                     // of one stack
-constexpr std::size_t kFrameBegins = 100, kFrameEnds = 60;  // bytes that are shown of a frame with a long name
+constexpr std::size_t kFrameBegins = 100, kFrameEnds = 60;  // bytes shown of a frame with a long name
 
 std::string line_of(std::string_view prefix, std::string_view text, std::size_t width) {
   const auto indent = std::min(prefix.find_first_not_of(' '), prefix.size());
   return wrapped(prefix, text, width, indent + 2) + "\n";
 }
 
-// Names of C++ templates fill screens.
+// Cuts the names of C++ templates, which can fill screens.
 std::string shortened(const std::string& frame) {
   if (frame.size() <= kFrameBegins + kFrameEnds) return frame;
   return frame.substr(0, kFrameBegins) + " ... " + frame.substr(frame.size() - kFrameEnds);

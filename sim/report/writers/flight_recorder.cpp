@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The version of the recorder in LibTorch 2.11; the analyzer refuses to mix versions.
+// The recorder's version in LibTorch 2.11. The analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
 
 Json group_of(const comm::EventLog::Group& group, std::size_t) {
@@ -25,7 +25,7 @@ Json frames_of(const exec::CallSite& where) {
   return frames;
 }
 
-// Each process of a real job counts its own records from 0, and the analyzer lines the ranks up by that number.
+// Each process of a real job numbers its own records from 0, and the analyzer matches ranks by these numbers.
 Json entry_of(const comm::EventLog& events, const comm::Event& event, std::size_t number_on_rank) {
   const auto record = events.flight_record(event);
   return {{"frames", frames_of(events.call_site(event))},
@@ -50,7 +50,7 @@ Json entry_of(const comm::EventLog& events, const comm::Event& event, std::size_
           {"is_p2p", record.is_p2p}};
 }
 
-// One item a line, so the whole is never in memory.
+// Writes one item on a line, so that the whole list is never in memory.
 template <class Items, class Make>
 void write_list(std::ostream& out, const Items& items, const Make& make) {
   const char* before = "\n";

@@ -10,9 +10,9 @@ namespace {
 
 using Library = nlohmann::ordered_json;
 
-constexpr std::size_t kNestingMost = 500;  // copies and prints of a value take recursion for each level
+constexpr std::size_t kNestingMost = 500;  // copying and printing a value recurse once for each level
 
-// Builds a Json from what the library reads.
+// Builds a Json from the library's parser events.
 class Builder final : public nlohmann::json_sax<Library> {
  public:
   Json take() { return std::move(root_); }
@@ -62,7 +62,7 @@ class Builder final : public nlohmann::json_sax<Library> {
   }
 
   Json root_;
-  std::vector<Json*> open_;  // from the root inwards; a container grows only after those in it were closed
+  std::vector<Json*> open_;  // from the root inwards; only the innermost container grows, so these pointers stay valid
   std::string key_;
 };
 
@@ -73,7 +73,7 @@ struct Overloaded : Functions... {
 
 }  // namespace
 
-// Turns values into the library's, which prints them.
+// Converts values to the library's type, which prints them.
 struct JsonPrinter {
   static Library converted(Json json) {
     return std::visit(Overloaded{[](std::monostate) { return Library(nullptr); },
@@ -94,7 +94,7 @@ struct JsonPrinter {
   static Library object_of(Json::Object entries) {
     Library::object_t object;
     object.reserve(entries.size());
-    // Keys differ already: the library's own insertion would compare each with all others.
+    // Keys are already distinct. The library's own insertion would compare each key with all others.
     for (auto& [key, value] : entries) object.emplace_back(std::move(key), converted(std::move(value)));
     return object;
   }

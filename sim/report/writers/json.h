@@ -14,17 +14,17 @@
 #include <variant>
 #include <vector>
 
-// JSON as data. json.cpp alone knows the library that reads and prints it: its header costs five seconds of compile
-// time in each unit.
+// JSON as data. Only json.cpp includes the library that reads and prints it, because the library's header adds five
+// seconds of compile time to each unit.
 namespace rehearse::sim {
 
-// A value is missing, or is of another type than the one asked for.
+// A value is missing, or has another type than the requested one.
 class JsonError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A text that is not JSON. JSON that is nested more than 500 deep counts as such, at its end.
+// A text is not JSON. JSON that is nested more than 500 deep also counts as such, at its end.
 class JsonSyntaxError : public JsonError {
  public:
   explicit JsonSyntaxError(std::size_t where) : JsonError("not JSON"), byte(where) {}
@@ -32,16 +32,16 @@ class JsonSyntaxError : public JsonError {
   std::size_t byte;  // how much of the text was read
 };
 
-// A JSON value. Objects keep the order in which their keys were added; looking a key up is linear.
+// A JSON value. Objects keep the order in which keys were added; looking up a key takes linear time.
 class Json {
  public:
-  struct Pair;   // of the braces that make an object
-  struct Entry;  // of an object
+  struct Pair;   // a pair of the braces that make an object
+  struct Entry;  // an entry of an object
   using Array = std::vector<Json>;
   using Object = std::vector<Entry>;
 
   Json() = default;  // null
-  // In json.cpp: each unit that uses values would compile them again.
+  // Defined in json.cpp, because otherwise each unit that uses values would compile them again.
   Json(const Json& other);
   Json(Json&& other) noexcept;
   Json& operator=(const Json& other);
@@ -62,7 +62,7 @@ class Json {
   Json(const std::vector<T>& items) : value_(Array(items.begin(), items.end())) {}
   template <class T>
   Json(const std::map<std::string, T>& entries);
-  Json(std::initializer_list<Pair> pairs);  // {{"rank", 1}, {"name", "x"}}
+  Json(std::initializer_list<Pair> pairs);  // for example {{"rank", 1}, {"name", "x"}}
 
   static Json array(std::initializer_list<Json> items = {});
   static Json object();
@@ -72,24 +72,25 @@ class Json {
   bool is_array() const noexcept { return std::holds_alternative<Array>(value_); }
   bool is_text() const noexcept { return std::holds_alternative<std::string>(value_); }
 
-  // Null when the key is missing, or this is no object.
+  // Null if the key is missing, or if this is no object.
   const Json* find(std::string_view key) const noexcept;
   bool contains(std::string_view key) const noexcept { return find(key) != nullptr; }
-  // Throws JsonError when the key is missing.
+  // Throws JsonError if the key is missing.
   const Json& at(std::string_view key) const;
-  // Adds null for a key that is missing. Null becomes an object. Throws JsonError for anything else than an object.
+  // Adds null for a missing key. A null value becomes an object. Throws JsonError if this is neither null nor an
+  // object.
   Json& operator[](std::string_view key);
 
-  // Throw JsonError for anything else than an array.
+  // Throw JsonError if this is no array.
   const Array& items() const;
   Array& items();
   void push_back(Json item) { items().push_back(std::move(item)); }
 
-  // Throws JsonError for anything else than an object.
+  // Throws JsonError if this is no object.
   const Object& entries() const;
 
-  // As bool, an integer, double, std::string, std::vector or std::map of these. Throws JsonError for a value of another
-  // type and for a number that does not fit. Integers are numbers, too.
+  // T is bool, an integer, double, std::string, or a std::vector or std::map of these. Throws JsonError for a value of
+  // another type and for a number that does not fit. Integers also count as double.
   template <class T>
   T get() const;
 
@@ -110,7 +111,7 @@ class Json {
 
 struct Json::Pair {
   std::string_view key;
-  mutable Json value;  // moved into the object; the elements of a list in braces are const
+  mutable Json value;  // mutable, to be moved into the object: the elements of a braced list are const
 };
 
 struct Json::Entry {
@@ -118,7 +119,7 @@ struct Json::Entry {
   Json value;
 };
 
-// A negative indentation puts all in one line. Bytes that are not UTF-8 become U+FFFD.
+// A negative indentation puts everything on one line. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(Json json, int indentation = -1);
 
 // Throws JsonSyntaxError.

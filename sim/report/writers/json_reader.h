@@ -20,13 +20,13 @@
 
 namespace rehearse::sim {
 
-inline constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each
+inline constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each rank
 
-// Reads one JSON object and knows where it stands, for errors: `is no report of rehearse: rank_lines[2].state is
-// missing`. Members throw ReportFormatError. Object and `what` outlive it.
+// Reads one JSON object and knows its path, for errors: `is no report of rehearse: rank_lines[2].state is missing`.
+// Members throw ReportFormatError. `object` and the text of `what` must outlive it.
 class JsonReader {
  public:
-  // `ranks`: how many there are, for get_rank() and get_ranks().
+  // `ranks`: the number of ranks, for get_rank() and get_ranks().
   JsonReader(const Json& object, std::string_view what, std::string path = "", int ranks = kRanksMost)
       : object_(object), what_(what), path_(std::move(path)), ranks_(ranks) {
     if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
@@ -41,7 +41,7 @@ class JsonReader {
     }
   }
 
-  // Reports of older versions lack some keys.
+  // Returns T() for a missing key: reports of older versions lack some keys.
   template <class T>
   T get_if_there(const char* key) const {
     return has(key) ? get<T>(key) : T();
@@ -60,7 +60,7 @@ class JsonReader {
     fail(path_of(key), fmt::format("is \"{}\" and not a number as in \"0x7\"", text));
   }
 
-  // What `named` finds under a name: an enumerator, or nothing.
+  // `named` turns the name into an enumerator, or returns nothing.
   template <class Enum>
   Enum get_named(const char* key, std::optional<Enum> (&named)(std::string_view) noexcept, const char* what) const {
     const auto name = get<std::string>(key);
@@ -71,7 +71,7 @@ class JsonReader {
   bool has(const char* key) const { return object_.contains(key); }
   bool is_text(const char* key) const { return has(key) && object_.at(key).is_text(); }
 
-  // Throws also for a number that is not from `least` to `most`.
+  // Also throws if the number does not lie between `least` and `most`.
   template <class T>
   T get_in(const char* key, T least, T most) const {
     const auto value = get<T>(key);
@@ -93,7 +93,7 @@ class JsonReader {
     return ranks;
   }
 
-  // Of runs, as rank_runs() writes them: [0, 2, 5, 5] are 0, 1, 2 and 5.
+  // Reads runs as rank_runs() writes them: [0, 2, 5, 5] means 0, 1, 2 and 5.
   std::vector<int> get_rank_runs(const char* key) const {
     const auto runs = get_ranks(key);
     std::vector<int> ranks;
@@ -147,7 +147,7 @@ class JsonReader {
   int ranks_;
 };
 
-// Throws ReportFormatError. `what` the text should be: "report".
+// Parses a text. `what` is the expected kind of text: "report". Throws ReportFormatError.
 inline Json parsed_json(std::string_view text, std::string_view what) {
   try {
     return parse_json(text);

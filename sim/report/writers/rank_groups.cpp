@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::size_t kApart = 16;  // groups, up to which ranks that wait for each other stand apart
+constexpr std::size_t kApart = 16;  // up to this many groups, ranks that wait for each other have separate lines
 
 using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>, bool>;
 
@@ -31,7 +31,7 @@ void append(RankGroup& group, const RankGroup& other) {
   group.times.insert(group.times.end(), other.times.begin(), other.times.end());
 }
 
-// Puts those ranks together of which each waits for all others, and which differ in nothing else.
+// Merges ranks that each wait for all the others and that differ in nothing else.
 std::vector<RankGroup> folded(const std::vector<RankGroup>& groups) {
   std::vector<RankGroup> result;
   std::map<Story, std::size_t> known;

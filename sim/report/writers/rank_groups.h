@@ -7,18 +7,18 @@
 
 namespace rehearse::sim {
 
-// Ranks that ended alike, in the same place, so that one line can tell of all of them.
+// Ranks that ended alike, in the same place, so that one line can describe all of them.
 struct RankGroup {
-  const RankLine* line = nullptr;  // of the first
+  const RankLine* line = nullptr;  // the line of the first rank
   std::vector<int> ranks;
-  std::vector<VirtualTime> times;  // of each rank; empty: not known
-  std::vector<int> waits_for;      // ranks of the group among them: each of these waits for the others
+  std::vector<VirtualTime> times;  // of each rank; empty: unknown
+  std::vector<int> waits_for;      // may include ranks of the group, which then wait for each other
 
-  bool waits_for_each_other() const;  // for all others of the group
+  bool waits_for_each_other() const;  // each waits for all others of the group
 };
 
-// In the order of their first ranks. The lines outlive them. Of many ranks, those that do the same and wait for each
-// other are one group.
+// Groups are in the order of their first ranks. The lines must outlive them. If there are many ranks, those that do the
+// same and wait for each other form one group.
 std::vector<RankGroup> rank_groups(const std::vector<RankLine>& lines);
 
 }  // namespace rehearse::sim

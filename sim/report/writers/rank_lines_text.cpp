@@ -19,7 +19,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kGroupsShown = 16;  // lines for ranks
-constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first, the last one among them
+constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first line, including the last one
 constexpr std::size_t kLabelWidthMax = 24;
 
 using Group = RankGroup;
@@ -37,7 +37,7 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
   return groups;
 }
 
-// "waits for rank 2"; of ranks that do so together, "wait for each other and for rank 2".
+// For example "waits for rank 2", or, if ranks also wait for each other, "wait for each other and for rank 2".
 std::string waits(const Group& group) {
   if (!group.waits_for_each_other()) return "waits for " + describe_ranks(group.waits_for);
   std::vector<int> others;
@@ -55,14 +55,14 @@ std::string story(const Group& group) {
   return text;
 }
 
-// "t=2 ms to 3 ms"
+// For example "t=2 ms to 3 ms".
 std::string time_of(const Group& group) {
   const auto [earliest, latest] = std::minmax_element(group.times.begin(), group.times.end());
   const auto from = "t=" + format_time(*earliest);
   return *latest == *earliest ? from : from + " to " + format_time(*latest);
 }
 
-// Where and when; what the rank had completed comes last, lest the place seem to be that call's.
+// Where and when. The rank's last completed call comes last, so that the place does not seem to belong to it.
 std::string circumstances(const Group& group) {
   const RankLine& line = *group.line;
   std::vector<std::string> parts;

@@ -9,7 +9,7 @@
 
 namespace rehearse::sim {
 
-// The part of a report that says how each rank ended; ranks with the same story share a line.
+// The part of a report that says how each rank ended. Ranks that ended alike share a line.
 std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width);
 
 }  // namespace rehearse::sim

@@ -7,7 +7,7 @@
 
 namespace rehearse::sim {
 
-// Ranks as their runs, one after the other: 0, 1, 2 and 5 are [0, 2, 5, 5]. Ranks keep their order.
+// Ranks as runs, each by its first and last rank: 0, 1, 2 and 5 become [0, 2, 5, 5]. Keeps the order of the ranks.
 Json rank_runs(const std::vector<int>& ranks);
 
 }  // namespace rehearse::sim

@@ -18,8 +18,8 @@ using Reader = JsonReader;
 
 constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
-constexpr std::size_t kRanksListed = 64;  // for which a rank waits; of more their runs are written
-constexpr int kNoRank = -1;               // of a fault that hit no rank's call
+constexpr std::size_t kRanksListed = 64;  // for which a rank waits; longer lists are written as runs
+constexpr int kNoRank = -1;               // for a fault that hit no rank's call
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }

@@ -19,10 +19,10 @@ namespace {
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kSidesShown = 6;  // of one difference
 constexpr std::size_t kEdgesInText = 8;
-constexpr std::size_t kOddLinesShown = 4;  // called different numbers of times; remarks
+constexpr std::size_t kOddLinesShown = 4;  // for lines called different numbers of times, and for remarks
 constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
 constexpr std::size_t kLinesAimedAt = 25;
-constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger ones are easier to compare in hexadecimal
+constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger seeds are easier to compare in hexadecimal
 
 class TextWriter {
  public:
@@ -52,7 +52,7 @@ class TextWriter {
     return color + name + "\x1b[0m" + text.substr(name.size());
   }
 
-  // "shape ([4], [2, 2], [3])".
+  // For example "shape ([4], [2, 2], [3])".
   static std::string values_text(const Difference::Field& field) {
     std::vector<std::string> values{field.first, field.second};
     const std::size_t shown = std::min(field.others.size(), kSidesShown - values.size());
@@ -62,7 +62,7 @@ class TextWriter {
     return fmt::format("{} ({})", field.name, fmt::join(values, ", "));
   }
 
-  // All calls, and only the fields in which they differ.
+  // Shows all calls, and only the fields in which they differ.
   std::string difference(const Difference& difference) const {
     const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
     std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
@@ -117,7 +117,7 @@ class TextWriter {
     return text;
   }
 
-  // "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"; of no rank's call: "at 1.2ms"
+  // For example "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"; without a rank: "at 1.2ms".
   static std::string became(const FaultLine& fault) {
     if (fault.times == 0) return fmt::format("{}: {}", did_not_fire(fault), fault.why_not);
     constexpr std::size_t kFiringsShown = 2;
@@ -182,7 +182,7 @@ class TextWriter {
     return text;
   }
 
-  // The newest ones, as many as there is room for.
+  // The newest events, as many as there is room for.
   std::string events(std::size_t other_lines) const {
     const std::size_t all = report_.last_events.size();
     if (all == 0) return "";
@@ -220,7 +220,7 @@ class TextWriter {
                             after_the_standstill()));
   }
 
-  // A hang that a timeout ended took longer than anything went on.
+  // If a timeout ended a hang, the run took longer than anything happened in it.
   std::string after_the_standstill() const {
     if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return "";
     VirtualTime last{};
@@ -234,7 +234,7 @@ class TextWriter {
     return line(fmt::format("files: {}", fmt::join(report_.files, ", ")));
   }
 
-  // Whole, however long: it is there to be pasted.
+  // Never wrapped, because people paste it.
   std::string replay() const { return report_.replay.empty() ? "" : "replay: " + report_.replay + "\n"; }
 
   std::string hint() const { return report_.hint.empty() ? "" : line("hint: " + report_.hint); }

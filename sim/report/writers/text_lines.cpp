@@ -8,7 +8,7 @@ namespace rehearse::sim {
 
 namespace {
 
-// Puts pieces on lines; knows where the line being written ends.
+// Puts text on lines, and knows the column at which the current line ends.
 class LineFiller {
  public:
   LineFiller(std::string_view prefix, std::size_t width, std::size_t indent)
@@ -52,7 +52,7 @@ void add_words(LineFiller& lines, std::string_view text) {
   }
 }
 
-// How many bytes the character takes with which the text begins; 0: it is none that a reader should be given.
+// How many bytes the first character of the text takes; 0: a character that must not reach the reader as it is.
 std::size_t length_of_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto first = byte(0);
@@ -63,9 +63,9 @@ std::size_t length_of_character(std::string_view text) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
   const auto second = byte(1);
-  if (first == 0xc2 && second < 0xa0) return 0;  // control characters of eight bits
+  if (first == 0xc2 && second < 0xa0) return 0;  // eight-bit control characters
   if (turns_text(text)) return 0;
-  // Longer than need be, halves of pairs, and beyond the last one.
+  // Overlong forms, surrogate halves, and code points beyond the last one.
   const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
                      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
   return wrong ? 0 : bytes;
@@ -113,7 +113,7 @@ std::string wrapped(std::string_view prefix, std::string_view raw, std::size_t w
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + kBetween.size(), text.size()));
     const std::size_t gap = lines.line_is_fresh() ? 0 : kBetween.size();
-    // What is longer than a line begins where there is room for its first word.
+    // A part that is longer than a line begins here if its first word fits.
     const std::size_t unbroken =
         lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
     if (gap != 0 && !lines.has_room_for(gap + unbroken)) {

@@ -7,18 +7,18 @@
 
 namespace rehearse::sim {
 
-// The text with what a terminal would obey, and what is no UTF-8, as escapes: "\\x1b[31m", "\\n", "\\xff".
+// The text with escapes for what a terminal would obey and for what is no UTF-8: "\\x1b[31m", "\\n", "\\xff".
 std::string visible(std::string_view text);
 
-// Does the text begin with a character that turns round what stands behind it: U+202A to U+202E, U+2066 to U+2069?
+// True if the text begins with a character that reverses the text after it: U+202A to U+202E, U+2066 to U+2069.
 bool turns_text(std::string_view text);
 
-// `prefix` and `text` (made visible), broken into lines of at most `width` bytes; lines after the first are indented.
-// Breaks are put where two spaces stand (between parts), and between words only in a part that is longer than a line. A
-// longer word is left whole. No line end at the end.
+// `prefix` and `text` (made visible), broken into lines of at most `width` bytes. Lines after the first are indented.
+// Breaks come at double spaces (between parts), and between words only in a part that is longer than a line. A longer
+// word stays whole. No line end at the end.
 std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent);
 
-std::size_t count_lines(std::string_view text);  // line ends
+std::size_t count_lines(std::string_view text);  // counts line ends
 
 std::string_view first_line(std::string_view text);
 

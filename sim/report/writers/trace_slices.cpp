@@ -15,13 +15,13 @@ namespace {
 
 using comm::Event;
 
-// Which group, source, destination and tag: messages that share these arrive in order.
+// Group, source, destination and tag. Messages that share these arrive in order.
 using Channel = std::tuple<std::uint32_t, int, int, int>;
 
 struct Messages {
   std::map<Channel, std::deque<std::size_t>> sends, receives;
-  // Group, destination and tag of receives from any source: which send they took is not known, so that no
-  // send to there can be paired by its order.
+  // Group, destination and tag of receives from any source. Nobody knows which send such a receive took, so no send to
+  // this destination can be paired by its order.
   std::set<std::tuple<std::uint32_t, int, int>> any_source;
 };
 
@@ -50,7 +50,7 @@ void add_message_arrows(const Messages& messages, std::vector<Arrow>& arrows) {
 
 std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world) {
   std::vector<Slice> slices;
-  std::map<int, std::vector<VirtualTime>> lanes;  // of each rank: when its tracks are free
+  std::map<int, std::vector<VirtualTime>> lanes;  // for each rank, when its tracks become free
   for (const Event& event : events.kept()) {
     Slice slice{event, std::max(event.ended() ? event.time_ended : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];
@@ -81,7 +81,7 @@ std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Sli
   }
   std::vector<Arrow> arrows;
   for (const auto& [call, participants] : collectives) {
-    // Slices are in order of the calls: the last one arrived last.
+    // Slices are in order of the calls, so the last one arrived last.
     for (std::size_t i = 0; i + 1 < participants.size(); ++i) arrows.push_back({participants.back(), participants[i]});
   }
   add_message_arrows(messages, arrows);

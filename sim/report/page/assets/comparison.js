@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pages of several runs: what a sweep found, and a validation's two runs.
+// Pages of several runs: the findings of a sweep, and the two runs of a validation.
 
 const BUG_HEADS = ["bug", "verdict", "what happened", "where", "how often", "seeds"];
 
-// A path in a link: whatever letters it has, it stays one.
+// Encodes a path for a link, whatever characters it contains.
 function linkTo(page) { return page.split("/").map(encodeURIComponent).join("/"); }
 
 function seedLink(seed, text = seed.seed) { return seed.page ? el("a", { href: linkTo(seed.page) }, text) : text; }
@@ -29,7 +29,7 @@ function bugRow(sweep, bug, index) {
     seedLinks(bug)]);
 }
 
-// The seeds as squares in their order; a failed one has the number of its bug.
+// The seeds as squares in their order. A failed seed shows the number of its bug.
 function seedStrip(sweep) {
   const pages = new Map(sweep.bugs.flatMap((bug) => bug.seeds.map((seed) => [seed.seed, seed])));
   const square = ([seed, bug]) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elements. Text of programs comes to the page as text nodes and attributes alone, never as markup.
+// Makes elements. Texts of programs reach the page only as text nodes and attributes, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -11,7 +11,7 @@ function set(element, properties) {
   }
 }
 
-// Control characters, and those that turn round what stands behind them, as escapes: "\x1b", "\u202e".
+// Escapes control characters, and characters that reverse the text after them: "\x1b", "\u202e".
 function visible(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (character) => {
     const code = character.charCodeAt(0);
@@ -27,7 +27,7 @@ function append(element, children) {
   return element;
 }
 
-// el("a", {href: "#top"}, "to the top"): children are texts, elements, and lists of them.
+// Makes an element: el("a", {href: "#top"}, "to the top"). Children are texts, elements, and lists of them.
 function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   set(element, properties);
@@ -40,15 +40,15 @@ function svg(tag, properties = {}, ...children) {
   return append(element, children);
 }
 
-// A part of the page with its heading. `id` makes it a place in the list of contents.
+// A part of the page with its heading. `id` makes it an entry in the list of contents.
 function part(id, title, ...children) {
   const heading = `${id}-title`;
   return el("section", { id, "aria-labelledby": heading, "data-title": title },
     el("h2", { id: heading }, title), children);
 }
 
-// Rows of cells. A cell is a text, an element, a list of them, or {class, content}. `heads` name the columns; on narrow
-// screens each cell has its column's name before it.
+// Makes a row of cells. A cell is a text, an element, a list of them, or {class, content}. `heads` name the columns. On
+// narrow screens, each cell shows its column's name before it.
 function tableRow(heads, cells, properties = {}) {
   return el("tr", properties, cells.map((cell, column) => {
     const own = cell && typeof cell === "object" && "content" in cell ? cell : { content: cell };
@@ -64,7 +64,8 @@ function table(heads, rows, caption) {
     el("tbody", {}, rows));
 }
 
-// A list that grows by a button: `make(item)` gives its elements, `size` at a time. The element has refill(items).
+// A list that grows when the reader presses a button: `make(item)` returns an item's elements, `size` items appear at a
+// time. The returned element has refill(items).
 function growing(container, make, size, what) {
   const button = el("button", { type: "button", class: "more", onclick: () => grow() });
   let items = [], shown = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the reader looks for, by rank, group, kind and text; whoever shows something asks it.
+// The reader's filters: rank, group, kind and text. Every part that shows rows asks them.
 
 const KIND_CHOICES = [["", "everything"], ["collective", "collectives"], ["message", "sends and receives"],
   ["unfinished", "calls that failed or never ended"], ["work", "work between calls"],
   ["marks", "faults, restarts, compilations"]];
 
-const FILTERED_FROM = 9;  // rows of ranks, from which on there is something to look for
+const FILTERED_FROM = 9;  // with fewer rows of ranks, filters are not worth it
 
 function hasTimeline({ timeline }) { return (timeline?.kinds ?? []).length + (timeline?.span_names ?? []).length > 0; }
 
@@ -22,7 +22,7 @@ class Filters {
     this.element = models.some(isWorthFiltering) ? this.form() : null;
   }
 
-  // `listener` is called when something changes; what it returns, if it does, is told: "8 of 64 ranks".
+  // Calls `listener` when something changes, and shows the text that it may return: "8 of 64 ranks".
   listen(listener) { this.listeners.push(listener); }
 
   get active() { return this.rank !== null || this.group !== "" || this.kind !== "" || this.text !== ""; }
@@ -39,7 +39,7 @@ class Filters {
     return wanted === "" || texts.some((text) => text && text.toLowerCase().includes(wanted));
   }
 
-  // Of calls, by kind: all that is asked but the rank and whether the call ended.
+  // True if calls of this kind pass all filters except the rank and whether the call ended.
   showsKind(kind, groups) {
     if (this.group !== "" && groups[kind.group]?.name !== this.group) return false;
     if (this.kind === "work" || this.kind === "marks") return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts the page together. The verdict stands there before any script runs; timelines come after the first paint.
+// Puts the page together. The verdict is on the page before any script runs; timelines appear after the first paint.
 
 function byId(id) { return document.getElementById(id); }
 
@@ -21,7 +21,7 @@ function themeButton(recolor) {
   return button;
 }
 
-// Ink is for light pages.
+// Prints in the light theme, whose colours suit paper.
 function printLight(recolor) {
   const root = document.documentElement;
   let before = "";
@@ -43,13 +43,13 @@ function runParts(model, filters) {
     linesPart(model, "events", "Last events", model.report.last_events, filters), checksPart(model)];
 }
 
-// In the list of contents, parts of several runs have their run's name.
+// On a page of several runs, adds the run's name to the part's entry in the list of contents.
 function named(element, name) {
   if (element) element.dataset.title += `: ${name}`;
   return element;
 }
 
-// The timelines stand first, one above the other, and are filled in once the rest has been painted.
+// The timelines stand first, one above the other. They are filled in after the rest has been painted.
 function addTimelines(models, filters, place) {
   const title = (model) => models.length > 1 ? `Timeline: ${model.name}` : "Timeline";
   const views = [];

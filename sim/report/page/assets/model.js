@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the page knows of a run, looked up by rank and by place.
+// What the page knows about a run, by rank and by place.
 
-// A run of the data with what is looked up often: rows of ranks, each rank's row, source lines.
+// Extends a run of the data with tables for frequent look-ups: rows of ranks, each rank's row, source lines.
 function modelOf(run, index) {
   const model = { ...run, index, ranks: run.report.ranks, rows: run.report.rank_lines,
     guilty: new Set(ranksIn(run.culprits)), places: new Map(), marks: marksOf(run.report),
     compileMarks: compileMarks(run.compiled ?? []) };
   model.rowOf = new Int32Array(Math.max(model.ranks, 1)).fill(-1);
-  model.timeOf = new Float64Array(Math.max(model.ranks, 1)).fill(NaN);  // when the row's story happened to the rank
+  model.timeOf = new Float64Array(Math.max(model.ranks, 1)).fill(NaN);  // when each rank ended
   model.rows.forEach((row, number) => {
     const times = row.times_ns ?? [NaN];
     ranksIn(row.ranks).forEach((rank, i) => {
@@ -52,7 +52,7 @@ function marksOf(report) {
   const add = (rank, mark) => marks.set(rank, [...marks.get(rank) ?? [], mark]);
   for (const line of report.faults ?? []) {
     for (const fired of line.fired) {
-      if (fired.rank < 0) continue;  // of no rank's call
+      if (fired.rank < 0) continue;  // the fault belongs to no rank
       add(fired.rank, { at: fired.time_ns, text: line.fault + (fired.call ? `, at ${fired.call}` : "") });
       if (fired.began_again_ns === undefined) continue;
       add(fired.rank, { at: fired.began_again_ns, text: "began again", restart: true });
@@ -61,7 +61,7 @@ function marksOf(report) {
   return marks;
 }
 
-// The text with links for the places that the page has lines of: "train.cpp:41".
+// The text, with links for places whose lines the page contains: "train.cpp:41".
 function linked(model, text) {
   if (model.places.size === 0) return [text];
   const pieces = [];

@@ -2,11 +2,11 @@
 // The parts of the page that are texts and tables.
 
 const ROWS_AT_ONCE = 100;
-const VALUES_MOST = 62;  // of one field, beside the first two
+const VALUES_MOST = 62;  // of one field, besides the first two
 
 function facts(model) {
   const report = model.report;
-  // What nobody measured is not in the report.
+  // The report leaves out what nobody measured.
   const entries = [["program", report.program], ["ranks", report.ranks.toLocaleString("en")],
     ["seed", report.seed && BigInt(report.seed).toString()], ["schedule", report.schedule],
     [report.mode === "real" ? "real time" : "virtual time", report.end_time_ns && timeText(report.end_time_ns)],
@@ -37,11 +37,11 @@ async function copy(command, button) {
     await navigator.clipboard.writeText(command.textContent);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Selected";  // a page from a file may not write to the clipboard
+    button.textContent = "Selected";  // a page that was opened as a file may not write to the clipboard
   }
 }
 
-// Where one of the values stands in the text, it is marked.
+// Marks the values where they occur in the text.
 function marked(text, values) {
   const wanted = values.filter(Boolean).sort((a, b) => b.length - a.length);
   const found = wanted.map((value) => [text.indexOf(value), value]).filter(([at]) => at >= 0)[0];
@@ -73,7 +73,7 @@ function fieldRow(heads, field) {
   return tableRow(heads, cells);
 }
 
-// The values of one side that another side has otherwise: 0 is the first side, 1 the second, 2 any further one.
+// The values of one side that differ from another side's: 0 is the first side, 1 the second, 2 stands for all others.
 function differingValues(fields, side) {
   const differs = (field) => field.first !== field.second || (field.others ?? []).length > 0;
   return fields.filter(differs).flatMap((field) => side === 0 ? [field.first]
@@ -99,12 +99,12 @@ function differencesPart(model) {
     differences.map((each) => difference(model, each)));
 }
 
-// Of what a page of a very large run does without.
+// Names what the page of a very large run leaves out.
 function leftOutText(count, noun) {
   return count > 0 && el("p", { class: "quiet" }, `${plural(count, `more ${noun}`)} are in report.json alone.`);
 }
 
-// Ranks of one row that wait for each other are among those it waits for.
+// If ranks of one row wait for each other, the row's own ranks are among those it waits for.
 function awaitedText(row) {
   const own = new Set(ranksIn(row.ranks)), awaited = ranksIn(row.waits_for);
   const others = awaited.filter((rank) => !own.has(rank));
@@ -182,7 +182,7 @@ function compiledRow(model, heads, each) {
     compiles.length > 0 ? compiles : "never compiled"]);
 }
 
-// The pieces of compiled functions by the names of their spans: "forward of submod_1".
+// The pieces of compiled functions, by the names of their spans: "forward of submod_1".
 function pieces(model) {
   const names = model.timeline?.span_names ?? [];
   if (names.length === 0) return null;

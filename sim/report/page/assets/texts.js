@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers, times and ranks as people write them.
+// Numbers, times and ranks in the form in which people write them.
 
 const UNITS = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
 
-// The largest unit that leaves at least 1, three decimals at most, cut off: as reports write times.
+// Formats a time as reports do: the largest unit that leaves at least 1, with at most three decimals, cut off.
 function timeText(nanoseconds) {
   for (const [unit, size] of UNITS) {
     if (Math.abs(nanoseconds) < size) continue;
@@ -14,7 +14,7 @@ function timeText(nanoseconds) {
 
 function plural(count, noun) { return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`; }
 
-// [0, 2, 5, 5] are 0, 1, 2 and 5: first and last of each run.
+// The ranks as runs, each by its first and last rank: [0, 2, 5, 5] means 0, 1, 2 and 5.
 function runsOf(ranks) {
   const runs = [];
   for (const rank of ranks) {
@@ -38,7 +38,7 @@ function countOf(runs) {
   return count;
 }
 
-// "0-2,5"; of many separate runs the first ones.
+// For example "0-2,5". Of many separate runs, only the first ones.
 function numbersText(runs, most = 8) {
   const texts = [];
   for (let i = 0; i < runs.length && texts.length < most; i += 2) {
@@ -50,7 +50,8 @@ function numbersText(runs, most = 8) {
 
 function ranksText(runs, most) { return `${countOf(runs) === 1 ? "rank" : "ranks"} ${numbersText(runs, most)}`; }
 
-// What somebody typed, "0-3, 7": a predicate, null for nothing, undefined for what is no list of ranks.
+// Turns the reader's input, such as "0-3, 7", into a predicate. Null for no input, undefined for text that is no list
+// of ranks.
 function rankFilter(text) {
   if (text.trim() === "") return null;
   const runs = [];
@@ -62,7 +63,7 @@ function rankFilter(text) {
   return (rank) => runs.some(([first, last]) => rank >= first && rank <= last);
 }
 
-// "allreduce #7", of "fc1.weight"
+// For example "allreduce #7 of "fc1.weight"".
 function callTitle(signature, number) {
   return `${signature.name} #${number}${signature.label ? ` of "${signature.label}"` : ""}`;
 }

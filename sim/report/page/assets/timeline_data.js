@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads what timeline_json.h describes into flat arrays: a million calls are no million objects.
+// Reads the format of timeline_json.h into flat arrays, because a million objects would take too much memory.
 
 const NEVER = -1;
 const MEETS = ["collective", "send", "receive"];
@@ -30,13 +30,13 @@ class Bytes {
 
 function unzigzag(number) { return number % 2 === 0 ? number / 2 : -(number + 1) / 2; }
 
-// Room for what `bytes` hold, of which each takes at least `least`.
+// Arrays with room for everything in `bytes`, if each item takes at least `least` bytes.
 function room(bytes, least, types) {
   const size = Math.ceil(bytes.bytes.length / least);
   return Object.fromEntries(Object.entries(types).map(([name, type]) => [name, new type(size)]));
 }
 
-// Reads lists one after the other, one of each rank, by `read(at)`, which is told where the rank begins, too.
+// Reads one list for each rank, one after the other. Calls `begin()` before each list and `read(at)` for each item.
 function readLists(bytes, begin, read) {
   const offsets = [0];
   let at = 0;
@@ -65,7 +65,7 @@ function readCalls(data, kinds) {
   return { offsets, ...cut(calls, size), failed: readFailures(data, size) };
 }
 
-// 1 for each call that failed. Pages of earlier versions do not say which did.
+// 1 for each call that failed. Pages of earlier versions do not say which calls failed.
 function readFailures(data, size) {
   const bytes = new Bytes(data.failed ?? ""), failed = new Uint8Array(size);
   for (let at = -1; !bytes.done;) {
@@ -75,7 +75,7 @@ function readFailures(data, size) {
   return failed;
 }
 
-// How long the call waited for other ranks, and what came of it.
+// How long the call waited for other ranks. tookText() says how it ended.
 function waitedText(calls, i) {
   const until = calls.started[i] === NEVER ? calls.ended[i] : calls.started[i];
   return until === NEVER ? "to the end" : timeText(until - calls.created[i]);
@@ -98,7 +98,7 @@ function readCall(reader, at) {
   numbers.set(place, number);
   const created = reader.before + bytes.signed();
   const key = group * 2 ** 32 + number;
-  const first = collective ? meetings.get(key) : undefined;  // where this collective's times are
+  const first = collective ? meetings.get(key) : undefined;  // the first call of the collective
   const started = bytes.time(first === undefined ? created : calls.started[first]);
   const own = started === NEVER ? created : started;
   const ended = bytes.time(first === undefined ? own : calls.ended[first]);
@@ -130,8 +130,8 @@ function readKind(data, [group, signature, site, meets, peer, tag]) {
     tag };
 }
 
-// Each call's track within its rank's row: calls that overlap in time have different ones. And the latest end of this
-// call and those of the rank before it, by which a search finds where to begin.
+// Gives each call a track within its rank's row, so that calls that overlap in time have different tracks. Also
+// computes the latest end among this call and the rank's earlier calls, with which a search finds where to begin.
 function addLanes(calls, end) {
   const size = calls.kind.length;
   calls.lane = new Uint8Array(size);
@@ -154,13 +154,13 @@ function addLanes(calls, end) {
 
 const LANES_MOST = 4;
 
-// The timeline of a run; null where the page has none.
+// The timeline of a run; null if the page has none.
 function readTimeline(run) {
   const data = run.timeline;
   if (!data) return null;
   const kinds = data.kinds.map((kind) => readKind(data, kind));
   const calls = readCalls(data, kinds);
-  const end = run.report.end_time_ns ?? 0;  // of a run that nobody measured: with its last call
+  const end = run.report.end_time_ns ?? 0;  // if nobody measured the run: the time of its last call
   addLanes(calls, end);
   return { kinds, calls, spans: readSpans(data), leftOut: data.left_out, spansLeftOut: data.spans_left_out,
     groups: data.groups,

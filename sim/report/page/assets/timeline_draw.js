@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Draws the rows that can be seen. What it needs to know of the reader's wishes is the view (timeline_view.js).
+// Draws the visible rows. The view (timeline_view.js) holds what the reader chose to see.
 
 const AXIS = 30, PAD = 4;
-const STUCK_LEAST = 9;  // pixels of a call that never ended, however late it was made
+const STUCK_LEAST = 9;  // pixels for a call that never ended, however late it was made
 const FAILED_EDGE = 3;  // pixels at the end of a call that failed
 
-// Patterns beside colours, so that bars are told apart without them.
+// Patterns in addition to colours, so that readers who cannot tell the colours apart can tell the bars apart.
 function hatch(context, color, crossed) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
@@ -24,7 +24,7 @@ function hatch(context, color, crossed) {
   return context.createPattern(tile, "repeat");
 }
 
-// The colours of the style sheet as they are now, light or dark.
+// The current colours of the style sheet, light or dark.
 function paletteOf(element, context) {
   const probe = el("span");
   element.append(probe);
@@ -41,7 +41,7 @@ function paletteOf(element, context) {
   return palette;
 }
 
-// Steps of 1, 2 and 5 by which the axis is marked, some 90 pixels apart.
+// The distance of marks on the axis: a step of 1, 2 or 5 times a power of ten, some 90 pixels wide.
 function axisStep(span, width) {
   const raw = span / Math.max(width / 90, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -88,7 +88,7 @@ function drawLabel(view, row, y) {
   context.fillText((guilty ? "\u25B6 " : "") + text, 10, y + view.row / 2, gutter - 14);
 }
 
-// The first call of the rank that may still be seen.
+// Index of the rank's first call that may be visible.
 function firstSeen(latest, from, to, time) {
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -117,7 +117,7 @@ function drawCalls(view, row, y) {
   const { calls } = view.model.timeline;
   const last = calls.offsets[row.rank + 1];
   const height = (view.row - 2 * PAD - 4) / calls.lanes[row.rank];
-  let covered = -1;  // up to which pixel a bar that can be seen has been drawn
+  let covered = -1;  // the pixel up to which visible bars have been drawn
   for (let i = firstSeen(calls.latest, calls.offsets[row.rank], last, view.from); i < last; ++i) {
     if (calls.created[i] > view.to) break;
     const box = callBox(view, i, y, height);
@@ -165,7 +165,7 @@ function drawCall(view, i, box, shown) {
   if (i === view.chosen || view.isMet(i)) outline(view, box, i === view.chosen);
 }
 
-// A call that failed ends in a thick edge, with a cross where it has room.
+// Draws a thick edge at the end of a failed call, with a cross if there is room.
 function drawFailure(view, box) {
   const { context, palette } = view;
   context.fillStyle = palette.stuck;
@@ -178,7 +178,7 @@ function drawFailure(view, box) {
   context.textAlign = "left";
 }
 
-// Text on whatever is below it: the paper's colour around it keeps its contrast.
+// Draws text over anything: a rim in the paper's colour keeps its contrast.
 function haloed(view, text, x, y, color) {
   const { context, palette } = view;
   context.lineJoin = "round";
@@ -230,7 +230,7 @@ function marksOfRank(model, rank) {
 function glyphOf(mark) { return mark.compile ? "\u25C6" : mark.restart ? "\u25B2" : "\u25BC"; }
 function colourOf(mark) { return mark.compile ? "text" : mark.restart ? "good" : "fault"; }
 
-// How and when the rank ended, faults, and where it began again.
+// Marks how and when the rank ended, its faults, and where it restarted.
 function drawMarks(view, row, y) {
   const { context, palette, model } = view;
   context.font = view.font(13, 700);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mouse, fingers and keys of a timeline.
+// Mouse, touch and keyboard input for a timeline.
 
 const KEYS_TEXT = "Drag to move, pinch or turn the wheel with Ctrl held to zoom, choose a call to read of " +
   "it. By keys: arrows left and right go from call to call of a rank, up and down from rank to rank; plus and minus " +
@@ -47,7 +47,7 @@ class TimelineInput {
     return this.view.pan((before.x - now.x) / (this.view.width - this.view.gutter));
   }
 
-  // Both fingers stay on the times that they were put on.
+  // Keeps both fingers on the times on which they were placed.
   pinch(before, now, other) {
     const least = 12;
     const apart = Math.max(Math.abs(before.x - other.x), least), wider = Math.max(Math.abs(now.x - other.x), least);
@@ -112,7 +112,7 @@ class TimelineInput {
     event.preventDefault();
   }
 
-  // What keys zoom at: the chosen call, or the middle.
+  // The time around which the keys zoom: the chosen call, or the middle.
   middle() {
     const { view } = this;
     return view.chosen < 0 ? undefined : view.model.timeline.calls.created[view.chosen];
@@ -137,7 +137,7 @@ class TimelineInput {
     return this.chooseIn(view.rows[at], view.model.timeline.calls.created[view.chosen]);
   }
 
-  // The row's call that was made nearest to `time`.
+  // Chooses the row's call that was made nearest to `time`.
   chooseIn(row, time = this.view.from) {
     if (!row) return;
     const { created, offsets } = this.view.model.timeline.calls;

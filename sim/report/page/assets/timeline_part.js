@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timeline with its buttons, its legend, and the same as a table.
+// The timeline with its buttons and legend, and the same content as a table.
 
 const CALL_HEADS = ["rank", "call", "group", "called at", "waited", "took", "where"];
 
@@ -38,7 +38,7 @@ function callRow(model, call, rank) {
     kind.site.length > 0 ? el("code", {}, linked(model, kind.site[0])) : ""]);
 }
 
-// Made when somebody opens it: a million rows are not for everybody.
+// Fills the table only when the reader opens it, because it may have a million rows.
 function callTable(view) {
   const { model, filters } = view;
   const body = el("tbody"), whole = table(CALL_HEADS, [], "Calls, rank by rank; the filters hold here, too");
@@ -66,7 +66,7 @@ function leftOut({ leftOut: calls, spansLeftOut: spans }) {
   return el("p", { class: "quiet" }, `The latest of each rank are here. ${what.join(" and ")} are left out.`);
 }
 
-// `title` names the run where a page has several.
+// `title` names the run if the page has several.
 function timelinePart(model, filters, title) {
   if (!model.timeline || model.timeline.calls.kind.length + model.timeline.spans.name.length === 0) return null;
   const view = new TimelineView(model, filters);

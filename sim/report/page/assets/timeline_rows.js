@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which rows a timeline has: a rank each, or ranks that did the same as one.
+// The rows of a timeline: one for each rank, or one for ranks that did the same.
 
-const FOLD_FROM = 33;  // ranks, from which on they are folded unless the reader says otherwise
+const FOLD_FROM = 33;  // from this number of ranks on, rows are folded unless the reader decides otherwise
 
 const ENDED_WELL = 0, NEVER_ENDED = 1, FAILED = 2;
 
@@ -9,7 +9,7 @@ function howEnded(calls, i) {
   return calls.ended[i] === NEVER ? NEVER_ENDED : calls.failed[i] ? FAILED : ENDED_WELL;
 }
 
-// A number for what the rank did and how it ended, whenever that was.
+// A hash of what the rank did and how it ended, but not of when.
 function storyOf(model, rank) {
   const { calls } = model.timeline;
   let hash = 2166136261 ^ (model.rowOf[rank] + 1);
@@ -21,7 +21,7 @@ function storyOf(model, rank) {
   return hash >>> 0;
 }
 
-// Two ranks with one number may still have made other calls.
+// Compares exactly, because two ranks with equal hashes may have made different calls.
 function sameStory(model, a, b) {
   const { calls } = model.timeline;
   const from = calls.offsets[a], other = calls.offsets[b], size = calls.offsets[a + 1] - from;
@@ -34,7 +34,7 @@ function sameStory(model, a, b) {
   return true;
 }
 
-// [{rank, runs}]: `rank` is drawn for all of the runs. Ranks that faults hit stand alone.
+// Returns [{rank, runs}]: the row shows `rank` for all ranks in `runs`. Ranks that a fault hit have their own rows.
 function timelineRows(model, folded, shows) {
   const rows = [], known = new Map();
   for (let rank = 0; rank < model.timeline.ranks; ++rank) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timeline: which ranks and which stretch of time are shown, which call is chosen, and what is said of it.
+// The state of the timeline: the visible ranks and times, the chosen call, and the texts about it.
 
 const ZOOM_STEP = 1.6;
-const ROW = 26, TALL_ROW = 38, TALL_MOST = 12;  // few rows have room
+const ROW = 26, TALL_ROW = 38, TALL_MOST = 12;  // rows are tall if there are at most TALL_MOST of them
 
 class TimelineView {
   constructor(model, filters) {
@@ -21,7 +21,7 @@ class TimelineView {
     new TimelineInput(this);
   }
 
-  // Called once the elements are on the page.
+  // Must be called once the elements are on the page.
   shown() {
     new ResizeObserver(() => this.resize()).observe(this.roll);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
@@ -67,7 +67,7 @@ class TimelineView {
     this.draw();
   }
 
-  // At most once for each frame.
+  // Draws at most once in each frame.
   draw() {
     if (this.awaited || !this.palette) return;
     this.awaited = requestAnimationFrame(() => {
@@ -94,7 +94,7 @@ class TimelineView {
     return this.kindShown[calls.kind[i]] && (!this.filters.onlyUnfinished || howEnded(calls, i) !== ENDED_WELL);
   }
 
-  // The stretch of time with all that is known, and some room after it.
+  // Shows the time that has events, and some room after it.
   fit() {
     const { calls, end } = this.model.timeline;
     let first = end, last = 0;
@@ -104,7 +104,7 @@ class TimelineView {
     }
     calls.ended.forEach((time, i) => { if (howEnded(calls, i) === ENDED_WELL) last = Math.max(last, time); });
     const from = calls.created.length > 0 && first > end * 0.5 ? first : 0;
-    // A standstill goes on until somebody's timeout, of which calls fail, when all has happened long ago.
+    // A standstill lasts until some timeout makes calls fail, long after the last real event.
     const to = calls.created.length > 0 && last < end * 0.5 ? last + (last - from) * 0.15 : end;
     this.show(from, Math.max(to + (to - from) * 0.02, from + 1));
   }
@@ -128,7 +128,7 @@ class TimelineView {
 
   rowAt(y) { return this.rows[Math.floor((y - AXIS + this.scrolled) / this.row)]; }
 
-  // The call at a place of the canvas; -1: none. Near it is enough for fingers.
+  // The call at a place on the canvas; -1: none. A call nearby is enough, for fingers.
   callAt(x, y, slack = 3) {
     const row = y < AXIS ? undefined : this.rowAt(y);
     if (!row || x < this.gutter) return -1;
@@ -156,7 +156,7 @@ class TimelineView {
     return low;
   }
 
-  // Is it the same collective as the chosen call?
+  // True if the call belongs to the same collective as the chosen call.
   isMet(i) {
     if (this.chosen < 0) return false;
     const { calls, kinds } = this.model.timeline;
@@ -186,7 +186,7 @@ class TimelineView {
   }
 }
 
-// Who of the collective came last, as far as the page knows: [rank, time].
+// The rank that came last to the collective, as far as the page knows: [rank, time].
 function lastToArrive(model, call) {
   const { calls, kinds, groups } = model.timeline;
   const kind = kinds[calls.kind[call]];
@@ -201,7 +201,7 @@ function lastToArrive(model, call) {
   return last;
 }
 
-// A receive may be from any rank, and a trace.json does not say whom a message was for.
+// A receive may be from any rank, and a trace.json does not say to whom a message went.
 function peerText(kind, rank) {
   if (kind.collective) return "";
   if (kind.peer !== null) return `rank ${rank + kind.peer}, tag ${kind.tag}`;

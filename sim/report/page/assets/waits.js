@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who waits for whom, as a picture of boxes and arrows, and as sentences for those who do not see it.
+// Who waits for whom: a picture of boxes and arrows, and sentences for readers who cannot see it.
 
 const BOX = { width: 210, height: 58, gapX: 90, gapY: 26 };
 const BOXES_MOST = 14;
-const ASIDE = 28;  // pixels that an arrow keeps beside the boxes
-const NARROW = 620;  // pixels, as in the style sheets
+const ASIDE = 28;  // pixels between the boxes and an arrow that passes them
+const NARROW = 620;  // pixels; the style sheets have the same limit
 
-// A node is ranks that wait alike, or that others wait for: {runs, row, targets}.
+// The nodes: ranks that wait alike, or for which others wait: {runs, row, targets}.
 function waitNodes(model) {
   const waiting = model.rows.map((row, index) => ({ runs: row.ranks, row, index })).filter(({ row }) => row.waits_for);
   const awaited = new Set(waiting.flatMap(({ row }) => ranksIn(row.waits_for).map((rank) => model.rowOf[rank])));
@@ -20,7 +20,7 @@ function waitNodes(model) {
   return nodes;
 }
 
-// Nodes from which a way leads back to themselves.
+// The nodes from which a path of waits leads back to themselves.
 function ringOf(nodes) {
   const reaches = (from, to) => {
     const seen = new Set(), open = [...nodes[from].targets];
@@ -36,8 +36,8 @@ function ringOf(nodes) {
   return new Set(nodes.map((_, at) => at).filter((at) => reaches(at, at)));
 }
 
-// Those that wait stand left of those they wait for; a ring stands on a circle. On narrow screens all stand one below
-// the other.
+// Places each waiting node left of the nodes that it waits for, and the nodes of a ring on a circle. On narrow screens
+// all nodes stand one below the other.
 function placeNodes(nodes, ring) {
   if (innerWidth < NARROW) return placeBelow(nodes);
   if (ring.size > 1) return placeOnCircle(nodes);
@@ -56,7 +56,7 @@ function placeNodes(nodes, ring) {
   placeColumns([...columns.keys()].sort((a, b) => a - b).map((key) => columns.get(key)));
 }
 
-// Side by side, each in the middle.
+// Columns side by side, each centred vertically.
 function placeColumns(columns) {
   const longest = Math.max(...columns.map((column) => column.length));
   columns.forEach((column, number) => column.forEach((node, at) => {
@@ -65,7 +65,7 @@ function placeColumns(columns) {
   }));
 }
 
-// Each above the one it waits for, as far as that goes.
+// Places each node above the one that it waits for, as far as possible.
 function placeBelow(nodes) {
   const order = [];
   const add = (at) => {
@@ -86,7 +86,7 @@ function placeOnCircle(nodes) {
   });
 }
 
-// Where the line from the middle of one box to (x, y) leaves it.
+// The point at which the line from the centre of a box to (x, y) leaves the box.
 function edgeOfBox(node, x, y) {
   const middle = { x: node.x + BOX.width / 2, y: node.y + BOX.height / 2 };
   const dx = x - middle.x, dy = y - middle.y;
@@ -94,7 +94,7 @@ function edgeOfBox(node, x, y) {
   return { x: middle.x + dx * scale, y: middle.y + dy * scale };
 }
 
-// Beside the boxes between the two; to the next one below it is straight.
+// An arrow that passes the boxes between its ends. The arrow to the next box below is straight.
 function arrowAside(from, to, inRing) {
   const x = BOX.width, y = from.y + BOX.height / 2, end = to.y + BOX.height / 2;
   return arrowOf(`M${x},${y} Q${x + 2 * ASIDE},${(y + end) / 2} ${x},${end}`, { x, y: end },
