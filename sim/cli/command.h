@@ -5,10 +5,10 @@
 
 namespace rehearse::cli {
 
-// The whole command. Returns the process's exit code; does not throw.
+// Runs the whole command. Returns the process's exit code; does not throw.
 int command(int argc, const char* const* argv);
 
-// In a handler: says on stderr what was caught; returns the exit code for it. `self` is argv[0].
+// Must be called in a catch block: prints the caught exception on stderr and returns its exit code. `self` is argv[0].
 int exit_code_of_exception(const std::string& self);
 
 }  // namespace rehearse::cli

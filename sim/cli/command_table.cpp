@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cli/commands.h"
 
-// Every command with its options, and the function that does it: the data behind grammar().
+// Every command with its options and its function: the data behind grammar().
 namespace rehearse::cli {
 namespace {
 

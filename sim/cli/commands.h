@@ -6,12 +6,12 @@
 #include "cli/grammar/arguments.h"
 #include "cli/terminal/console.h"
 
-// One function for each command, as CommandFunction says; known_commands() lists them. A command of a library of its
-// own, as split, registers its function there.
+// One function for each command, as CommandFunction specifies; known_commands() lists them. If a command has its own
+// library, such as split, it registers its function there.
 namespace rehearse::cli {
 
 int run(const Arguments& arguments, Console& console);
-// Does `run` for a scenario whose mode is real. Throws RunnerUnavailable, too.
+// Does `run` for a scenario whose mode is real. Also throws RunnerUnavailable.
 int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& console);
 int merge(const Arguments& arguments, Console& console);
 int validate(const Arguments& arguments, Console& console);

@@ -8,25 +8,26 @@
 
 #include "cli/terminal/console.h"
 
-// A scenario that expects a verdict is a test. Here, and nowhere else, a verdict becomes an exit code by what was
-// expected: of a run that came to its end, and of one that its process did not survive.
+// A scenario that expects a verdict is a test. Only this file turns a verdict into an exit code by what the scenario
+// expects, both for a run that ended normally and for one whose process died.
 namespace rehearse::cli {
 
-// Has a run come to what its scenario expects, and has every fault taken place that must?
+// True if the run ended as its scenario expects, and every fault that must fire has fired.
 bool came_as_expected(const sim::Scenario& scenario, const Report& report);
 
-// "expected DEADLOCK: the run ended as OK": of one that has not.
+// For a run that did not end as expected: "expected DEADLOCK: the run ended as OK".
 std::string expectation(const sim::Scenario& scenario, const Report& report);
 
-// 0 if the run came to what its scenario expects, else the verdict's exit code; kExitDisagree where that would be 0, or
-// where only a fault did not fire.
+// 0 if the run ended as its scenario expects; otherwise the verdict's exit code. kExitDisagree if that code would be 0,
+// or if the only problem is a fault that did not fire.
 int exit_code_of(const sim::Scenario& scenario, const Report& report);
 
-// Says on stderr what a scenario expected in vain. Nothing if it expects OK: then the report says enough.
+// Prints on stderr what the scenario expected in vain. Prints nothing if it expects OK, because then the report says
+// enough.
 void tell_unexpected(const sim::Scenario& scenario, const Report& report);
 
-// Prints the report as the last result, and what was expected in vain; returns the exit code. `problem`: why files of
-// the run are missing, which costs a run that came as expected its 0; empty: none are.
+// Prints the report as the last result, and what the scenario expected in vain. Returns the exit code. `problem`: why
+// files of the run are missing; then a run that ended as expected does not return 0. Empty: no file is missing.
 int conclude(const sim::Scenario& scenario, const Report& report, Console& console, const std::string& problem = "");
 
 }  // namespace rehearse::cli

@@ -17,7 +17,7 @@ namespace {
 
 using std::filesystem::path;
 
-// Beside what it is made of, under the name that a run gives it.
+// The page goes beside its input, under the name that a run gives it.
 path page_of(const Arguments& arguments) {
   if (!arguments.output.empty()) return arguments.output;
   const path operand(arguments.operand);
@@ -28,7 +28,7 @@ path page_of(const Arguments& arguments) {
   return operand.parent_path() / "report.html";
 }
 
-// What the page is made of stays, and so does a page of more than dumps can tell.
+// A page must not overwrite its input. A page made from dumps must not overwrite a run's page, which holds more.
 void require_free(const path& page, const Arguments& arguments, const Report& report) {
   std::error_code ignored;
   for (const auto& operand : arguments.operands) {

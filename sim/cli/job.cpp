@@ -15,13 +15,13 @@
 namespace rehearse::cli {
 namespace {
 
-// Takes the redrawn line away however the run ends.
+// Removes the redrawn progress line, however the run ends.
 struct Cleared {
   Progress& progress;
   ~Cleared() { progress.clear(); }
 };
 
-// What somebody may have meant by a scenario that is not there: one beside it, or a program.
+// What the user may have meant by a scenario that does not exist: a file beside it, or a program.
 std::string meant_by(const std::filesystem::path& file) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -38,7 +38,8 @@ std::string meant_by(const std::filesystem::path& file) {
   return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
 }
 
-// What a scenario of both modes may hold, as [checks], a real run says that it has left out.
+// Refuses what only a simulation can do. Settings that a scenario for both modes may contain, such as [checks], are
+// allowed; the report of a real run says that it did without.
 void require_none_of_simulation(const Arguments& arguments, const WorldOptions& world) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(fmt::format("{}: {} is for the simulation, and this run is a real one", arguments.operand, what));

@@ -26,7 +26,7 @@ std::string bounds(const ParameterSpec& spec) {
   return fmt::format("; {} to {}", spec.least, spec.most);
 }
 
-// The parameters as a scenario would set them, with their fallbacks.
+// The parameters as a scenario would set them, with their defaults.
 std::string described(const Program& program) {
   std::size_t width = 0;
   for (const auto& spec : program.spec.parameters) {

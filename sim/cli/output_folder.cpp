@@ -39,7 +39,7 @@ void make_folder(const std::filesystem::path& folder) {
   if (error) throw UsageError(cannot_be(folder, "made", error.message()));
 }
 
-// 7 for "seed-7"; nothing for other names, such as "seed-007".
+// Returns 7 for "seed-7"; nothing for other names, such as "seed-007".
 std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   constexpr std::string_view kPrefix = "seed-";
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   return seed;
 }
 
-// What processes that were killed in the middle of writing have left.
+// Removes what processes left that were killed while they wrote a file.
 void remove_parts(const std::filesystem::path& folder) noexcept {
   const auto files = sim::all_files_in(folder);
   std::error_code ignored;
@@ -84,7 +84,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) {
 
 void remove_seed_folder(const std::filesystem::path& folder) noexcept {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's own
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) return;  // a user's link
   for (const auto& file : sim::all_files_in(folder)) std::filesystem::remove(file, ignored);
   remove_parts(folder);
   std::filesystem::remove(folder / "output.txt", ignored);

@@ -9,9 +9,9 @@
 
 namespace rehearse::cli {
 
-// Where a run leaves its files. Making one makes the folder and takes away what an earlier run left there
-// under the same names, so that nothing in it belongs to another run. What stands in the way, a folder
-// that cannot be written to among it, is a UsageError that names the path and the reason.
+// The folder in which a run leaves its files. The constructor makes the folder and removes files with the same names
+// that an earlier run left, so that nothing in it belongs to another run. If something prevents that, for example
+// because the folder is not writable, it throws UsageError with the path and the reason.
 class OutputFolder {
  public:
   explicit OutputFolder(std::filesystem::path folder);
@@ -23,12 +23,12 @@ class OutputFolder {
   std::filesystem::path folder_;
 };
 
-// Makes the folder, and leaves what is in it. Throws UsageError, also where nothing can be written into it.
+// Makes the folder and keeps its content. Throws UsageError, also if nothing can be written into it.
 void prepare_folder(const std::filesystem::path& folder);
 
-// While it lives, no other process has a lock of this folder, which it makes: a run of several processes clears what
-// earlier ones left, and must not clear what one under way leaves. Throws UsageError where another has it, or the
-// folder cannot be made. A file system that has no locks gives none.
+// Makes the folder and locks it against other processes while this object exists. A run of several processes removes
+// what earlier runs left, and must not remove what a running one leaves. Throws UsageError if another process holds the
+// lock or the folder cannot be made. On a file system without locks it locks nothing.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& folder);
@@ -37,11 +37,11 @@ class FolderLock {
   Fd folder_;
 };
 
-// For a sweep: makes the folder, and takes away what an earlier sweep of these seeds left in its folders seed-N.
-// Throws UsageError.
+// For a sweep: makes the folder, and removes what an earlier sweep of these seeds left in its folders seed-N. Throws
+// UsageError.
 void prepare_sweep_folder(const std::filesystem::path& folder, const SeedRange& seeds);
 
-// Takes away the files of a run, and the folder if nothing else is in it; nothing of a link. Does not throw.
+// Removes the files of a run, and the folder if nothing else is in it. Does not follow a link. Does not throw.
 void remove_seed_folder(const std::filesystem::path& folder) noexcept;
 
 }  // namespace rehearse::cli

@@ -20,10 +20,10 @@
 namespace rehearse::cli {
 namespace {
 
-// A report.json is told from a log by its first letter.
+// The first letter distinguishes a report.json from a log.
 bool is_json(std::string_view bytes) { return bytes.starts_with('{'); }
 
-// How large a file may be that is any of these: what a dump may be is told by its first byte as well.
+// How large a file of any of these kinds may be. The first byte also shows what may be a dump.
 std::size_t bytes_most(std::string_view beginning) {
   const bool may_be_any = is_json(beginning) || sim::may_be_dump(beginning);
   return may_be_any ? std::size_t{256} << 20 : sim::run_log_bytes_most(beginning);
@@ -46,7 +46,7 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
       arguments.operand, log.program, log.seed, shell_word(arguments.self), shell_word(arguments.operand)));
 }
 
-// Several files are dumps, and so is what a folder holds that is not a run's.
+// Several files are dumps. So is the content of a folder that is not a run's.
 bool are_dumps(const Arguments& arguments) {
   if (arguments.operands.size() > 1) return true;
   require_no_folder(arguments.operand);
@@ -67,7 +67,7 @@ Report report_of_dumps(const Arguments& arguments) {
 Report read_report(const Arguments& arguments) {
   if (are_dumps(arguments)) return report_of_dumps(arguments);
   const auto& file = arguments.operand;
-  // Once, from its beginning: it may be a pipe.
+  // Read the file once, from its beginning, because it may be a pipe.
   const auto bytes = sim::read_input(file, "run log, report or dump", bytes_most);
   if (bytes_most(bytes) == 0) {
     throw UsageError(fmt::format(

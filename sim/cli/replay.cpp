@@ -58,13 +58,13 @@ Report in_time(const Arguments& arguments, const Run& run) {
   return report;
 }
 
-// `run` gives the report of one run of the scenario.
+// `run` makes one run of the scenario and returns its report.
 template <class Run>
 int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& console, const Run& run) {
   const InterruptibleScope interruptible;
   const Watcher watcher([&](const CrashRecord& crash) {
     console.end_progress();
-    // Nobody else sends that: what ends this process for want of time.
+    // Nobody else sends SIGXCPU: it ends this process because of the time limit.
     const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
     return told(overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
                         : report_on_death(scenario, crash),
@@ -73,7 +73,7 @@ int watched(const sim::Scenario& scenario, const Arguments& arguments, Console& 
   return told(in_time(arguments, run), arguments, console);
 }
 
-// What a log holds has been decided: ranks, faults and checkers too.
+// The log decides everything, also ranks, faults and checkers, so options may not change it.
 void require_no_changes(const Arguments& log) {
   auto given = log;
   given.seed.reset();
@@ -115,7 +115,7 @@ int replay(const Arguments& arguments, Console& console) {
     console.note("another build of the program made this log: it may not fit\n");
   }
   if (log.finished) return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
-  // All there is to go by is the seed.
+  // Only the seed is known.
   console.note("the run in the log did not end; this is its seed from the start\n");
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }

@@ -16,14 +16,14 @@
 namespace rehearse::cli {
 namespace {
 
-// Runs the same once more and compares; the verdict of `first` changes if the ways part.
+// Runs the scenario once more and compares. If the runs took different ways, this changes the verdict of `first`.
 void check_determinism(const sim::Scenario& scenario, Console& console, sim::Attempt& first) {
   console.note("a second run, to compare\n");
   const auto second = run_scenario(scenario, console);
   if (sim::took_same_way(first, second)) ++first.report.checks["a second run was the same"];
 }
 
-// Both runs, where there are two, within the time that there is.
+// Makes the run, and with --check-determinism a second one, within the time limit.
 sim::Attempt run_in_time(const sim::Scenario& scenario, const Arguments& arguments, Console& console) {
   std::optional<exec::TimeLimit> limit;
   if (arguments.time_limit) limit.emplace(*arguments.time_limit, Watcher::end_overdue);
@@ -41,13 +41,13 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
   if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
-  // There is no log, or it holds one of the two ways, which alone does not show that there are two.
+  // There is no log. Or it holds one of the two ways, which does not show by itself that there are two.
   std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;
 }
 
-// Why `write` could not, or nothing.
+// Returns why `write` failed; empty: it succeeded.
 template <class Write>
 std::string problem_of(const Write& write) {
   try {
@@ -60,11 +60,11 @@ std::string problem_of(const Write& write) {
   }
 }
 
-// In the watcher, when the run's process dies. `problem`: why there is no log.
+// Runs in the watching process when the run's process dies. `problem`: why there is no log.
 int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder& folder, const std::string& problem,
          const CrashRecord& crash, Console& console) {
   scenario.output.leave_events_out();
-  // Nobody else sends that: what ends this process for want of time.
+  // Nobody else sends SIGXCPU: it ends this process because of the time limit.
   const bool overdue = arguments.time_limit && crash.signal == SIGXCPU;
   Report report = overdue ? report_on_death(scenario, Verdict::interrupted, killed_headline(arguments, crash), crash)
                           : report_on_death(scenario, crash);
@@ -85,7 +85,7 @@ int run(const Arguments& arguments, Console& console) {
   const OutputFolder folder(scenario.output.directory);
   const InterruptibleScope interruptible;
   console.note(banner(scenario));
-  // A full disk costs the files, not the run and its report.
+  // A full disk costs the files, but not the run and its report.
   const auto log = begun_log(scenario, arguments);
   auto problem = problem_of([&] { sim::write_run_log(folder.log(), log); });
 

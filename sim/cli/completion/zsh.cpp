@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Sourced, it registers the function; as a file of that name in $fpath, it is the function.
+// If sourced, the script registers the function. As a file of that name in $fpath, it is the function.
 constexpr auto kZshScript = R"(#compdef {word}
 # zsh completion of {name}; made by `{name} completion zsh`
 {function}() {{
@@ -34,7 +34,7 @@ std::string zsh_taking(Takes takes, const Completed& completed) {
   return ends.empty() ? " " : fmt::format("_files -g \"*.({})\"", fmt::join(ends, "|"));
 }
 
-// _arguments takes its descriptions in brackets and its parts between colons.
+// Escapes a description: _arguments puts descriptions in brackets and separates parts with colons.
 std::string description(std::string_view text) {
   std::string result;
   for (const char c : inside_quotes(text)) {
@@ -44,7 +44,7 @@ std::string description(std::string_view text) {
   return result;
 }
 
-// One command's call of _arguments.
+// The call of _arguments for one command.
 std::string arguments_of(const CommandSpec& command, const Completed& completed) {
   std::string text = "_arguments '--help[print the options]'";
   for (const auto& option : command.options) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array kFatal = {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
 
-CrashRecord* g_crash = nullptr;  // null: no scope
+CrashRecord* g_crash = nullptr;  // null: there is no CrashRecordScope
 std::optional<int> (*g_tell)() = nullptr;
 std::array<struct sigaction, kFatal.size()> g_before;
 
@@ -35,7 +35,7 @@ void on_fatal(int signal, siginfo_t* info, void*) {
   const auto place = std::find(kFatal.begin(), kFatal.end(), signal) - kFatal.begin();
   const auto& before = g_before[static_cast<std::size_t>(place)];
   if (code && (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) end_process(*code);
-  // Who was there before sees the fault when it repeats; what somebody sent does not.
+  // A fault repeats, so the former handler sees it. A signal that somebody sent does not repeat, so raise it again.
   sigaction(signal, &before, nullptr);
   if (info->si_code <= 0) ::raise(signal);
 }
@@ -47,7 +47,7 @@ void note_crash(CrashRecord& crash, int signal) noexcept {
   crash.rank = owner.rank;
   crash.at_ns = owner.at.time_since_epoch().count();
   crash.signal = signal;
-  // Last: of a stack that is in pieces there may be no end.
+  // Last, because the walk along a damaged stack may never end.
   crash.frames = exec::CallSite::capture_to(crash.addresses);
 }
 

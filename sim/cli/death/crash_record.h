@@ -17,20 +17,20 @@
 
 namespace rehearse::cli {
 
-// What a process notes of the rank that runs when it is about to die. A signal handler writes it, hence plain
-// memory; another process reads it, hence shared memory.
+// What a dying process records about its running rank. A signal handler writes it, so it is plain memory. Another
+// process reads it, so the memory is shared.
 struct CrashRecord {
-  int signal = 0;                          // 0: nothing was noted
-  int rank = -1;                           // -1: none was running
+  int signal = 0;                          // 0: nothing was recorded
+  int rank = -1;                           // -1: no rank was running
   std::int64_t at_ns = 0;                  // virtual time
-  std::size_t overflowed_stack_bytes = 0;  // 0: it was not the stack
+  std::size_t overflowed_stack_bytes = 0;  // 0: the stack did not overflow
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
-  Verdict verdict = Verdict::crashed;  // of an early end, which has a headline:
+  Verdict verdict = Verdict::crashed;  // for an early end, together with `headline`:
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
-  std::array<char, 256> call{};  // "connect()": it is blocked in the kernel; empty: not, or not known
+  std::array<char, 256> call{};  // the kernel call that blocks it: "connect()"; empty: none, or unknown
 };
 
 using SharedCrashRecord = Shared<CrashRecord>;
@@ -41,21 +41,22 @@ void note_crash(CrashRecord& crash, int signal) noexcept;
 // Async-signal-safe.
 void note_call(CrashRecord& crash, std::string_view call) noexcept;
 
-// _exit(), which on a rank is that rank's failure. Async-signal-safe.
+// _exit(); for a rank, this counts as that rank's failure. Async-signal-safe.
 [[noreturn]] void end_process(int code) noexcept;
 
-// "SIGSEGV (Segmentation fault)"
+// For example "SIGSEGV (Segmentation fault)".
 std::string signal_text(int signal);
 
-// Where the rank was.
+// The place at which the rank was.
 exec::CallSite site_of(const CrashRecord& crash);
 
-// Where the rank was, found out by a process that has the same modules at the same addresses.
+// The rank's line with its place. The calling process must have the same modules at the same addresses as the dead one.
 RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing);
 
-// While it lives, a signal that ends the process from within (a fault, abort()) notes where the rank was and calls
-// `tell`, if there is one. The process then ends with the exit code that this gives; without one, or where
-// others (a sanitizer) had a handler before, as it would have. One at a time; `crash` outlives it.
+// While it exists, a signal that ends the process from within (a fault, abort()) records where the rank was and calls
+// `tell` if there is one. The process then ends with the exit code that `tell` returns. Without a code, or if somebody
+// else (a sanitizer) had a handler before, it ends as it would have without this object. Only one may exist at a time.
+// `crash` must outlive it.
 class CrashRecordScope {
  public:
   explicit CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell)() = nullptr);

@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-// For a process that could note nothing. The reader need not be its parent.
+// For a process that could record nothing. The reader of the report need not be its parent.
 constexpr const char* kFromOutside =
     "without a word, as SIGKILL ends one (the system sends it when memory is short, as do `kill -9` and job managers),";
 

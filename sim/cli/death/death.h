@@ -8,26 +8,27 @@
 #include "cli/death/crash_record.h"
 #include "cli/grammar/arguments.h"
 
-// Runs that their process did not survive, told by another process.
+// Reports on runs whose process died, made by another process.
 namespace rehearse::cli {
 
-// The facts of the scenario, and a line for the rank that ran, if that is known. Files and replay line are the
-// caller's.
+// Contains the scenario's facts, and a line for the rank that ran, if that is known. The caller adds files and replay
+// line.
 Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const CrashRecord& crash);
 
-// "rank 2 ended the process by SIGSEGV (Segmentation fault)"; `manner` says how where nothing was noted.
+// For example "rank 2 ended the process by SIGSEGV (Segmentation fault)". `manner` says how the process ended if it
+// recorded nothing.
 std::string crash_headline(const CrashRecord& crash, const std::string& manner);
 
-// "did not end within 10 s (--time-limit)"
+// For example "did not end within 10 s (--time-limit)".
 std::string past_its_time(const Arguments& arguments);
 
-// The same, of one that did not end when it was asked to: "... and had to be killed: rank 2 computes"
+// The same for a process that did not end when asked to: "... and had to be killed: rank 2 computes".
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash);
 
-// What the rank of such a process did, as far as anybody knows.
+// What such a process's rank did, if nobody knows more.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
-// The report of a run that crashed, or that a second Ctrl-C ended, with its verdict.
+// The report on a run that crashed or that a second Ctrl-C ended, with its verdict.
 Report report_on_death(const sim::Scenario& scenario, const CrashRecord& crash);
 
 }  // namespace rehearse::cli

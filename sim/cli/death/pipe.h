@@ -7,8 +7,8 @@
 
 namespace rehearse::cli {
 
-// A file descriptor that is closed when it goes, and not before: a program that closes files which are not its own does
-// not reach it (rehearse_internal/exec/kept_files.h).
+// Owns a file descriptor and closes it at the end of its life. A program that closes files which it did not open cannot
+// close this one before that (rehearse_internal/exec/kept_files.h).
 class Fd {
  public:
   explicit Fd(int fd = -1) noexcept;
@@ -21,7 +21,7 @@ class Fd {
 
   int get() const noexcept { return fd_; }
 
-  // In a process that was forked: what the program may not close is its parent's until this is said.
+  // Protects the file in a forked process as well. Until this call, only the parent's is protected.
   void keep() const noexcept;
 
  private:
@@ -33,14 +33,14 @@ struct Pipe {
 };
 Pipe make_pipe();  // throws std::system_error
 
-// Blocks until all is there. False when the other side was closed first.
+// Blocks until all bytes are there. False if the other side closes first.
 bool read_whole(int fd, void* data, std::size_t size);
 
-// Blocks until all is written. Throws std::system_error, also when nobody reads any more (SIGPIPE is ignored
-// then).
+// Blocks until all bytes are written. Throws std::system_error, also if nobody reads any more (then SIGPIPE must be
+// ignored).
 void write_whole(int fd, const void* data, std::size_t size);
 
-// All that lies in a file, wherever it is read and written just now.
+// The whole content of a file, whatever its current position is.
 std::string contents(int fd);
 
 }  // namespace rehearse::cli

@@ -15,7 +15,7 @@ struct Unmap {
   void operator()(T* object) const noexcept { munmap(object, sizeof *object); }
 };
 
-// An object that this process and those that it forks have in common.
+// An object that this process shares with the processes that it forks.
 template <class T>
 using Shared = std::unique_ptr<T, Unmap<T>>;
 

@@ -12,9 +12,9 @@ namespace rehearse::cli {
 namespace {
 
 std::string_view g_note;          // set while no handler is installed
-bool g_on_terminal_line = false;  // where "^C" and progress have begun a line
+bool g_on_terminal_line = false;  // stderr is a terminal, whose line "^C" and progress have begun
 SecondInterrupt g_second = nullptr;
-CrashRecord* g_worker_crash = nullptr;  // of a worker
+CrashRecord* g_worker_crash = nullptr;  // the record of a sweep's worker
 
 void write_note(std::string_view text) { exec::write_at_once(STDERR_FILENO, text.data(), text.size()); }
 
@@ -36,7 +36,7 @@ void prepare_second() {
   for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
 }
 
-// Calls nothing that a signal handler may not.
+// Calls only functions that are safe in a signal handler.
 void on_signal(int) {
   const int error = errno;
   exec::request_interrupt();
@@ -53,7 +53,7 @@ void on_time_limit(int signal) {
   errno = error;
 }
 
-// A signal that the caller ignores (as a shell script does for what runs in its background) stays ignored.
+// If the caller ignores the signal, as a shell script does for background jobs, it stays ignored.
 void take_over(int signal, const struct sigaction& action, struct sigaction& before) {
   sigaction(signal, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
@@ -104,7 +104,7 @@ void expect_lost_readers() {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    // Reading from stdout's place works, writing fails, as it does with a closed one.
+    // In the place of a closed stdout, reading works and writing fails, as with a closed stream.
     const int filled = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (filled >= 0 && filled != fd) close(filled);
   }

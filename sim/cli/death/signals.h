@@ -8,7 +8,7 @@
 
 namespace rehearse::cli {
 
-// What the first signal says on stderr.
+// What the first signal prints on stderr.
 inline constexpr std::string_view kRunInterrupted =
     "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
     "is stopped by a second Ctrl-C, which ends the process at once\n";
@@ -18,9 +18,9 @@ inline constexpr std::string_view kSweepInterrupted =
 inline constexpr std::string_view kRanksInterrupted =
     "interrupted: all ranks are asked to end, and what they tell follows; a second Ctrl-C ends them at once\n";
 
-// While it lives, the first SIGINT or SIGTERM says `note` and asks the run to end
-// (rehearse_internal/exec/interrupt.h), so that report, log and trace are still written; the second one ends the
-// process at once. One at a time.
+// While it exists, the first SIGINT or SIGTERM prints `note` and asks the run to end
+// (rehearse_internal/exec/interrupt.h), so that the run still writes report, log and trace. The second one ends the
+// process at once. Only one may exist at a time.
 class InterruptibleScope {
  public:
   explicit InterruptibleScope(std::string_view note = kRunInterrupted);
@@ -33,13 +33,13 @@ class InterruptibleScope {
   struct sigaction terminate_before_{};
 };
 
-// What a second signal does while an InterruptibleScope lives: `handler` runs; null, as in the beginning, ends
-// the process at once. During `handler` a third one does so.
+// Makes `handler` run at a second signal while an InterruptibleScope exists. Null, the initial value: the second signal
+// ends the process at once. A third signal during `handler` does so, too.
 using SecondInterrupt = void (*)(int signal, siginfo_t* info, void* context);
 void end_at_second_interrupt(SecondInterrupt handler);
 
-// While it lives, SIGINT and SIGTERM wait: between fork() and what a new process makes of them they would run
-// the other one's handlers in it.
+// While it exists, SIGINT and SIGTERM wait. Otherwise, between fork() and the new process's own setup, the parent's
+// handlers would run in the new process.
 class SignalsHeld {
  public:
   SignalsHeld();
@@ -51,16 +51,15 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// For the rest of this process's life: signals that go to all processes of a job are ignored.
+// From now on this process ignores signals that go to all processes of a job.
 void leave_signals_to_others();
 
-// The same in a worker of a sweep, which ends its workers itself: it asks by SIGXCPU that the run under way ends
-// (it then ends as Ending::interrupted), and when that does not help once more, which notes where the rank
-// computes.
+// The same for a worker of a sweep, whose runs the sweep itself ends. A first SIGXCPU asks the current run to end (as
+// Ending::interrupted). A second one, if that does not help, records where the rank computes.
 void obey_the_sweep(CrashRecord& crash);
 
-// For the whole process: a reader that goes away (`| head`) costs what is still printed, not the run and its
-// files; and a standard stream that was closed stays so, whatever files are opened later.
+// Prepares the whole process for lost readers. A reader that goes away (`| head`) then costs only further output, not
+// the run and its files. A standard stream that was closed stays closed, whatever files the process opens later.
 void expect_lost_readers();
 
 }  // namespace rehearse::cli

@@ -18,20 +18,20 @@
 namespace rehearse::cli {
 namespace {
 
-// What the other process is told.
+// The message to the watching process.
 enum class Word : char { died, lives_on };
 
 CrashRecord* g_watched_crash = nullptr;
 int g_deaths = -1;
 int g_codes = -1;
 
-// In the watcher: waits for a word.
+// Runs in the watching process: waits for the message.
 [[noreturn]] void watch(int deaths, int codes, const CrashRecord& crash, const Watcher::Tell& tell) {
   Word word{};
   try {
     const bool said = read_whole(deaths, &word, sizeof word);
     if (said && word == Word::lives_on) _exit(0);
-    // Without one the process was ended in a way that it could not answer: nobody is left to read a code.
+    // Without a message, the process ended in a way that left it no time, so nobody waits for the code.
     const int code = tell(crash);
     if (said) write_whole(codes, &code, sizeof code);
   } catch (const std::exception& error) {
@@ -43,7 +43,7 @@ int g_codes = -1;
 }  // namespace
 
 Watcher::Watcher(const Tell& tell) {
-  std::fflush(nullptr);  // what is in buffers would be printed twice
+  std::fflush(nullptr);  // otherwise both processes would print the buffered text
   {
     const SignalsHeld held;
     process_ = fork();
@@ -86,7 +86,7 @@ Watcher::~Watcher() {
   }
 }
 
-// Async-signal-safe. Without poll(), which is not for ranks.
+// Async-signal-safe. Does not use poll(), which is not for ranks.
 std::optional<int> Watcher::told() {
   const Word word = Word::died;
   int code = 0;

@@ -13,14 +13,14 @@
 
 namespace rehearse::cli {
 
-// A process beside this one that reports its death in its place: a signal handler can do nothing of the kind,
-// and the crash may be the memory's. Made by fork, so there must be no threads.
+// A second process that reports this one's death in its place. A signal handler cannot do that, and the crash may have
+// damaged memory. The constructor forks, so the process must not have other threads.
 //
-// While it lives: what CrashRecordScope says, and a second SIGINT or SIGTERM (end_at_second_interrupt()) ends the
-// process at once, but reported; so is what end_early() ends. One at a time.
+// While it exists, it does what CrashRecordScope describes. In addition, a second SIGINT or SIGTERM
+// (end_at_second_interrupt()) and end_early() end the process at once, but with a report. Only one may exist at a time.
 class Watcher {
  public:
-  // Runs in the other process, with what was noted; gives the exit code with which this one ends.
+  // Runs in the second process with the crash record. Returns the exit code with which this process ends.
   using Tell = std::function<int(const CrashRecord& crash)>;
 
   explicit Watcher(const Tell& tell);  // throws std::system_error
@@ -28,7 +28,7 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();
 
-  // On another thread: ends the process that does not end when its time is over, and reports it as SIGXCPU.
+  // Call this on another thread. Ends a process that has not ended within its time, and reports that as SIGXCPU.
   [[noreturn]] static void end_overdue(const exec::Found& found);
 
  private:

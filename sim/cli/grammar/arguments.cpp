@@ -16,8 +16,7 @@
 namespace rehearse::cli {
 namespace {
 
-// A command of the grammar in CLI11's terms. Values are kept as they were typed: what is wrong with one is
-// said in our own words.
+// A command of the grammar in CLI11's terms. It keeps values as typed, because errors about values use our own words.
 class Parser {
  public:
   Parser(std::string name, const CommandSpec& command)
@@ -30,7 +29,7 @@ class Parser {
 
   Typed parse(std::vector<std::string> words) {
     for (const auto& word : words) require_value(word);
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // CLI11 expects this order
     try {
       app_.parse(words);
     } catch (const CLI::ParseError& error) {
@@ -60,7 +59,7 @@ class Parser {
     }
   }
 
-  // CLI11 takes the next word for the value of "--seed=".
+  // For "--seed=", CLI11 would take the next word as the value.
   void require_value(const std::string& word) const {
     if (!word.ends_with('=')) return;
     const auto* const option = find_option(command_, std::string_view(word).substr(0, word.size() - 1));
@@ -71,7 +70,7 @@ class Parser {
     refuse(name_, &command_, fmt::format("{} needs a value, as in {}={}", option.name, option.name, option.example));
   }
 
-  // What CLI11 says begins with the option's name, of a flag without its dashes.
+  // CLI11's text begins with the option's name; for a flag, without the dashes.
   [[noreturn]] void refuse_value(const std::string& text) const {
     const auto said = text.substr(0, text.find_first_of(": "));
     if (said == "help") refuse(name_, &command_, "--help takes no value");
@@ -116,7 +115,7 @@ const CommandSpec& command_called(const std::string& name, const std::string& wo
   refuse(name, nullptr, fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, command_names())));
 }
 
-// The first word is a command, or asks for a text.
+// The first word is a command, or asks for help or version.
 const CommandSpec& chosen(const std::string& name, std::vector<std::string>& words) {
   if (words.empty()) refuse(name, nullptr, "which command?");
   const std::string word = words.front();

@@ -5,18 +5,18 @@
 #include <string_view>
 #include <vector>
 
-// What may be typed after the command's name, as data. The parser, its errors and --help all read it, so that
-// they cannot disagree.
+// What a user may type after the command's name, as data. The parser, its errors and --help all read it, so they cannot
+// disagree.
 namespace rehearse::cli {
 
 struct Arguments;
 class Console;
 
-// Does a command. Returns the process's exit code. Throws UsageError and ScenarioError for what the user has to put
-// right.
+// Runs a command. Returns the process's exit code. Throws UsageError and ScenarioError for problems that the user must
+// fix.
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
-// What a word stands for; shell completion offers such words.
+// What a word stands for. Shell completion offers such words.
 enum class Takes { anything, scenario, log, model, rules, carrier, program, shell, folder, file };
 
 // The CMake component that registers the runner of real runs.
@@ -24,18 +24,18 @@ inline constexpr std::string_view kRealComponent = "real";
 
 struct OptionSpec {
   std::string_view name;     // "--seed"
-  std::string_view value;    // "N"; empty: a flag, which takes none
-  std::string_view example;  // of a value: "7"
+  std::string_view value;    // "N"; empty: the option is a flag, without a value
+  std::string_view example;  // for a value: "7"
   std::string_view summary;
   Takes takes = Takes::anything;
   bool repeats = false;             // may be given more than once
   std::string_view component = {};  // kRealComponent, or empty: works in every program
 };
 
-// The word of a command that is no option.
+// The word after a command that is no option.
 struct OperandSpec {
   std::string_view name;      // "SCENARIO"
-  std::string_view question;  // "which scenario?", when it is missing; empty: it may be left out
+  std::string_view question;  // "which scenario?", asked if it is missing; empty: it is optional
   std::string_view summary;
   Takes takes = Takes::anything;
   bool repeats = false;  // may be several words
@@ -46,12 +46,12 @@ struct CommandSpec {
   std::string_view summary;
   OperandSpec operand;
   std::vector<OptionSpec> options;
-  std::vector<std::string_view> examples;  // without the command's own name
-  CommandFunction function = nullptr;      // null: a RegisteredCommand brings it
+  std::vector<std::string_view> examples;  // each without the command's own name
+  CommandFunction function = nullptr;      // null: a RegisteredCommand provides it
   std::string_view component = {};         // the CMake component that it needs; empty: works in every program
 };
 
-// All commands, also those that this program does not link, in the order in which --help lists them.
+// All commands, including those that this program does not link, in the order of --help.
 std::vector<CommandSpec> known_commands();
 
 // What this program offers: the commands and options whose components it links. Every `function` is set.
@@ -59,12 +59,12 @@ const std::vector<CommandSpec>& grammar();
 
 std::vector<std::string> command_names();
 
-// Null when the program offers no such command, or no such option.
+// Null if the program offers no such command or option.
 const CommandSpec* find_command(std::string_view name);
 const OptionSpec* find_option(const CommandSpec& command, std::string_view name);
 
 // Says which component to link for a command or an option that this program does not offer. Empty if no component
-// provides it. `command`: the command after which the option stands; null: it stands before the command.
+// provides it. `command`: the command before the option; null: the option stands before the command.
 std::string unlinked_command(std::string_view name);
 std::string unlinked_option(const CommandSpec* command, std::string_view name);
 
@@ -74,7 +74,7 @@ class RegisteredCommand {
  public:
   RegisteredCommand(std::string_view name, CommandFunction function) noexcept;
 
-  // Null when no linked library has registered the command.
+  // Null if no linked library has registered the command.
   static CommandFunction find(std::string_view name) noexcept;
 
  private:

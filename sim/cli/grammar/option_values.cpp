@@ -32,7 +32,7 @@ std::optional<int> integer_in(std::string_view text, int least, int most) {
   return value;
 }
 
-// From 0 on; neither "inf" nor "nan".
+// Parses a number of at least 0; neither "inf" nor "nan".
 std::optional<double> number_up_to(std::string_view text, double most) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -98,7 +98,7 @@ class Values {
     return value;
   }
 
-  // `words`: the fallback first.
+  // `words`: the allowed words; the first is the default.
   std::string one_of(std::string_view option, const std::vector<std::string>& words) const {
     const auto typed = text(option);
     if (typed.empty()) return words.front();
@@ -130,7 +130,7 @@ void take_faults(const std::string& name, const CommandSpec& command, const Type
   }
 }
 
-// A carrier asks for a real run, too.
+// --with implies a real run.
 void take_mode(const Values& values, Arguments& arguments) {
   arguments.real = values.flag("--real");
   if (values.text("--with").empty()) return;

@@ -9,16 +9,16 @@
 
 namespace rehearse::cli {
 
-// A command's words as they were typed.
+// The words of a command as typed.
 struct Typed {
-  std::string operand;  // the first of operands
+  std::string operand;  // the first operand
   std::vector<std::string> operands;
   std::map<std::string, std::string, std::less<>> values;              // by option; empty: not given
-  std::map<std::string, std::vector<std::string>, std::less<>> lists;  // of options that may be repeated
+  std::map<std::string, std::vector<std::string>, std::less<>> lists;  // for options that may be repeated
   std::map<std::string, bool, std::less<>> flags;
 };
 
-// Puts what was typed into `arguments`. Throws UsageError for a value that is wrong.
+// Converts the typed words into `arguments`. Throws UsageError for a wrong value.
 void take_values(const std::string& name, const CommandSpec& command, const Typed& typed, Arguments& arguments);
 
 }  // namespace rehearse::cli

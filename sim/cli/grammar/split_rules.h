@@ -6,7 +6,7 @@
 
 namespace rehearse::cli {
 
-// What --rules takes, the fallback first.
+// The values of --rules, the default first.
 inline const std::vector<std::string>& rule_names() {
   static const std::vector<std::string> names = {"default", "pytorch", "ddp"};
   return names;

@@ -9,15 +9,14 @@
 
 namespace rehearse::cli {
 
-// The user asked for something that cannot be done as it stands: an option, a file, a path. The text says
-// what and what would be right; the command exits with kExitUsage.
+// The user asked for something impossible: a wrong option, file or path. The text says what is wrong and what would be
+// right. The command exits with kExitUsage.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws the UsageError that `what` is wrong, with the usage of the command (or, null, of the whole) below
-// it.
+// Throws a UsageError that says `what` is wrong, followed by the usage of the command (null: of the whole program).
 [[noreturn]] void refuse(const std::string& name, const CommandSpec* command, std::string_view what);
 
 }  // namespace rehearse::cli

@@ -25,13 +25,13 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr std::chrono::seconds kGrace{30};  // for the others to find out, and to write their reports
-constexpr std::chrono::seconds kToEnd{10};  // between being asked and being asked again, to end at once
-constexpr std::chrono::seconds kToTell{3};  // between that and being killed: where the rank is takes a moment
-// At least between the two requests. Two signals that come together are one; and the coordinator needs a moment to tell
-// each rank for whom it waits.
+constexpr std::chrono::seconds kGrace{30};  // time for the other ranks to notice, and to write their reports
+constexpr std::chrono::seconds kToEnd{10};  // time between the first request to end and the second, to end at once
+constexpr std::chrono::seconds kToTell{3};  // time between the second request and SIGKILL: finding the rank's place takes a moment
+// The least time between the two requests. Two signals that arrive together count as one, and the coordinator needs a
+// moment to tell each rank for whom it waits.
 constexpr std::chrono::milliseconds kBetween{300};
-constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and reports better than we do
+constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and writes a better report
 constexpr std::string_view kPrefix = "rank-";
 
 void show_line(std::size_t rank, std::string_view line) {
@@ -41,7 +41,7 @@ void show_line(std::size_t rank, std::string_view line) {
 
 volatile std::sig_atomic_t g_second_interrupt = 0;
 
-// While it lives, a second interrupt is noted, and a third one ends this process.
+// While it exists, a second interrupt is recorded, and a third one ends this process.
 class NotedSecondInterrupt {
  public:
   NotedSecondInterrupt() {
@@ -55,8 +55,7 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks processes to end, then asks again, upon which each tells where its rank is and ends at once, and kills what is
-// left.
+// Asks processes to end. Then asks again: each process reports where its rank is, and ends at once. Kills the rest.
 class Stopping {
  public:
   explicit Stopping(Processes& processes) : processes_(processes) {}
@@ -92,17 +91,18 @@ std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std:
                                   fmt::format("LOCAL_WORLD_SIZE={}", launch.ranks),
                                   "MASTER_ADDR=127.0.0.1",
                                   fmt::format("MASTER_PORT={}", port),
-                                  "TORCHELASTIC_USE_AGENT_STORE=True",  // the store is this process's
+                                  "TORCHELASTIC_USE_AGENT_STORE=True",  // this process serves the store
                                   "TORCHELASTIC_RESTART_COUNT=0",
                                   fmt::format("{}=1", kLaunchedByUs)};
   if (std::getenv("OMP_NUM_THREADS") == nullptr) all.emplace_back("OMP_NUM_THREADS=1");
-  // c10d warns about a store that is asked with a time limit. It throws real failures, so warnings may go.
+  // c10d warns when a call of the store has a time limit. It throws real failures, so hide the warnings.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) all.emplace_back("TORCH_CPP_LOG_LEVEL=ERROR");
   return all;
 }
 
 c10::intrusive_ptr<c10d::TCPStore> serve_store() {
-  // All ranks are here, and whoever else reaches the store could end the run, or change what it comes to.
+  // Listen on 127.0.0.1 only: all ranks are on this host, and anybody else who reaches the store could end the run or
+  // change its results.
   const auto socket = listen_at("127.0.0.1", 0);
   if (!socket) throw std::system_error(EADDRNOTAVAIL, std::generic_category(), "127.0.0.1, for the store of the ranks");
   c10d::TCPStoreOptions options;
@@ -133,7 +133,7 @@ RankEnds wait_for_all(Processes& processes, const RankLaunch& launch) {
       stopping.ask(now, SIGTERM);
     }
     if (first_bad && now - *first_bad > kGrace) stopping.ask(now, SIGTERM);
-    // They would never tell anything.
+    // Stopped processes would never report anything.
     if ((first_bad || ends.interrupted || ends.overdue) && processes.only_stopped_ones_run()) processes.kill_all();
     stopping.look(now);
   }
@@ -186,7 +186,7 @@ ProcessEnd run_alone(const ProcessStart& start) {
     processes.look(kLook);
     const int came = NotedSecondInterrupt::came() ? 2 : exec::interrupt_requested() ? 1 : 0;
     if (passed_on == came) continue;
-    processes.signal_all(SIGINT);  // one for each look: two that come together are one
+    processes.signal_all(SIGINT);  // one signal for each look, because two that arrive together count as one
     ++passed_on;
   }
   return processes.ends().front();

@@ -11,38 +11,38 @@
 
 namespace rehearse::cli {
 
-// Set in the environment of processes that launch_ranks() starts: they leave files and print nothing of their own.
+// Set in the environment of processes that launch_ranks() starts. They leave files and print nothing of their own.
 inline constexpr const char* kLaunchedByUs = "REHEARSE_LAUNCHED";
 
 bool is_launched_by_us();
 
 struct RankLaunch {
-  std::vector<std::string> words;  // the command line of each
+  std::vector<std::string> words;  // the command line of each process
   int ranks = 1;
-  std::filesystem::path folder;  // has rank-0, rank-1, ...: what each prints goes to output.txt there
+  std::filesystem::path folder;  // contains rank-0, rank-1, ...; output.txt in each receives what that process prints
   std::optional<std::chrono::seconds> time_limit;
 };
 
 struct RankEnds {
   std::vector<ProcessEnd> ranks;
-  bool interrupted = false;  // from outside
+  bool interrupted = false;  // by a signal from outside
   bool overdue = false;
 };
 
-// Where rank's files are, of a run whose folder that is.
+// The folder of a rank's files in the folder of a run.
 std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank);
 
-// Takes away what an earlier run left in folders of ranks. Throws UsageError.
+// Removes what an earlier run left in the folders of ranks. Throws UsageError.
 void clear_rank_folders(const std::filesystem::path& folder);
 
-// Starts a process for each rank on this host and waits until all have ended, showing what they print, each line behind
-// "[rank]". They meet at a store that this process serves. When one ends badly the others have kGrace to tell of it,
-// then they are asked to end, then killed; so it is with an interrupt, and past the time limit. A second
-// interrupt ends them at once. Throws std::system_error where they cannot be started.
+// Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
+// "[rank]". This process serves the store at which they meet. If one process ends badly, the others have kGrace to
+// report it; then this asks them to end, and finally kills them. An interrupt or the time limit has the same effect. A
+// second interrupt ends them at once. Throws std::system_error if they cannot be started.
 RankEnds launch_ranks(const RankLaunch& launch);
 
-// Starts one process and waits for its end; the first two interrupts of this one are passed on to it. What it prints is
-// kept, and not shown. Throws as launch_ranks().
+// Starts one process and waits for its end. Passes the first two interrupts of this process on to it. Keeps what it
+// prints in a file and does not show it. Throws what launch_ranks() throws.
 ProcessEnd run_alone(const ProcessStart& start);
 
 }  // namespace rehearse::cli

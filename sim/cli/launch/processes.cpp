@@ -23,7 +23,7 @@ extern char** environ;
 namespace rehearse::cli {
 namespace {
 
-// A process that it started in its turn may keep its output open; nobody waits long for that.
+// A process may have started another one that keeps its output open. Do not wait for that one longer than this.
 constexpr std::chrono::seconds kForTheRest{5};
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -35,7 +35,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
 
 std::string_view name_of_variable(std::string_view variable) { return variable.substr(0, variable.find('=')); }
 
-// This process's, with `added` in the place of what has the same names.
+// This process's environment, in which `added` replaces variables of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
   std::vector<std::string> all = added;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -45,7 +45,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   return all;
 }
 
-// This executable under its own name, which `ps` and `top` show; where another file has its place by now, what runs.
+// The path of this executable under its own name, which `ps` and `top` show. If another file has taken that path, the
+// link to the running one.
 std::string this_executable() {
   const std::filesystem::path running = "/proc/self/exe";
   std::error_code error;
@@ -53,7 +54,7 @@ std::string this_executable() {
   return !error && std::filesystem::equivalent(named, running, error) ? named.string() : running.string();
 }
 
-// What the new process needs is made before fork(): between that and exec() it may only make system calls.
+// Prepared before fork(), because between fork() and exec() the new process may only make system calls.
 struct Execution {
   std::string executable;
   char* const* words;
@@ -69,7 +70,7 @@ void handle_by_default(int signal) {
   sigaction(signal, &action, nullptr);
 }
 
-// In the new process. Whoever has died before it asked for the signal has left it to another parent.
+// Runs in the new process. If the parent died before the prctl() call, this process has another parent and ends.
 [[noreturn]] void become(const Execution& what) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != what.parent) _exit(127);
@@ -158,7 +159,7 @@ void Processes::read_from(std::size_t number) {
   for (;;) {
     const ssize_t got = read(one.output.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return;  // no more for now
+    if (got < 0) return;  // nothing to read for now
     if (got == 0) {
       one.printing = false;
       return;
@@ -172,7 +173,7 @@ void Processes::read_from(std::size_t number) {
   }
 }
 
-// Says once that it cannot.
+// If writing fails, reports that once.
 void Processes::keep(One& one, std::size_t number, std::string_view text) {
   if (!one.printed) return;
   errno = 0;

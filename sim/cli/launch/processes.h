@@ -17,42 +17,43 @@ namespace rehearse::cli {
 
 // A process to start: this executable again.
 struct ProcessStart {
-  std::vector<std::string> words;        // its command line, the command's name first
-  std::vector<std::string> environment;  // "NAME=value", beside this process's own
-  std::filesystem::path printed;         // a file for all that it prints
+  std::vector<std::string> words;        // its command line, beginning with the command's name
+  std::vector<std::string> environment;  // "NAME=value", in addition to this process's environment
+  std::filesystem::path printed;         // a file for everything that it prints
 };
 
 // How a process ended.
 struct ProcessEnd {
   bool ended = false;
   int code = 0;
-  int signal = 0;       // that ended it; 0: none did
-  int stopped_by = 0;   // the signal that has stopped it, and from which it has not gone on since; 0: none
+  int signal = 0;       // the signal that ended it; 0: none
+  int stopped_by = 0;   // the signal that stopped it, if it has not continued since; 0: none
   bool killed = false;  // by kill_all()
 
   bool went_wrong() const noexcept { return ended && (code != 0 || signal != 0); }
 };
 
-// Processes that this one started; each in a process group of its own, so that a terminal's Ctrl-C comes to this
-// process alone. Used on one thread. Those that still run when this goes are killed.
+// Processes that this one started. Each has its own process group, so that a terminal's Ctrl-C reaches only this
+// process. Use it on one thread. The destructor kills processes that still run.
 class Processes {
  public:
-  // `show` is given each line that one of them prints, without its end.
+  // `show` receives each line that a process prints, without the line end.
   explicit Processes(std::function<void(std::size_t process, std::string_view line)> show) : show_(std::move(show)) {}
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   ~Processes();
 
-  // The process does not outlive this one's thread that starts it. Throws std::system_error, and OutputError for the
-  // file.
+  // The new process ends with the thread of this process that started it. Throws std::system_error, and OutputError for
+  // the file.
   void start(const ProcessStart& start);
 
-  // Blocks until something is printed or `most` has passed; then notes what was printed, and who has ended.
+  // Blocks until a process prints something or `most` has passed. Then records what was printed, and which processes
+  // have ended.
   void look(std::chrono::milliseconds most);
 
   bool any_runs() const noexcept;
-  bool only_stopped_ones_run() const noexcept;  // and at least one
-  // Those that still run.
+  bool only_stopped_ones_run() const noexcept;  // at least one process runs, and all that run are stopped
+  // Signals all processes that still run.
   void signal_all(int signal) const noexcept;
   void kill_all() noexcept;
 
@@ -63,7 +64,7 @@ class Processes {
     pid_t pid = -1;
     Fd output;
     bool printing = true;  // the other end of `output` is open
-    std::string line;      // begun, without its end
+    std::string line;      // an unfinished line
     std::filesystem::path printed_to;
     std::ofstream printed;
     ProcessEnd end;

@@ -27,14 +27,14 @@ using std::filesystem::path;
 
 constexpr std::size_t kReportBytesMost = std::size_t{256} << 20;
 
-// 7 for "rank-7"; nothing for other names.
+// Returns 7 for "rank-7"; nothing for other names.
 std::optional<int> rank_in(std::string_view name) {
   constexpr std::string_view kPrefix = "rank-";
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
   int rank = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-  if (error != std::errc() || fmt::format("{}", rank) != name) return std::nullopt;  // "rank-07" among them
+  if (error != std::errc() || fmt::format("{}", rank) != name) return std::nullopt;  // also refuses "rank-07"
   return rank;
 }
 
@@ -52,10 +52,10 @@ std::map<int, path> rank_folders_in(const path& folder) {
                   folder.string()));
 }
 
-// What stands where a rank's report should.
+// What the folder has in the place of a rank's report.
 struct Found {
   std::optional<Report> report;
-  std::string damage;  // of a file that is no report: what is wrong with it
+  std::string damage;  // what is wrong with a file that is no report
 };
 
 Found report_in(const path& folder) {
@@ -74,14 +74,14 @@ Found report_in(const path& folder) {
   throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks by itself", file.string()));
 }
 
-// A verdict made without it could be a wrong one.
+// A damaged report is an error, because a verdict without it could be wrong.
 MergeError damaged(const std::string& damage) {
   return MergeError(damage +
                     "; bring it once more from where the rank left it, or remove it: a rank without a report counts as "
                     "CRASHED");
 }
 
-// Do both tell of one run?
+// Requires that both reports describe the same run.
 void require_same_run(const path& folder, int rank, const Report& report, int other_rank, const Report& other) {
   const auto fail = [&](std::string_view what, const auto& value, const auto& expected) {
     throw MergeError(
@@ -93,7 +93,7 @@ void require_same_run(const path& folder, int rank, const Report& report, int ot
   if (report.seed != other.seed) fail("the seed", report.seed, other.seed);
 }
 
-// Whose it is stands in the names of the files that it was written with.
+// Requires that the report belongs to this rank. The paths of the files that were written with it name its rank.
 void require_of_rank(const path& folder, int rank, const Report& report) {
   if (report.files.empty()) return;
   const auto written_to = path(report.files.front()).parent_path().filename().string();
@@ -118,8 +118,8 @@ std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd
                      (place / "output.txt").string());
 }
 
-// A process that could note nothing is reported by one that saw no more than that it was gone. Whoever started it knows
-// how it ended.
+// If a process recorded nothing, another one reported it, and saw only that it was gone. `ends` tells how it really
+// ended, because the caller started it.
 void correct(Report& report, const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
   if (static_cast<std::size_t>(rank) >= ends.size() || report.rank_lines.size() != 1) return;
   auto& line = report.rank_lines.front();

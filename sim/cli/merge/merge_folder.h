@@ -14,22 +14,22 @@
 
 namespace rehearse::cli {
 
-// What lies in a folder is not what the ranks of one run left; what() names file, value and cure.
+// The folder does not hold what the ranks of one run left. what() names the file and its value, and says how to fix it.
 class MergeError : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-// One report of what the ranks left in folder/rank-0, rank-1, ... `ranks`: how many there were; nothing: as their
-// reports say. `ends`: how their processes ended, where that is known. A rank that left no report has ended without a
-// word. Throws MergeError: no reports, damaged ones, such of different runs, or of another rank than the folder says.
-// Where `ends` are known, the run has just been made, and a rank with a damaged report counts as one without.
+// Makes one report of what the ranks left in folder/rank-0, rank-1, ... `ranks`: the number of ranks; nothing: taken
+// from their reports. `ends`: how their processes ended, if that is known. A rank without a report ended without a
+// word. Throws MergeError if there are no reports, if one is damaged, or if they belong to different runs or to other
+// ranks than the folders say. If `ends` is known, the run has just been made, and a rank with a damaged report counts
+// as one without.
 Report merged_report_of(const std::filesystem::path& folder, std::optional<int> ranks,
                         const std::vector<ProcessEnd>& ends = {});
 
-// Writes `report`, and what the ranks' own files of other kinds come to together, into `folder` as far as `output`
-// wants it, and prints the report; returns the exit code: `code`, or kExitOutput where that is 0 and a file or stdout
-// could not be written.
+// Writes `report` into `folder`, and the combination of the ranks' other files, as far as `output` wants them. Prints
+// the report. Returns the exit code: `code`, or kExitOutput if that is 0 and a file or stdout could not be written.
 int leave_merged(Report report, const std::filesystem::path& folder, const sim::OutputOptions& output, int code,
                  Console& console);
 

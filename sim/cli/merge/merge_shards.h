@@ -9,7 +9,7 @@
 
 namespace rehearse::cli {
 
-// `merge` of the shards of a sweep: prints what all of them found; returns the exit code. Throws UsageError.
+// Does `merge` for the shards of a sweep: prints what all of them found. Returns the exit code. Throws UsageError.
 int merge_shards(const std::vector<std::filesystem::path>& files, const Arguments& arguments, Console& console);
 
 }  // namespace rehearse::cli

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::pair<std::string_view, double> kUnits[] = {{" ns", 1}, {" us", 1e3}, {" ms", 1e6}, {" s", 1e9}};
 
-// In nanoseconds; lines without a time are the oldest.
+// The time at the beginning of a line, in nanoseconds. Lines without a time count as the oldest.
 double time_in(std::string_view line) {
   double number = 0;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);

@@ -6,8 +6,8 @@
 
 namespace rehearse::cli {
 
-// The last events of several ranks, oldest first, as many as the report of one run has. Each line begins with its time,
-// as "1.5 ms  rank 0  barrier #1"; lines of one time keep the order in which they are given.
+// The last events of several ranks, oldest first, as many as the report of one run has. Each line begins with its time:
+// "1.5 ms  rank 0  barrier #1". Lines with equal times keep their order.
 std::vector<std::string> merged_events(std::vector<std::string> all);
 
 }  // namespace rehearse::cli

@@ -37,7 +37,7 @@ void append(Json& all, const Json& more) {
   for (const auto& each : more.items()) all.push_back(each);
 }
 
-// A file of another rank's, by what it lists.
+// Requires that everything the file lists belongs to this rank.
 template <class Items>
 void require_of_rank(const Items& items, int rank, std::string_view what) {
   for (const auto& each : items) {
@@ -46,7 +46,8 @@ void require_of_rank(const Items& items, int rank, std::string_view what) {
   }
 }
 
-// Each adds one rank's file to `all`, which begins as null. Throws ReportFormatError and JsonError.
+// Each of these functions adds one rank's file to `all`, which is null at first. They throw ReportFormatError and
+// JsonError.
 void add_calls(Json& all, const std::string& text, int rank) {
   require_of_rank(sim::calls_from_json(text), rank, "call");
   const auto own = sim::parse_json(text);
@@ -61,7 +62,7 @@ void add_results(Json& all, const std::string& text, int rank) {
   append(list_in(all, "results"), own.at("results"));
 }
 
-// Arrows lead from one rank to another, of whom a file knows one.
+// Leaves out arrows, because they lead from one rank to another, and each file knows only one of the two.
 void add_trace(Json& all, const std::string& text, int rank) {
   const auto own = sim::parse_json(text);
   auto& events = list_in(all, "traceEvents");
@@ -91,7 +92,7 @@ using Add = void (*)(Json& all, const std::string& text, int rank);
 const std::map<std::string_view, Add> kMergedFiles{
     {"calls", add_calls}, {"results", add_results}, {"trace", add_trace}, {"flight_recorder", add_flight_record}};
 
-// Returns what is wrong with the file, or nothing.
+// Returns what is wrong with the file; empty: nothing.
 std::string add_file(Json& all, const path& file, int rank, Add add) {
   const auto text_of = [&] { return sim::read_input(file, "file", [](std::string_view) { return kBytesMost; }); };
   try {

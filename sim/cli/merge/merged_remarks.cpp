@@ -13,7 +13,7 @@ namespace rehearse::cli {
 namespace {
 
 struct Remark {
-  std::set<int> ranks;  // named at its beginning; empty: none is
+  std::set<int> ranks;  // the ranks at its beginning; empty: it names none
   std::string_view text;
 };
 

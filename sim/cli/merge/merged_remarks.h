@@ -6,8 +6,8 @@
 
 namespace rehearse::cli {
 
-// The remarks of several ranks, each once, in the order in which they come first. Those that differ only in the rank at
-// their beginning become one: "rank 0: text" and "rank 1: text" are "ranks 0-1: text".
+// The remarks of several ranks, each once, in the order in which they first occur. Remarks that differ only in the rank
+// at their beginning become one: "rank 0: text" and "rank 1: text" become "ranks 0-1: text".
 std::vector<std::string> merged_remarks(const std::vector<std::string>& all);
 
 }  // namespace rehearse::cli

@@ -62,8 +62,8 @@ class Merger {
     merged_.ranks = static_cast<int>(ranks_.size());
   }
 
-  // "gloo (tcp on eth0)", or, where ranks tell of several: "gloo (tcp on eth0) of ranks 0-2, gloo (tcp on lo) of rank
-  // 3".
+  // For example "gloo (tcp on eth0)". If ranks report different transports: "gloo (tcp on eth0) of ranks 0-2, gloo (tcp
+  // on lo) of rank 3".
   std::string transports() const {
     std::map<std::string, std::vector<int>> ranks_by;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -83,7 +83,7 @@ class Merger {
     return count;
   }
 
-  // Several ranks tell of the same; who knows most of it is believed.
+  // Several ranks may report the same difference. Keep the report that covers most ranks.
   void add_difference(const Difference& difference) {
     for (auto& known : merged_.differences) {
       if (std::tie(known.group, known.sequence) != std::tie(difference.group, difference.sequence)) continue;
@@ -100,7 +100,7 @@ class Merger {
     return own == lines.end() ? nullptr : &*own;
   }
 
-  // What the rank says of itself; without that, how its process ended.
+  // What the rank says about itself; if it left no report, how its process ended.
   RankLine line_of(std::size_t rank) const {
     const auto& [report, ending] = ranks_[rank];
     if (report) {
@@ -133,16 +133,16 @@ class Merger {
     return true;
   }
 
-  // Does the rank tell of all? Then they came to one ruling before they ended.
+  // True if the report describes all ranks. Then the ranks had received the job outcome before they ended.
   bool tells_of_all(const Report& report) const { return report.rank_lines.size() == ranks_.size(); }
 
-  // Nothing is left to find out where all say the same.
+  // If all reports describe all ranks and agree, their verdict stands.
   bool agreed() {
     for (const auto& [report, ending] : ranks_) {
       if (!report || !tells_of_all(*report) || report->verdict != ranks_.front().report->verdict) return false;
     }
     const auto& first = *ranks_.front().report;
-    // Whether a rank would still have come is known by all lines together.
+    // For these verdicts, only all lines together show whether a rank would still have come.
     constexpr Verdict kByAllLines[] = {Verdict::ok, Verdict::timeout, Verdict::interrupted};
     if (std::find(std::begin(kByAllLines), std::end(kByAllLines), first.verdict) != std::end(kByAllLines)) return false;
     const auto culprits = sim::culprits_of(first);
@@ -151,7 +151,7 @@ class Merger {
     return true;
   }
 
-  // The one who knows most tells it.
+  // Takes the report whose difference covers most ranks.
   bool mismatched() {
     const Report* best = nullptr;
     for (const auto& [report, ending] : ranks_) {
@@ -167,7 +167,7 @@ class Merger {
     return true;
   }
 
-  // "; ranks 0-1 waited for it in allreduce #2 on group "world""
+  // For example "; ranks 0-1 waited for it in allreduce #2 on group "world"".
   std::string who_waited_for(int rank) const {
     std::vector<int> waiting;
     std::string call;
@@ -184,7 +184,7 @@ class Merger {
     int others = -1;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const auto& report = ranks_[i].report;
-      // One that tells of all has survived.
+      // A rank whose report describes all ranks has survived.
       const bool survived =
           report && (report->verdict != Verdict::crashed || (ranks_.size() > 1 && tells_of_all(*report)));
       if (survived) continue;
@@ -201,7 +201,7 @@ class Merger {
     return true;
   }
 
-  // A rank that waited for nobody has failed; the failures of others follow from it.
+  // A rank that failed while it waited for nobody failed by itself; the failures of others follow from it.
   bool failed(Verdict verdict) {
     int others = -1;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -222,7 +222,7 @@ class Merger {
     return waits_.empty() ? nullptr : &*ranks_[static_cast<std::size_t>(waits_.front().rank)].report;
   }
 
-  // Those that waited or gave up in the call, whether or not they knew for whom.
+  // The ranks that waited, or gave up, in this call, whether or not they knew for whom.
   std::vector<int> ranks_in(const std::string& call) const {
     std::vector<int> ranks;
     for (const auto& line : merged_.rank_lines) {
@@ -231,7 +231,7 @@ class Merger {
     return ranks;
   }
 
-  // Uses the wait that was given up first.
+  // Describes the wait that a rank gave up first.
   void set_timeout(const std::vector<int>& culprits) {
     const auto& first = *std::min_element(waits_.begin(), waits_.end(),
                                           [](const auto& one, const auto& other) { return one.at < other.at; });
@@ -243,7 +243,7 @@ class Merger {
                                       culprits.size() == 1 ? "it" : "them", first.call, sim::format_time(first.at)));
   }
 
-  // Ranks gave up waiting for others: for such as came too late, or may still have come, or never would.
+  // Ranks gave up waiting for others, which came too late, might still have come, or would never have come.
   bool waited() {
     if (first_with(Verdict::timeout) == nullptr && first_with(Verdict::deadlock) == nullptr) return false;
     if (waits_.empty()) return ended_by(Verdict::deadlock) || ended_by(Verdict::timeout);
@@ -268,7 +268,7 @@ class Merger {
     return true;
   }
 
-  // The ranks for which others waited when somebody lost patience, as far as lines name them.
+  // The ranks for which others waited when a wait timed out, as far as lines name them.
   std::vector<int> missing_ranks() const {
     Report standstill;
     standstill.verdict = Verdict::deadlock;
@@ -276,7 +276,7 @@ class Merger {
     return sim::culprits_of(standstill);
   }
 
-  // "; rank 2 was at job.cpp:7 in step; rank 0 waited for it ..."
+  // For example "; rank 2 was at job.cpp:7 in step; rank 0 waited for it ...".
   std::string who_was_missing(const std::vector<int>& missing) const {
     if (missing.empty()) return "";
     const auto rank = missing.front();
@@ -290,8 +290,8 @@ class Merger {
 
   enum class Evidence { of_itself, waits_for_nobody, is_missing, of_all };
 
-  // How much the report of a rank says about why an interrupted job hung. A rank that came back from its body knows how
-  // far all were. Of the others, those matter for which somebody waits, then those that wait for nobody.
+  // How much a rank's report tells about why an interrupted job hung. A rank that returned from its body knows how far
+  // all ranks were. After that come ranks for which somebody waits, then ranks that wait for nobody.
   Evidence evidence_of(std::size_t rank, const std::vector<int>& missing) const {
     if (tells_of_all(*ranks_[rank].report)) return Evidence::of_all;
     if (std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) return Evidence::is_missing;

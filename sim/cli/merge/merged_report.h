@@ -9,17 +9,21 @@
 
 namespace rehearse::cli {
 
-// What one process of several left of itself.
+// What one of several processes left.
 struct RankReport {
-  std::optional<Report> report;  // of its own rank
-  std::string ending;            // of one without: "its process was ended by SIGKILL (Killed)"
+  std::optional<Report> report;  // by its own rank
+  std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"
 };
 
-// One report of all ranks', by rank; at least one is there. Where each tells of all, and all tell the same, that is the
-// verdict: they had come to a ruling before they ended. Else it is the first of these that any rank tells of:
-// MISMATCH, since calls that differ end in time-outs elsewhere; CRASHED, also of a rank that left nothing; CHECK
-// FAILED; RANK FAILED of a rank that waited for nobody; then, of ranks that waited, TIMEOUT where one came too late or
-// may still have come, else DEADLOCK; LIVELOCK, STEP BUDGET, INTERRUPTED; OK.
+// Makes one report from the reports of all ranks. `ranks` is sorted by rank; at least one has a report. If each report
+// describes all ranks and all agree, their verdict stands, because it is the job outcome. Otherwise the first of these
+// verdicts that any report has decides:
+// - MISMATCH, because calls that differ also cause timeouts elsewhere;
+// - CRASHED, also for a rank that left nothing;
+// - CHECK FAILED;
+// - RANK FAILED, for a rank that waited for nobody;
+// - if ranks waited: TIMEOUT if another rank came too late or might still have come, otherwise DEADLOCK;
+// - LIVELOCK, STEP BUDGET, INTERRUPTED, OK.
 Report merged_report(const std::vector<RankReport>& ranks);
 
 }  // namespace rehearse::cli

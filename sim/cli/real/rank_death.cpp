@@ -8,7 +8,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Where nothing else is known of the rank.
+// Used if nothing else is known about the rank.
 void add_line(int rank, Report& report) {
   RankLine& line = report.rank_lines.emplace_back();
   line.rank = rank;
@@ -16,7 +16,7 @@ void add_line(int rank, Report& report) {
   line.doing = kWithoutAWord;
 }
 
-// Whoever interrupts a run twice may meet ranks whose bodies are over, and which wait for the others' ends.
+// A second interrupt may hit a rank whose body has ended, and that waits for the ends of the others.
 void add_end_of_body(const RankNote::Known& known, RankLine& line) {
   line.state = *known.ended;
   line.at = known.ended_at;

@@ -28,7 +28,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Where a driver of NVIDIA's has made its devices known.
+// True if NVIDIA's driver has made device files.
 bool has_gpus() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/dev", ignored)) {
@@ -39,13 +39,13 @@ bool has_gpus() {
   return false;
 }
 
-// Is a rank a process of its own, which somebody has to start?
+// True if each rank is a process of its own, which somebody must start.
 bool needs_processes(Carrier carrier) {
   if (carrier == Carrier::automatic) return !has_gpus();
   return carrier == Carrier::gloo || carrier == Carrier::processes;
 }
 
-// By what the ranks of this run meet, as far as it is known before they do.
+// Says by which transport the ranks will communicate, as far as that is known in advance.
 void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console& console) {
   console.note(banner(scenario));
   if (scenario.world.carrier != Carrier::automatic) return;
@@ -63,7 +63,7 @@ std::string again(const Arguments& arguments) {
   return line;
 }
 
-// A run in this process: of all ranks on its GPUs, or of the one that it is.
+// A real run in this process: of all ranks on its GPUs, or of the one rank that this process is.
 class RealRun {
  public:
   RealRun(const Arguments& arguments, sim::Scenario scenario, std::optional<LaunchedProcess> process, Console& console)
@@ -76,7 +76,7 @@ class RealRun {
   }
 
   int run() {
-    const InterruptibleScope interruptible(is_launched_by_us() ? "" : kRunInterrupted);  // once for all ranks
+    const InterruptibleScope interruptible(is_launched_by_us() ? "" : kRunInterrupted);  // the launcher prints it
     const auto note = make_shared_with_forks<RankNote>();
     const LentRankNote lent(*note);
     const Watcher watcher([&](const CrashRecord& crash) { return died(crash, note->known()); });
@@ -97,10 +97,10 @@ class RealRun {
     return attempt;
   }
 
-  // In the watcher, when this process dies.
+  // Runs in the watching process when this process dies.
   int died(CrashRecord crash, const RankNote::Known& known) {
     if (crash.rank < 0 && crash.signal != 0 && process_) crash.rank = process_->rank;
-    // The name of a call says more than that of the system call in which it waits.
+    // The name of a c10d call tells more than that of the system call in which it waits.
     if (!known.waits_in.empty()) note_call(crash, known.waits_in);
     scenario_.output.leave_events_out();
     const bool overdue = arguments_.time_limit && crash.signal == SIGXCPU;
@@ -112,10 +112,11 @@ class RealRun {
     return leave(report, {report});
   }
 
-  // Files and exit code. Whoever started several processes merges what they leave; a line is enough of each.
+  // Writes the files and returns the exit code. If a launcher started several processes, it merges their files, so one
+  // line on the terminal is enough for each.
   int leave(Report& report, const sim::RunResults& results) {
     auto files = sim::files_of(folder_.path(), scenario_.output);
-    files.erase(files.begin());  // a log of decisions is the simulation's
+    files.erase(files.begin());  // only a simulation has a log of decisions
     report.files = std::move(files);
     report.replay = again(arguments_);
     std::string problem;
@@ -150,7 +151,7 @@ class RealRun {
   const OutputFolder folder_;
 };
 
-// What a run was, of which no rank has left a report.
+// Adds the run's facts to a report that has none, because no rank left a report.
 void tell_of(const sim::Scenario& scenario, Report& report) {
   const auto begun = sim::begun_report(scenario.world, scenario.program);
   report.program = begun.program;
@@ -159,7 +160,7 @@ void tell_of(const sim::Scenario& scenario, Report& report) {
   report.version = begun.version;
 }
 
-// This process starts one for each rank, and tells of all.
+// Starts one process for each rank, and reports on all.
 int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console& console) {
   scenario.output.want_what_modes_share();
   const FolderLock lock(scenario.output.directory);
@@ -167,7 +168,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   clear_rank_folders(folder.path());
   const InterruptibleScope interruptible(kRanksInterrupted);
   const auto ends = launch_ranks({arguments.words, scenario.world.ranks, folder.path(), arguments.time_limit});
-  // Where none could begin, they have said why.
+  // If a rank could not even begin, its process has said why.
   for (const auto& end : ends.ranks) {
     if (end.code == kExitUsage || end.code == kExitUnavailable) return end.code;
   }
@@ -175,7 +176,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
     const auto why = ends.overdue ? past_its_time(arguments) : "from outside";
-    // Ranks have the time limit, too, and say so themselves.
+    // Ranks have the time limit, too, and then their headlines say so.
     if (!report.headline.starts_with(why)) report.headline = fmt::format("{}: {}", why, report.headline);
     report.verdict = Verdict::interrupted;
   }
@@ -203,7 +204,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
   }
   require_real_runner();
   const auto process = launched_process();
-  if (process && is_launched_by_us()) c10::initLogging();  // by what the launcher has put into the environment
+  if (process && is_launched_by_us()) c10::initLogging();  // the launcher has set its environment variables
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) note_the_run(scenario, process.has_value(), console);
   if (!process && needs_processes(scenario.world.carrier))

@@ -17,7 +17,7 @@ bool is_zip(std::string_view bytes) { return bytes.starts_with("PK"); }
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 bool looks_like_json(std::string_view bytes) { return bytes.starts_with('{'); }
 
-// Errors about a whole archive begin with its path already.
+// Errors about a whole archive already begin with its path.
 [[noreturn]] void refuse_file(const std::string& file, std::string_view what) {
   throw UsageError(what.starts_with(file) ? std::string(what) : fmt::format("{}: {}", file, what));
 }

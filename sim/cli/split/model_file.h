@@ -7,8 +7,8 @@
 
 namespace rehearse::cli {
 
-// The graph of an exported model without its data: from an archive of torch.export, or from the model.json of one.
-// `model`: which of an archive's models; empty: the only one. Throws UsageError that names the file.
+// The graph of an exported model, without its data, from an archive of torch.export or from the model.json of one.
+// `model`: one of the archive's models; empty: the only one. Throws UsageError, naming the file.
 graph::ExportedProgram read_model_file(const std::string& file, const std::string& model);
 
 }  // namespace rehearse::cli

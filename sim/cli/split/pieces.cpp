@@ -36,7 +36,7 @@ class Describer {
     for (const auto& input : program.inputs) inputs_.emplace(input.name, &input);
   }
 
-  // A parameter goes by its placeholder's name in the graph.
+  // In the graph, a parameter has its placeholder's name. Returns the parameter's own name.
   std::string name_of(const std::string& node) const {
     const auto found = inputs_.find(node);
     return found == inputs_.end() || found->second->target.empty() ? node : found->second->target;

@@ -8,26 +8,26 @@
 #include <rehearse/graph/exported_program.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
-// What `rehearse split` says about the pieces of a model, as data.
+// The output of `rehearse split`, the pieces of a model, as data.
 namespace rehearse::cli {
 
-// What goes into a piece, or comes out of it.
+// An input or an output of a piece.
 struct PieceValue {
-  // Symbol: a size that is passed on its own. Value: what another piece computes.
+  // Symbol: a size that is passed separately. Value: a result of another piece.
   enum class Kind { Parameter, Buffer, Constant, Input, Symbol, Value };
-  std::string name;  // a parameter's, buffer's or constant's qualified name, else the node's
+  std::string name;  // qualified name of a parameter, buffer or constant; otherwise the node's name
   Kind kind = Kind::Value;
   std::shared_ptr<const graph::ValueMeta> meta;  // null: unknown
 };
 
 std::string_view to_string(PieceValue::Kind kind);
 
-// "float32[4, s0]", "int s0"; "unknown" where nothing is known.
+// For example "float32[4, s0]" or "int s0"; "unknown" if nothing is known.
 std::string type_of(const PieceValue& value);
 
 struct Piece {
-  std::string name;        // in the module of pieces; "forward" when there is one piece
-  std::size_t bucket = 0;  // whose gradients its backward fills
+  std::string name;        // in the module of pieces; "forward" if there is only one
+  std::size_t bucket = 0;  // the bucket whose gradients its backward fills
   std::vector<PieceValue> inputs, outputs;
   std::shared_ptr<graph::GraphModule> module;
 };
@@ -35,9 +35,9 @@ struct Piece {
 struct ModelSplit {
   graph::ExportedProgram program;
   parallel::BucketSplitterOptions options;
-  std::string rules;          // their name
-  parallel::BucketSplit cut;  // parameters under their qualified names
-  std::vector<Piece> pieces;  // in the order in which they are called
+  std::string rules;          // name of the counting rules
+  parallel::BucketSplit cut;  // names parameters by their qualified names
+  std::vector<Piece> pieces;  // in the order of their calls
 };
 
 // Throws what parallel::split_by_buckets() throws.

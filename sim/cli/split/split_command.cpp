@@ -16,7 +16,7 @@
 #include "cli/split/pieces.h"
 #include "cli/terminal/console.h"
 
-// CMake names this symbol to the linker, which would otherwise leave this file out.
+// CMake tells the linker to require this symbol; otherwise the linker would leave this file out.
 extern "C" {
 extern const int rehearse_split_command;
 const int rehearse_split_command = 1;
@@ -25,16 +25,16 @@ const int rehearse_split_command = 1;
 namespace rehearse::cli {
 namespace {
 
-constexpr double kCapDefault = 25, kFirstCapDefault = 1;  // MiB, as DDP's
+constexpr double kCapDefault = 25, kFirstCapDefault = 1;  // MiB; DDP's values
 
-// `name` is one of rule_names().
+// `name` must be one of rule_names().
 parallel::CountingRules counting_rules(std::string_view name) {
   if (name == "pytorch") return parallel::CountingRules::pytorch();
   if (name == "ddp") return parallel::CountingRules::ddp();
   return {};
 }
 
-// As DDP does it: what is behind the point of a byte is dropped.
+// Drops fractions of a byte, as DDP does.
 std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * (1 << 20)); }
 
 parallel::BucketSplitterOptions options_of(const Arguments& arguments) {

@@ -12,7 +12,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Numbers, lists and ranges of them become "#"; the digits of a name (float32, fc1) stay.
+// Replaces numbers, and lists and ranges of numbers, by "#". Digits within a name (float32, fc1) stay.
 std::string without_numbers(const std::string& text) {
   static const std::regex number(R"((^|[^A-Za-z0-9_])#?(0x[0-9a-fA-F]+|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?))");
   static const std::regex list(R"(#((, ?|-|->| -> )#)+)");
@@ -33,7 +33,7 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
-  // What a rank was doing when a clock ended the run is chance; in which lines is not.
+  // When a time limit ended the run, what a rank was doing is chance, but the lines at which ranks were are not.
   if (report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
       if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);

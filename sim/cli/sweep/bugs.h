@@ -9,19 +9,20 @@
 
 namespace rehearse::cli {
 
-// What makes two failures the same bug: the calls that disagree, that failed, or that are waited in, with
-// their places in the source, without what changes from seed to seed (ranks, sequence numbers, values); where a
-// time limit ended the run, the places alone. One part a line; none where the report knows of no rank.
+// The part of a failure that makes two failures the same bug: the calls that disagree, failed, or wait, with their
+// places in the source, but without what changes between seeds (ranks, sequence numbers, values). If a time limit ended
+// the run, only the places. One part on a line. Empty if the report names no rank.
 std::vector<std::string> culprit(const Report& report);
 
-// Failing seeds with the same verdict and the same culprit; without one, the same headline but for its numbers.
+// Failing seeds with the same verdict and culprit; if there is no culprit, with the same headline apart from its
+// numbers.
 struct Bug {
-  const Report* first = nullptr;  // of the lowest seed
+  const Report* first = nullptr;  // the report of the lowest seed
   std::vector<std::string> culprit;
   std::vector<std::uint64_t> seeds;
 };
 
-// In order of their lowest seeds. Points into `results`.
+// Bugs are in the order of their lowest seeds. The pointers lead into `results`.
 std::vector<Bug> bugs_of(const SeedResults& results);
 
 }  // namespace rehearse::cli

@@ -18,10 +18,10 @@
 namespace rehearse::cli {
 namespace {
 
-// Bytes that are not UTF-8 become U+FFFD; printing JSON does that.
+// Replaces bytes that are not UTF-8 by U+FFFD, as printing JSON does.
 std::string utf8(std::string_view text) { return sim::parse_json(sim::json_text(text)).get<std::string>(); }
 
-// For XML text and attributes; XML 1.0 has no control characters but tab and line ends.
+// For XML text and attributes. XML 1.0 allows no control characters except tab and line ends.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : utf8(text)) {

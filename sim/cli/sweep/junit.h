@@ -8,16 +8,15 @@
 
 namespace rehearse::cli {
 
-// A sweep as JUnit XML, as continuous integration shows it: one test suite named after the program, one case
-// a seed, with the whole report of those that failed (a process that died is an error, anything else a
-// failure).
+// Writes a sweep as JUnit XML, for continuous integration: one test suite with the program's name, one case for each
+// seed. A failed seed has its whole report. A process that died is an error; everything else is a failure.
 void write_junit(std::ostream& out, const std::string& program, const SeedResults& results);
 
-// Before the sweep: a wrong path must not cost a night. Throws UsageError where the file cannot be written; empty: none
-// is asked for.
+// Call this before the sweep, because a wrong path must not cost a night. Throws UsageError if the file cannot be
+// written. Empty: nobody asked for one.
 void require_junit(const std::string& file);
 
-// Returns false, and says why, when it cannot be written.
+// Returns false, and prints why, if the file cannot be written.
 bool leave_junit(const std::string& file, const std::string& program, const SeedResults& results);
 
 }  // namespace rehearse::cli

@@ -11,15 +11,15 @@
 
 namespace rehearse::cli {
 
-// What became of one seed of a sweep.
+// The result of one seed of a sweep.
 struct SeedResult {
   std::uint64_t identity = 0;
-  double seconds = 0;                // real ones
-  std::unique_ptr<Report> failure;   // null: the verdict was the expected one
+  double seconds = 0;                // real time
+  std::unique_ptr<Report> failure;   // null: the seed ended as expected
   std::vector<std::string> files{};  // World::files_written()
 };
 
-// By seed, so that what is printed does not depend on which worker was faster.
+// Sorted by seed, so that the output does not depend on which worker was faster.
 using SeedResults = std::map<std::uint64_t, SeedResult>;
 
 }  // namespace rehearse::cli

@@ -37,7 +37,7 @@ Json json_of_seed(std::uint64_t seed, const SeedResult& result) {
 struct ShardPart {
   Shard shard;
   std::string whole;     // the seeds of all shards
-  std::string scenario;  // what all shards have in common
+  std::string scenario;  // the part that all shards share
   SweepOutcome outcome;
 };
 
@@ -84,7 +84,7 @@ ShardPart read_shard(const path& file) {
   }
 }
 
-// What all shards of a sweep have in common. Where one runs, a path may be another one.
+// The part of the scenario that all shards of a sweep share. Paths may differ between the machines on which shards run.
 std::string text_of_all_seeds(sim::Scenario scenario) {
   scenario.world.seed = 0;
   scenario.output = {};
@@ -100,7 +100,7 @@ std::string text_of_all_seeds(sim::Scenario scenario) {
   return text;
 }
 
-// The first line in which two scenarios differ, as each of them has it.
+// The first line in which two scenarios differ, from each of them.
 std::pair<std::string, std::string> first_difference(const std::string& one, const std::string& other) {
   std::istringstream left(one), right(other);
   std::string of_left, of_right;

@@ -10,27 +10,27 @@
 #include "cli/grammar/seed_range.h"
 #include "cli/sweep/summary.h"
 
-// What a shard of a sweep leaves for `merge`: a file in the sweep's folder.
+// The file that a shard of a sweep leaves in the sweep's folder, for `merge`.
 namespace rehearse::cli {
 
-// `folder`/shard-2-of-8.json
+// For example `folder`/shard-2-of-8.json.
 std::filesystem::path shard_file(const std::filesystem::path& folder, const Shard& shard);
 
-// Into the scenario's folder. `whole`: the seeds of all shards. Throws OutputError.
+// Writes the file into the scenario's folder. `whole`: the seeds of all shards. Throws OutputError.
 void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRange& whole,
                  const SweepOutcome& outcome);
 
-// Those in `folder` and in the folders in it, in order of name; empty: there are none.
+// The shard files in `folder` and in its folders, sorted by name; empty: there are none.
 std::vector<std::filesystem::path> shard_files_in(const std::filesystem::path& folder);
 
 struct JoinedShards {
-  SweepOutcome outcome;      // interrupted where shards are missing
-  std::vector<int> missing;  // numbers of shards, from 1
+  SweepOutcome outcome;      // interrupted if shards are missing
+  std::vector<int> missing;  // numbers of missing shards, from 1
   int count = 0;
 };
 
-// The sweep of which these are shards. Throws UsageError where one is no such file, or of another sweep (other seeds,
-// or a scenario that says something else, but for seed, outputs and paths), or there twice.
+// Joins shards to their sweep. Throws UsageError if a file is no shard, belongs to another sweep (other seeds, or a
+// scenario that differs in more than seed, outputs and paths), or occurs twice.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

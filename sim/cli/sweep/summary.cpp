@@ -64,7 +64,7 @@ std::string bug_text(const Bug& bug, std::size_t number) {
   return text;
 }
 
-// Two seeds that write one file are no runs of their own: what one leaves, another finds.
+// Two seeds that write the same file are not independent runs: one finds what the other left.
 std::map<std::string, std::vector<std::uint64_t>> shared_files(const SeedResults& results) {
   std::map<std::string, std::vector<std::uint64_t>> files;
   for (const auto& [seed, result] : results) {
@@ -146,7 +146,7 @@ int exit_code(const SweepOutcome& outcome) {
   for (const auto& [seed, result] : outcome.results) {
     if (!result.failure) continue;
     const auto verdict = result.failure->verdict;
-    const bool is_bad = verdict != Verdict::ok && verdict != outcome.expect;  // else a verdict that was not expected
+    const bool is_bad = verdict != Verdict::ok && verdict != outcome.expect;  // otherwise an unexpected verdict
     return is_bad ? rehearse::exit_code(verdict) : kExitDisagree;
   }
   return 0;

@@ -11,21 +11,21 @@ namespace rehearse::cli {
 // What a sweep found.
 struct SweepOutcome {
   std::string program;
-  Verdict expect = Verdict::ok;  // of each seed
+  Verdict expect = Verdict::ok;  // for each seed
   SeedRange asked;
   SeedResults results;
   bool interrupted = false;
-  bool stopped = false;  // as many failures as were wanted: the seeds after them were not run
+  bool stopped = false;  // enough failures were found, so later seeds did not run
 };
 
-// For people: the verdict, each bug with its seeds, and last the line that replays the first failing seed. A
-// sweep that stopped at its first failure prints that one's whole report.
+// For people: the verdict, each bug with its seeds, and finally the line that replays the first failing seed. If the
+// sweep stopped at its first failure, this prints the whole report of that failure.
 std::string to_text(const SweepOutcome& outcome, bool color);
 
 // The same for programs.
 std::string to_json(const SweepOutcome& outcome);
 
-// That of an interrupted sweep; else that of the lowest failing seed; 0 when none failed.
+// The exit code of an interrupted sweep; otherwise that of the lowest failing seed; 0 if none failed.
 int exit_code(const SweepOutcome& outcome);
 
 }  // namespace rehearse::cli

@@ -69,7 +69,7 @@ class Sweep {
  private:
   void take(Workers::Done done, Workers& workers) {
     if (!done.error.empty()) Console::error(fmt::format("seed {}: {}\n", done.seed, done.error));
-    // If a worker died, nobody else has compared this.
+    // If a worker died, nobody has compared its result with the expectation yet.
     if (done.result.failure && came_as_expected(scenario_, *done.result.failure)) {
       remove_seed_folder(seed_folder(scenario_, done.seed));
       done.result.failure.reset();
@@ -102,7 +102,7 @@ class Sweep {
   Console& console_;
   const SweepSetup setup_;
   const std::size_t failures_wanted_;
-  std::uint64_t bound_;  // seeds above are of no interest
+  std::uint64_t bound_;  // the sweep ignores higher seeds
   std::set<std::uint64_t> failures_;
   SweepOutcome outcome_;
 };
@@ -119,7 +119,7 @@ std::string banner(const sim::Scenario& scenario, const Arguments& arguments, in
                      jobs);
 }
 
-// As leave_junit().
+// Like leave_junit().
 bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome) {
   if (!asked.shard) return true;
   try {
@@ -131,7 +131,7 @@ bool leave_shard(const Arguments& asked, const sim::Scenario& scenario, const Sw
   }
 }
 
-// As leave_junit(). A shard's bugs are for `merge` to tell.
+// Like leave_junit(). A shard writes no page, because `merge` reports the bugs.
 bool leave_page(const Arguments& asked, const sim::Scenario& scenario, const SweepOutcome& outcome, Console& console) {
   if (asked.shard || !scenario.output.wants("html")) return true;
   return leave_sweep_page(scenario.output.directory, outcome, console);

@@ -21,7 +21,7 @@ using std::filesystem::path;
 constexpr std::size_t kSeedsShown = 2000;     // of the sweep, in their order
 constexpr std::size_t kSeedsOfBugShown = 40;  // each with its link
 
-// From the sweep's page to that of a seed; empty where that has none.
+// A link from the sweep's page to the page of a seed; empty if the seed has none.
 std::string link_to(const Report& report, const path& folder) {
   const auto page = std::find_if(report.files.begin(), report.files.end(),
                                  [](const std::string& file) { return path(file).filename() == "report.html"; });
@@ -46,7 +46,7 @@ sim::Json bug_json(const SweepOutcome& outcome, const Bug& bug, const path& fold
           {"seeds", seeds_json(outcome, bug, folder)}};
 }
 
-// For each seed the number of its bug, from 1; 0: it came as expected.
+// For each seed the number of its bug, from 1; 0: the seed ended as expected.
 sim::Json strip_json(const SweepOutcome& outcome, const std::vector<Bug>& bugs) {
   std::map<std::uint64_t, std::size_t> bug_of;
   for (std::size_t i = 0; i < bugs.size(); ++i) {

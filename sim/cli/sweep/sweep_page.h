@@ -8,11 +8,12 @@
 
 namespace rehearse::cli {
 
-// `folder`/sweep.html: each bug with its seeds and how often it came, and links to the pages of the seeds.
+// The path `folder`/sweep.html. The page shows each bug with its seeds and its frequency, and links to the pages of the
+// seeds.
 std::filesystem::path sweep_page(const std::filesystem::path& folder);
 
-// Writes it and says where it is, if a seed failed; otherwise there is none afterwards. Returns false, and says why,
-// when it cannot be written.
+// If a seed failed, writes the page and says where it is; otherwise removes an old one. Returns false, and prints why,
+// if the page cannot be written.
 bool leave_sweep_page(const std::filesystem::path& folder, const SweepOutcome& outcome, Console& console);
 
 }  // namespace rehearse::cli

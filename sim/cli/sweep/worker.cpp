@@ -23,8 +23,8 @@ namespace {
 class Worker {
  public:
   Worker(const SweepSetup& setup, WorkerFiles files) : setup_(setup), files_(files), scenario_(setup.scenario) {
-    scenario_.output.leave_events_out();      // those of one seed are a run of its own
-    scenario_.world.explain_remarks = false;  // of seeds that are OK nothing is told
+    scenario_.output.leave_events_out();      // to get the events of one seed, run it alone
+    scenario_.world.explain_remarks = false;  // the sweep prints nothing about seeds that are OK
   }
 
   void run() {
@@ -34,7 +34,7 @@ class Worker {
 
  private:
   void answer(std::uint64_t seed) {
-    // What was asked while the seed before came to its end.
+    // Forget an interrupt request that arrived while the previous seed was ending.
     exec::clear_interrupt();
     forget_printed();
     const auto start = real_time();
@@ -66,7 +66,7 @@ class Worker {
     write_whole(files_.answers, files.data(), files.size());
   }
 
-  // Returns what went wrong; the report is worth having all the same.
+  // Returns what went wrong. The report is worth having nevertheless.
   std::string leave_files(sim::Attempt& attempt) {
     Report& report = attempt.report;
     const auto folder = seed_folder(scenario_, report.seed);
@@ -123,7 +123,7 @@ void work(const SweepSetup& setup, WorkerFiles files) {
   } catch (...) {
     code = exit_code_of_exception(setup.arguments.self);
   }
-  // Without the destructors of statics: the process that it was forked from has them too.
+  // Skip the destructors of static objects: the parent process has them, too.
   _exit(code);
 }
 

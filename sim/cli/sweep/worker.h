@@ -11,21 +11,22 @@
 
 namespace rehearse::cli {
 
-// What every worker of a sweep is told by being forked. Both outlive it.
+// What every worker of a sweep inherits by fork. Both objects must outlive the workers.
 struct SweepSetup {
   const Arguments& arguments;
   const sim::Scenario& scenario;
 };
 
-// Where the files of one seed go: a folder of its own in that of the sweep.
+// The folder for the files of one seed, in the sweep's folder.
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
 
-// What runs a failed seed again: its log, or, where faults come from the command line, the seed with these.
+// The command that runs a failed seed again: it replays the log or, if the command line gave faults, repeats the seed
+// with them.
 std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
-// A worker answers each seed with this and, after it, as many bytes of the report as JSON (none: the run
-// came to what was expected), of what went wrong while its files were written, and of the files that its ranks wrote
-// elsewhere, each with a 0 behind it.
+// A worker answers each seed with this header. After it come as many bytes as it says of the report as JSON (none: the
+// run ended as expected), of errors while its files were written, and of the names of files that its ranks wrote
+// elsewhere, each followed by a 0.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
@@ -35,19 +36,19 @@ struct WorkerAnswer {
   std::uint64_t files_bytes = 0;
 };
 
-// The worker's ends of its pipes, and the file that its stdout and stderr are.
+// The worker's ends of its pipes, and the file that serves as its stdout and stderr.
 struct WorkerFiles {
-  int seeds = -1;  // eight bytes each, as they lie in memory
+  int seeds = -1;  // eight bytes for each seed, in this machine's byte order
   int answers = -1;
   int printed = -1;
 };
 
-// Runs the scenario with each seed that arrives, one world after another in this process, until there are no
-// more; leaves the files of those that fail. What a program prints is kept in their output.txt and otherwise
-// forgotten.
+// Runs the scenario with each seed that arrives, one world after another in this process, until no more seeds come.
+// Leaves the files of seeds that fail. What the program prints goes to the output.txt of a failed seed, and is
+// forgotten otherwise.
 [[noreturn]] void work(const SweepSetup& setup, WorkerFiles files);
 
-// Copies what lies in `printed` to the seed's output.txt and names that in the report; nothing when nothing
+// Copies the content of `printed` to the seed's output.txt and adds that to the report's files. Does nothing if nothing
 // was printed. Throws UsageError.
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report);
 

@@ -18,7 +18,7 @@ std::string manner(int status) {
   return "by " + signal_text(WTERMSIG(status));
 }
 
-// Usually says why: an assertion, a sanitizer's verdict, a stack overflow.
+// The last line usually says why: an assertion, a sanitizer's verdict, a stack overflow.
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of(" \n\t\r");
   if (end == std::string::npos) return "";

@@ -13,9 +13,9 @@
 
 namespace rehearse::cli {
 
-// The report on a seed whose worker died with `status` (as from waitpid), or (nothing) was killed because it
-// was past its time; written beside a log that replays the seed. And what went wrong while they were written.
-// `crash` is what the worker had noted, `printed` what it had printed.
+// Writes the report on a seed whose worker died with `status` (as waitpid() gives it) or, for an empty status, was
+// killed because it exceeded its time. Also writes a log that replays the seed. Returns the report, and what went wrong
+// while writing. `crash` is the worker's crash record, `printed` holds what it printed.
 std::pair<Report, std::string> crash_report(const SweepSetup& setup, std::uint64_t seed, std::optional<int> status,
                                             const CrashRecord& crash, int printed);
 

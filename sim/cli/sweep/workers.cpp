@@ -22,7 +22,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Between asking a run to end, asking again, and killing it.
+// The time between asking a run to end, asking again, and killing it.
 constexpr auto kGrace = std::chrono::seconds(1);
 
 Fd make_printed() {
@@ -31,10 +31,10 @@ Fd make_printed() {
   return Fd(fd);
 }
 
-// In the worker, before anything else.
+// Runs in the worker before anything else.
 void become_worker(pid_t sweep, int printed, CrashRecord& crash) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != sweep) _exit(0);  // it died before that was said
+  if (getppid() != sweep) _exit(0);  // the sweep died before prctl() took effect
   obey_the_sweep(crash);
   dup2(printed, STDOUT_FILENO);
   dup2(printed, STDERR_FILENO);
@@ -66,7 +66,7 @@ Workers::Process Workers::spawn() {
   }
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "a worker process");
   if (pid == 0) {
-    // The other workers' pipes are not this one's to keep open.
+    // This worker must not keep the other workers' pipes open.
     processes_.clear();
     {
       const Fd theirs = std::move(seeds.write_end);
@@ -104,7 +104,7 @@ void Workers::start(std::uint64_t seed) {
   try {
     write_whole(idle->seeds.get(), &seed, sizeof seed);
   } catch (const std::system_error&) {
-    // It is dead; wait() finds out.
+    // The worker is dead; wait() notices that.
   }
 }
 
@@ -126,7 +126,7 @@ std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
   return done;
 }
 
-// Asks a run that is past its time to end, and once more; later there is nothing left but to kill it.
+// Asks a run that exceeds its time to end, and asks once more. After that, the caller must kill it.
 bool Workers::is_overdue(Process& process) const {
   const auto limit = setup_.arguments.time_limit;
   if (!limit || !process.seed) return false;
@@ -155,10 +155,11 @@ Workers::Done Workers::take(Process& process) {
   return done;
 }
 
-// The process is dead, or overdue and killed. Its seed gets a report; another process takes its place.
+// The process is dead, or is overdue and gets killed. Makes a report for its seed, and starts another process in its
+// place.
 Workers::Done Workers::buried(Process& process) {
   REHEARSE_CHECK(process.seed.has_value() && process.pid >= 0, process.pid);
-  // Asked twice, it was to be killed; how it died is of no interest.
+  // After two requests the sweep was to kill it, so it does not matter how it died.
   const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();
@@ -171,7 +172,7 @@ Workers::Done Workers::buried(Process& process) {
   return done;
 }
 
-// Returns the status that the process ended with. An idle one ends by itself when it gets no more seeds.
+// Returns the status with which the process ended. An idle process ends by itself when no more seeds come.
 int Workers::end(Process& process, bool kill) {
   if (process.pid < 0) return 0;
   if (kill) ::kill(process.pid, SIGKILL);

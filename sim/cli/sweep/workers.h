@@ -17,12 +17,12 @@
 
 namespace rehearse::cli {
 
-// The worker processes of a sweep. A worker is a fork of this process, which therefore must not have threads;
-// it runs one world after another, and one that dies is replaced: its seed is a result like any other
-// (Verdict::crashed). So is one that does not end within Arguments::time_limit (Verdict::interrupted).
+// The worker processes of a sweep. A worker is a fork of this process, which therefore must not have threads. It runs
+// one world after another. If a worker dies, another one replaces it, and its seed has a result like any other
+// (Verdict::crashed). The same holds if a seed does not end within Arguments::time_limit (Verdict::interrupted).
 class Workers {
  public:
-  // `setup` outlives it. Throws std::system_error when there are no processes or pipes to be had.
+  // `setup` must outlive it. Throws std::system_error if processes or pipes are not available.
   Workers(const SweepSetup& setup, int jobs);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -37,22 +37,23 @@ class Workers {
   struct Done {
     std::uint64_t seed = 0;
     SeedResult result;
-    std::string error;  // its files could not be written
+    std::string error;  // why its files could not be written; empty: they were
   };
-  // Blocks until a seed is done, but not for longer than this; may return nothing earlier.
+  // Blocks until a seed is done, but at most for this time. May return an empty list earlier.
   std::vector<Done> wait(std::chrono::milliseconds longest);
 
-  // Kills, for good, the workers whose seeds are above `bound`, all busy ones without; returns those seeds.
+  // Kills the workers whose seeds are above `bound` (no bound: all busy workers), without replacing them. Returns those
+  // seeds.
   std::vector<std::uint64_t> abandon(std::optional<std::uint64_t> bound = std::nullopt);
 
  private:
   struct Process {
     pid_t pid = -1;
     Fd seeds, answers, printed;
-    SharedCrashRecord crash;            // of the seed under way
-    std::optional<std::uint64_t> seed;  // under way
+    SharedCrashRecord crash;            // for the current seed
+    std::optional<std::uint64_t> seed;  // nothing: the worker is idle
     std::chrono::nanoseconds since{};
-    int asked = 0;  // how often it was asked to end, being past its time
+    int asked = 0;  // how often the sweep asked an overdue run to end
   };
 
   static bool is_idle(const Process& process) noexcept;

@@ -18,7 +18,7 @@
 namespace rehearse::cli {
 namespace {
 
-// Flushed at once, so that stdout and stderr into one file keep their order. Returns whether it went well.
+// Flushes at once, so that stdout and stderr in one file keep their order. Returns true if all was written.
 bool write(std::FILE* file, std::string_view text) {
   const bool taken = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   return std::fflush(file) == 0 && taken;

@@ -10,18 +10,18 @@
 
 namespace rehearse::cli {
 
-// The command exits with kExitOutput where the verdict was OK.
+// If the verdict was OK, the command exits with kExitOutput.
 using sim::OutputError;
 
-// The command's two streams. Results go to stdout; what only people want (the banner, progress) goes there
-// too, or to stderr when stdout is for a machine. Then the process's own stdout is stderr as well from here
-// on: what a program prints must not come between the JSON.
+// The command's two streams. Results go to stdout. Notes, which only people want (the banner, progress), also go to
+// stdout, or to stderr if stdout is for a machine. In that case, the process's own stdout becomes stderr from here on,
+// because the program's output must not mix with the JSON.
 class Console {
  public:
   struct Options {
-    bool color = true;  // only ever used on a terminal, and not with NO_COLOR or TERM=dumb in the environment
+    bool color = true;  // only applies on a terminal, and not with NO_COLOR or TERM=dumb in the environment
     bool quiet = false;
-    bool machine = false;  // stdout holds JSON and nothing else
+    bool machine = false;  // stdout must contain only JSON
   };
 
   explicit Console(Options options);
@@ -29,25 +29,25 @@ class Console {
   Console& operator=(const Console&) = delete;
   ~Console();
 
-  // As they are; the caller writes the line ends. Results that cannot be written throw OutputError, unless
-  // their reader has gone away (`| head`): that is the reader's choice.
+  // Writes the text unchanged; the caller adds line ends. result() throws OutputError if it cannot write, unless the
+  // reader has gone away (`| head`), which is the reader's choice.
   void result(std::string_view text);
   void note(std::string_view text);
   static void error(std::string_view text);
-  // Leaves the line that was being redrawn by a process that is no more.
+  // Ends the line that a dead process was redrawing.
   void end_progress();
 
-  // A result that comes last; returns what the process exits with: `exit_code`, or kExitOutput where that is
-  // 0 and the result cannot be written (which is said on stderr).
+  // Writes the last result. Returns the process's exit code: `exit_code`, or kExitOutput if that is 0 and the result
+  // cannot be written (then stderr says so).
   int conclude(std::string_view text, int exit_code);
-  // The report, for people or as JSON.
+  // Writes the report, for people or as JSON.
   int conclude(const Report& report, int exit_code);
-  // The same, with the exit code of its verdict.
+  // The same, with the exit code of the report's verdict.
   int conclude(const Report& report);
 
-  // May results be colored?
+  // True if results may have colors.
   bool color() const noexcept { return color_; }
-  // Does note() write to a terminal where lines can be redrawn?
+  // True if note() writes to a terminal, on which lines can be redrawn.
   bool notes_on_terminal() const noexcept { return notes_on_terminal_; }
 
  private:

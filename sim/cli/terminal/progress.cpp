@@ -16,7 +16,7 @@ constexpr auto kRedrawEvery = std::chrono::milliseconds(100);
 constexpr auto kLineEvery = std::chrono::seconds(5);
 constexpr std::int64_t kLines = 10;
 
-// "0.8 s", "42 s", "3 min 20 s", "2 h 5 min"
+// For example "0.8 s", "42 s", "3 min 20 s", "2 h 5 min".
 std::string rough_duration(double seconds) {
   if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);

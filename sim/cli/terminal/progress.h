@@ -9,14 +9,14 @@
 
 namespace rehearse::cli {
 
-// Real time since some moment. The standard clocks are of no use here: on a rank's fiber they show virtual
-// time, and reading them is a scheduling point, so that watching a run would change it.
+// Real time since some moment. The standard clocks do not serve here: on a rank's fiber they show virtual time, and
+// reading them is a scheduling point, so that watching a run would change it.
 std::chrono::nanoseconds real_time() noexcept;
 
-// How far a run is, for people: "12/20 60%  3.1/s  3 s left  loss 2.31".
+// Shows people how far a run is: "12/20 60%  3.1/s  3 s left  loss 2.31".
 //
-// On a terminal one line, redrawn at most ten times a second; elsewhere lines of a log: one for each tenth of
-// the work (for each doubling when the total is unknown), or, for what takes long, one every few seconds.
+// On a terminal it redraws one line, at most ten times a second. Elsewhere it writes lines of a log: one for each tenth
+// of the work (for each doubling if the total is unknown) or, with Lines::seconds, one every few seconds.
 class Progress {
  public:
   using Clock = std::function<std::chrono::nanoseconds()>;
@@ -24,12 +24,12 @@ class Progress {
 
   enum class Lines { tenths, seconds };
 
-  // The rate counts from here.
+  // The rate counts from the construction.
   Progress(bool terminal, Write write, Clock clock = real_time, Lines lines = Lines::tenths);
 
   void show(std::int64_t done, std::int64_t total, std::string_view text);
 
-  // Takes the redrawn line away.
+  // Removes the redrawn line.
   void clear();
 
  private:
@@ -41,8 +41,8 @@ class Progress {
   Clock clock_;
   Lines lines_;
   std::chrono::nanoseconds start_;
-  std::chrono::nanoseconds shown_{-1};  // when; negative: never
-  std::int64_t next_ = 0;               // elsewhere: the tenth, or the count, of the next line
+  std::chrono::nanoseconds shown_{-1};  // time of the last line; negative: never
+  std::int64_t next_ = 0;               // without a terminal: the tenth, or the count, of the next line
 };
 
 }  // namespace rehearse::cli

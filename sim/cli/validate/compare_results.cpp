@@ -30,7 +30,7 @@ constexpr std::array kDtypes{
     KnownDtype{"complex64", at::kComplexFloat, 0x1p-23}, KnownDtype{"complex128", at::kComplexDouble, 0x1p-52},
 };
 
-// Null: of a dtype whose values must be equal.
+// Null: the values of this dtype must be equal.
 const KnownDtype* inexact(std::string_view name) {
   const auto found = std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& each) { return each.name == name; });
   return found == kDtypes.end() ? nullptr : &*found;
@@ -45,7 +45,7 @@ std::vector<double> numbers_in(const sim::ListedResult& result, at::ScalarType t
   return {data, data + doubles.numel()};
 }
 
-// Relative to the largest number of both; infinity where one is no number and the other is.
+// Relative to the largest number in both. Infinity if only one of the two values is a number.
 double distance(const std::vector<double>& first, const std::vector<double>& second) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double most = 0, apart = 0;

@@ -30,7 +30,7 @@ constexpr std::size_t kBytesMost = std::size_t{1} << 30;
 constexpr const char* kValidation = "validation.json";
 constexpr const char* kPage = "validation.html";
 
-// A run that said nothing that could be compared; its process has said why.
+// A run left nothing to compare; its process has said why.
 struct NothingToCompare {
   int code = 0;
 };
@@ -71,7 +71,7 @@ class Validation {
   }
 
  private:
-  // In a process of its own, by a scenario file of its own: what is wrong with one is nothing to the other.
+  // Runs in a process of its own, with its own scenario file, so that a failure of one run cannot affect the other.
   ModeRun run_in(Mode mode, const std::string& name) const {
     const auto folder = scenario_.output.directory / (mode == Mode::real ? "real" : "simulation");
     const OutputFolder cleared(folder);
@@ -104,7 +104,7 @@ class Validation {
     run.report = read_of(folder / "report.json", "report", sim::report_from_json);
     run.culprits = sim::culprits_of(run.report);
     std::error_code ignored;
-    // A run that its process did not survive has none.
+    // A run whose process died has no such files.
     if (const auto file = folder / "calls.json"; std::filesystem::exists(file, ignored))
       run.calls = read_of(file, "list of calls", sim::calls_from_json);
     if (const auto file = folder / "results.json"; std::filesystem::exists(file, ignored))
@@ -147,7 +147,7 @@ int validate(const Arguments& arguments, Console& console) {
                     "run it alone",
                     process->rank_variable, process->size));
   }
-  // The runs' own scenario files lie elsewhere.
+  // Make paths absolute, because the runs' own scenario files lie elsewhere.
   auto absolute = arguments;
   std::error_code ignored;
   if (std::filesystem::exists(arguments.operand, ignored))
@@ -163,7 +163,7 @@ int validate(const Arguments& arguments, Console& console) {
   }
   try {
     const FolderLock lock(scenario.output.directory);
-    // A `run` of the same scenario leaves its files here: they stay. Ours lie in folders below, but for one.
+    // Keep what a `run` of the same scenario left here. All but one of our files lie in folders below.
     prepare_folder(scenario.output.directory);
     for (const auto* const file : {kValidation, kPage})
       std::filesystem::remove(scenario.output.directory / file, ignored);

@@ -9,13 +9,13 @@
 
 namespace rehearse::cli {
 
-// Both runs side by side, and what differs; for people, ending with a line end.
+// Both runs side by side with their differences, for people. Ends with a line end.
 std::string validation_text(const ModeRun& one, const ModeRun& other, const Comparison& comparison);
 
 // The same as JSON: {"rehearse_validation": 1, "agree": true, "runs": [...], ...}.
 std::string validation_json(const ModeRun& one, const ModeRun& other, const Comparison& comparison);
 
-// Both runs as one page; `runs` are their data (stored_page_run()), with their names.
+// Writes both runs as one page. `runs` holds their data (stored_page_run()) with their names.
 void write_validation_page(std::ostream& out, const ModeRun& one, const ModeRun& other, const Comparison& comparison,
                            const sim::Json& runs);
 
