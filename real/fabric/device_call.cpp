@@ -6,7 +6,7 @@
 namespace rehearse::real {
 namespace {
 
-// An event of which the time will be asked costs the device more.
+// Events that can be asked for their time cost the device more.
 c10::EventFlag flag_of(bool timed) noexcept {
   return timed ? c10::EventFlag::BACKEND_DEFAULT : c10::EventFlag::PYTORCH_DEFAULT;
 }

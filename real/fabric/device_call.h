@@ -11,16 +11,17 @@
 namespace rehearse::real {
 
 // One rank's call on its device: where it begins in the caller's stream, on which stream it runs, and where it ends.
-// Events and streams are LibTorch's, of whatever kind of device is registered there.
+// Uses LibTorch's events and streams, so it works with every kind of device that is registered there.
 //
-// A failure of the device is no exception here but failure(): those who ask for the end cannot do anything about it.
+// A failure of the device does not throw; failure() returns it, because whoever asks for the end cannot do anything
+// about it.
 class DeviceCall final : public comm::DeviceEnd {
  public:
-  // In the rank's context. `runs_on` may be the caller's own stream.
+  // Must run in the rank's context. `runs_on` may be the caller's own stream.
   DeviceCall(int rank, c10::Stream caller, c10::Stream runs_on, bool timed);
 
-  // Around the launch: `runs_on` waits for what the caller launched before the call, and what it waits for later is the
-  // end of what was launched in between. Throw what LibTorch throws.
+  // Call them around the launch. begin() makes `runs_on` wait for what the caller launched before the call. end() marks
+  // the end of what was launched in between, for later waits. They throw what LibTorch throws.
   void begin();
   void end();
 
@@ -29,7 +30,7 @@ class DeviceCall final : public comm::DeviceEnd {
   c10::Stream stream() const noexcept override { return runs_on_; }
   std::optional<float> milliseconds() noexcept override;
 
-  // Has the device come to where the caller called?
+  // True if the device has reached the point at which the caller made the call.
   bool reached() noexcept;
 
   int rank() const noexcept { return rank_; }  // within the group
@@ -43,7 +44,7 @@ class DeviceCall final : public comm::DeviceEnd {
   const c10::Stream runs_on_;
   const bool timed_;
   c10::Event before_;
-  c10::Event begin_;  // timed only
+  c10::Event begin_;  // only if timed
   c10::Event after_;
   bool launched_ = false;
   bool done_ = false;

@@ -3,15 +3,15 @@
 
 namespace rehearse::real {
 
-// What ranks have given to devices.
+// The work that ranks have given to devices.
 class DeviceWork {
  public:
   virtual ~DeviceWork() = default;
 
-  // Launches what is ready, and tells of what is done or has failed. Returns whether there was anything.
+  // Launches what is ready, and reports what has ended or failed. Returns true if there was anything.
   virtual bool poll() noexcept = 0;
 
-  // Is anything ready, or under way?
+  // True if anything is ready or under way.
   virtual bool pending() const noexcept = 0;
 };
 

@@ -33,7 +33,7 @@ void require_own_devices(const comm::GroupIdentity& group, const std::vector<int
   }
 }
 
-// How to make them: values, as the thread that does it may outlive whoever asked.
+// How to make the communicators. It holds values only, because the thread that makes them may outlive the caller.
 struct Plan {
   struct OfParent {
     ncclComm_t comm;
@@ -43,7 +43,7 @@ struct Plan {
 
   std::shared_ptr<NcclApi> nccl;
   std::vector<int> devices;
-  std::vector<OfParent> parent;  // empty: from nothing
+  std::vector<OfParent> parent;  // empty: make them without a parent
 
   std::vector<ncclComm_t> carry_out() const { return parent.empty() ? make() : split(); }
 
@@ -83,7 +83,7 @@ std::vector<ncclComm_t> Plan::split() const {
   return made;
 }
 
-// What a thread of its own makes, and whoever may have stopped waiting for it.
+// Shared by the thread that makes the communicators and the caller, who may have stopped waiting for it.
 struct Making {
   std::mutex mutex;
   std::condition_variable ended;

@@ -13,21 +13,21 @@
 namespace rehearse::real {
 
 // NCCL's communicators of one group, one for each of its ranks, all of which are in this process. They are made when
-// the group first needs them, since a group that moves nothing on devices needs none.
+// the group first needs them, because a group that moves nothing on devices needs none.
 //
 // Not thread safe.
 class GroupComms {
  public:
-  // `devices`: of each rank of the group. `parent`: the group from which this one was split, which then lends NCCL what
-  // it has; null: none. It outlives this, as `group` does.
+  // `devices`: one for each rank of the group. `parent`: the group from which this one was split, whose communicators
+  // NCCL then reuses; null: none. `parent` and `group` must outlive this object.
   GroupComms(std::shared_ptr<NcclApi> nccl, const comm::GroupIdentity& group, std::vector<int> devices,
              GroupComms* parent);
   GroupComms(const GroupComms&) = delete;
   GroupComms& operator=(const GroupComms&) = delete;
   ~GroupComms();
 
-  // Makes them, where they are not there yet. Blocks this thread, at most for `limit`. Throws NcclError, and CommError
-  // where the limit has come: NCCL is then left to itself on a thread of its own.
+  // Makes the communicators if they do not exist. Blocks this thread, but at most for `limit`. Throws NcclError, and
+  // CommError when the limit is over; NCCL then goes on alone on its thread.
   void require(std::chrono::milliseconds limit);
 
   bool made() const noexcept { return !comms_.empty(); }
@@ -36,11 +36,11 @@ class GroupComms {
   int device_of(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
   const comm::GroupIdentity& group() const noexcept { return group_; }
 
-  // Throws NcclError when a communicator has failed behind the host's back.
+  // Throws NcclError if a communicator has failed asynchronously.
   void require_healthy() const;
 
-  // Ends what is under way. NCCL takes as long for it as the devices do, so it is done on threads that nobody waits
-  // for; they keep what a device may still write. May be called again, with more of that.
+  // Aborts what is under way. NCCL needs as long for that as the devices do, so other threads do it, and nobody waits
+  // for them. They keep the tensors that a device may still write. May be called again with more such tensors.
   void abort(std::vector<at::Tensor> under_way) noexcept;
 
  private:
@@ -50,7 +50,7 @@ class GroupComms {
   GroupComms* const parent_;
   std::vector<ncclComm_t> comms_;
   bool aborted_ = false;
-  // Shared with the threads that abort; they only let go of it.
+  // Shared with the threads that abort, which only release it.
   const std::shared_ptr<std::vector<at::Tensor>> still_written_ = std::make_shared<std::vector<at::Tensor>>();
 };
 

@@ -21,12 +21,13 @@ class InFlightOperation {
  public:
   InFlightOperation(const comm::Transfer& transfer, comm::Completion& told, GroupComms& comms);
 
-  // begin(), then issue() in a group of NCCL's that is open, then end(). Throw what LibTorch and issue() of a call do.
+  // Call them in this order: begin(), then issue() within an open group of NCCL, then end(). They throw what LibTorch
+  // throws, and what real::issue() throws.
   void begin();
   void issue(NcclApi& nccl) const;
   void end(VirtualTime now);
 
-  // Have the devices come past it? A barrier: to where it was called.
+  // True if the devices have finished it. For a barrier: if they have reached the calls.
   bool over() noexcept;
   std::exception_ptr failure() const noexcept;
 
@@ -36,14 +37,14 @@ class InFlightOperation {
   GroupComms& comms() const noexcept { return *comms_; }
   const comm::Transfer& transfer() const noexcept { return transfer_; }
   VirtualTime deadline() const noexcept { return deadline_; }
-  void collect(std::vector<at::Tensor>& tensors) const;  // those of its calls
+  void collect(std::vector<at::Tensor>& tensors) const;  // adds the tensors of its calls
   std::string title() const;                             // `allreduce #3 on group "world"`
 
  private:
   comm::Transfer transfer_;
   comm::Completion* told_;
   GroupComms* comms_;
-  std::vector<c10::intrusive_ptr<DeviceCall>> ends_;  // of its calls
+  std::vector<c10::intrusive_ptr<DeviceCall>> ends_;  // one for each call
   VirtualTime deadline_ = VirtualTime::max();
 };
 

@@ -16,10 +16,10 @@
 namespace rehearse::real {
 namespace {
 
-// How often a look at what is under way asks NCCL, too: it costs more than the question to a device.
+// Only each 64th look at the operations under way also asks NCCL, which costs more than asking a device.
 constexpr std::uint64_t kLooksToHealth = 64;
 
-// The error that all ranks of a transfer meet.
+// The error that all ranks of a transfer receive.
 std::exception_ptr failed_together(const InFlightOperation& operation, const std::exception_ptr& why) {
   try {
     std::rethrow_exception(why);
@@ -51,7 +51,7 @@ std::vector<GroupComms*> InFlightOperations::groups_ready() const {
   return groups;
 }
 
-// Makes the communicators of each group that is ready. A group without them fails alone.
+// Makes the communicators of each group that has ready operations. If that fails, only that group fails.
 void InFlightOperations::require_comms() noexcept {
   for (auto* const comms : groups_ready()) {
     try {
@@ -70,8 +70,9 @@ void InFlightOperations::give_to_nccl(std::deque<InFlightOperation>& operations)
   for (auto& operation : operations) operation.end(clock_.now());
 }
 
-// In one group of NCCL's, from `from` on, and returns where the next one begins: at a transfer whose memory an earlier
-// one has too. A stream would carry them out one after the other; within a group NCCL need not.
+// Gives operations from index `from` on to NCCL in one group of calls. Returns where the next group must begin: at the
+// first transfer that shares memory with an earlier one. A stream would run those one after the other, but within a
+// group NCCL may not.
 std::size_t InFlightOperations::give_together(const std::deque<InFlightOperation>& operations, std::size_t from) {
   MemoryRanges taken;
   NcclGroup together(*nccl_);
@@ -90,7 +91,7 @@ std::size_t InFlightOperations::give_together(const std::deque<InFlightOperation
 bool InFlightOperations::launch_ready() noexcept {
   if (ready_.empty()) return false;
   require_comms();
-  // Whoever is told may make more ready.
+  // Move them out first, because reporting may make more operations ready.
   auto operations = std::exchange(ready_, {});
   std::exception_ptr failure;
   try {
@@ -106,7 +107,7 @@ bool InFlightOperations::launch_ready() noexcept {
     launched_.push_back(std::move(operation));
   }
   if (failure != nullptr) {
-    // NCCL does not say whose call it was, nor which of the others it has taken.
+    // NCCL does not say which call failed, nor which of the others it has taken.
     for (auto* const comms : groups) fail(*comms, failure);
   } else {
     for (auto* const each : told) each->on_launched();
@@ -117,7 +118,7 @@ bool InFlightOperations::launch_ready() noexcept {
 bool InFlightOperations::tell_ended() noexcept {
   bool any = false;
   const bool look_behind = ++looks_ % kLooksToHealth == 0;
-  // What was launched on a group's streams behind something that is not over is not over either.
+  // If an operation is not over, later ones on the same group's streams are not over either.
   std::vector<const GroupComms*> busy;
   for (std::size_t i = 0; i < launched_.size();) {
     InFlightOperation& operation = launched_[i];

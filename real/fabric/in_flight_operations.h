@@ -17,26 +17,26 @@
 
 namespace rehearse::real {
 
-// The transfers that are ready to be launched, and those under way. What fails, fails for its group: its communicators
-// are aborted, and all that is ready or under way on them is told.
+// The transfers that are ready to be launched, and those under way. If one fails, its whole group fails: the group's
+// communicators are aborted, and all its operations, ready or under way, report the failure.
 class InFlightOperations {
  public:
-  // `init_limit`: for the making of a group's communicators.
+  // `init_limit`: the time limit for making a group's communicators.
   InFlightOperations(std::shared_ptr<NcclApi> nccl, exec::Clock& clock, std::chrono::milliseconds init_limit);
 
   void add(InFlightOperation operation) { ready_.push_back(std::move(operation)); }
 
-  // Launches all that is ready, in one group of NCCL's. Returns whether there was anything.
+  // Launches everything that is ready, in one group of NCCL calls. Returns true if there was anything.
   bool launch_ready() noexcept;
 
-  // Tells of what is over, and of what has failed since. Returns whether there was anything.
+  // Reports what has ended, and what has failed since the last look. Returns true if there was anything.
   bool tell_ended() noexcept;
 
-  // The group's transfers end here, and are told so.
+  // Ends all transfers of the group and reports the failure to them.
   void fail(GroupComms& comms, const std::exception_ptr& why) noexcept;
 
-  // Forgets the transfer of `told`; where it is under way, when the devices have come past it. Where they have not
-  // within `limit`, its group is aborted.
+  // Forgets the transfer of `told`. If it is under way, waits until the devices have finished it; if that takes longer
+  // than `limit`, aborts its group.
   void cancel(const comm::Completion& told, std::chrono::milliseconds limit) noexcept;
 
   bool empty() const noexcept { return ready_.empty() && launched_.empty(); }

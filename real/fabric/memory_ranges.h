@@ -11,7 +11,7 @@
 
 namespace rehearse::real {
 
-// The memory of some dense tensors. A question takes time in proportion to what has been added.
+// The memory of a set of dense tensors. overlap() takes time in proportion to the number of added tensors.
 class MemoryRanges {
  public:
   void add(std::span<const at::Tensor> tensors) {

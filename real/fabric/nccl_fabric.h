@@ -20,31 +20,32 @@
 namespace rehearse::real {
 
 struct NcclFabricOptions {
-  std::vector<int> devices;                                        // of each rank of the world
-  std::chrono::milliseconds init_limit = std::chrono::minutes(5);  // for the making of a group's communicators
-  std::chrono::milliseconds end_limit = std::chrono::seconds(1);   // for what is under way when its world ends
-  bool timed = false;                                              // calls know how long they took
+  std::vector<int> devices;                                        // one for each rank of the world
+  std::chrono::milliseconds init_limit = std::chrono::minutes(5);  // for making a group's communicators
+  std::chrono::milliseconds end_limit = std::chrono::seconds(1);   // for operations under way when their world ends
+  bool timed = false;                                              // calls measure how long they took
 };
 
-// Moves the bytes of ranks whose tensors lie on GPUs of this process, by NCCL; those on the CPU another fabric moves.
+// Moves the bytes of ranks whose tensors lie on GPUs of this process, by NCCL. Another fabric moves tensors on the CPU.
 //
-// A transfer, whose ranks are all there by then, goes to NCCL in one group with all others that are ready (but those
-// whose memory it shares): at once when it is large or somebody waits for it, with the next poll() otherwise.
-// Asynchronous calls run on a stream of their group's beside the caller's, synchronous ones on the caller's own. A
-// transfer is *launched* when NCCL has taken it, and *done* when the devices have come past it; its tensors are kept
-// until then, and LibTorch's allocator needs not be told. A barrier is done when each rank's device has come to where
-// the rank called it.
+// All ranks of a transfer have arrived when the fabric gets it. The fabric passes it to NCCL in one group with all
+// other ready transfers (except those that share memory with it): at once if it is large or somebody waits for it,
+// otherwise at the next poll(). Asynchronous calls run on a stream of their group beside the caller's, synchronous
+// calls on the caller's own stream. A transfer is *launched* when NCCL has taken it, and *done* when the devices have
+// finished it. The fabric keeps the tensors until then, so LibTorch's allocator needs no notice. A barrier is done when
+// each rank's device has reached the point at which the rank called it.
 //
-// Failures: what NCCL or a device refuses, an asynchronous error of a communicator, and a call that was launched and
-// not done within its timeout fail all calls of the group that are under way, and abort its communicators: the group
-// moves nothing on devices any more. Tensors that a device may still write are kept until NCCL has let go of them.
+// Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
+// done within its timeout. Each of these fails all calls of the group that are under way and aborts its communicators;
+// the group moves nothing on devices any more. The fabric keeps tensors that a device may still write until NCCL has
+// released them.
 //
-// Blocks: nothing but the making of a group's communicators at its first transfer, cancel() of what is under way (up to
-// end_limit), and what NCCL does at the first use of a connection. Threads: that of the ranks. Nothing is noticed but
-// in poll(), which is to be called while pending().
+// Blocking: only the making of a group's communicators at its first transfer, cancel() of a transfer under way (up to
+// end_limit), and what NCCL does at the first use of a connection.
+// Threads: only that of the ranks. The fabric notices ends and failures only in poll(), so call it while pending().
 class NcclFabric final : public comm::Fabric, public DeviceWork {
  public:
-  // `host`: for tensors of the CPU. Both references outlive this.
+  // `host`: the fabric for CPU tensors. `host` and `clock` must outlive this object.
   NcclFabric(std::shared_ptr<NcclApi> nccl, comm::Fabric& host, exec::Clock& clock, NcclFabricOptions options);
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
@@ -72,8 +73,8 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   const std::shared_ptr<NcclApi> nccl_;
   comm::Fabric& host_;
   const NcclFabricOptions options_;
-  std::map<std::uint32_t, std::unique_ptr<GroupComms>> groups_;   // by the group's id
-  std::map<std::pair<std::uint32_t, int>, c10::Stream> streams_;  // by that and the rank in it
+  std::map<std::uint32_t, std::unique_ptr<GroupComms>> groups_;   // by group id
+  std::map<std::pair<std::uint32_t, int>, c10::Stream> streams_;  // by group id and rank in the group
   InFlightOperations in_flight_;
 };
 
