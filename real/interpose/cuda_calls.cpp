@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of libcudart that wait for a device, before libcudart's: all ranks share the thread that would wait. An
-// executable's symbols come first, also for libraries that are opened later; see this house's CMakeLists.txt for how
-// these come into its table. In a rank of a run that lends its DeviceWaits the rank alone waits; anywhere else the
-// call is libcudart's.
+// Replacements for the functions of libcudart that wait for a device, because such a wait would block the thread that
+// all ranks share. An executable's symbols come first, also for libraries that are opened later; this house's
+// CMakeLists.txt says how these functions get into the executable's symbol table. In a rank of a run that lends its
+// DeviceWaits, only the rank waits. Anywhere else the call goes to libcudart.
 #include "cuda_calls.h"
 
 #include <utility>
@@ -22,7 +22,7 @@
 #include "interpose/launches.h"
 #include "interpose/waits_of_cuda.h"
 
-// The name by which the linker is told to keep this file.
+// Names this file to the linker, which must keep it.
 extern "C" {
 extern const int rehearse_cuda_calls;
 const int rehearse_cuda_calls = 1;
@@ -31,17 +31,17 @@ const int rehearse_cuda_calls = 1;
 namespace rehearse::real {
 namespace {
 
-// As our cudaSetDevice was told last; unknown (-1) in a thread that has not called it.
+// The argument of the last call of our cudaSetDevice; unknown (-1) in a thread that has not called it.
 constinit thread_local int t_cuda_device = -1;
 
-// Nobody calls these but who is linked with libcudart.
+// Only programs that are linked with libcudart call these functions, so this should not occur.
 constexpr cudaError_t kNoLibrary = cudaErrorSharedObjectSymbolNotFound;
 
 DeviceWaits* waits_of_this_rank() noexcept {
   return exec::this_rank::is_fiber() ? exec::WorldLocal<DeviceWaits>::find() : nullptr;
 }
 
-// Calls `wait` with the run's DeviceWaits in a rank of a run on devices, and `pass` elsewhere.
+// Calls `wait` with the run's DeviceWaits in a rank of a run on devices; elsewhere calls `pass`.
 template <class Wait, class Pass>
 cudaError_t in_rank_or_not(const Wait& wait, const Pass& pass) {
   const CudaLibrary* const cuda = CudaLibrary::find();
@@ -50,7 +50,8 @@ cudaError_t in_rank_or_not(const Wait& wait, const Pass& pass) {
   return waits != nullptr ? wait(*waits, *cuda) : pass(*cuda);
 }
 
-// The driver waits by functions of libc's that could switch ranks in the middle of it.
+// The driver waits by functions of libc, which could switch ranks in the middle of the driver. So run the call
+// natively.
 template <class Call>
 cudaError_t natively(const Call& call) {
   const exec::NativeScope native;
@@ -117,7 +118,7 @@ REHEARSE_EXPORTED cudaError_t cudaDeviceSynchronize() {
       [](const CudaLibrary& cuda) { return cuda.device_synchronize(); });
 }
 
-// Waits for the default stream of the current device first.
+// First waits for the default stream of the current device.
 REHEARSE_EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return rehearse::real::in_rank_or_not(
       [&](DeviceWaits& waits, const CudaLibrary& cuda) {

@@ -3,12 +3,14 @@
 
 namespace rehearse::real {
 
-// Checks that the process's callers of libcudart come to our functions: cudaStreamSynchronize and the others that wait
-// for a device. Else one rank that waits would stop all. Throws RunnerUnavailable, which says how to link.
+// Checks that the process's calls of cudaStreamSynchronize, and of the other functions of libcudart that wait for a
+// device, reach our functions. Otherwise one waiting rank would stop all ranks. Throws RunnerUnavailable, which says
+// how to link.
 void require_cuda_calls();
 
-// Makes a device the calling thread's current one, and returns which was: without asking the driver, since all changes
-// come by our cudaSetDevice. For TorchStateOptions::exchange_device. Unknown (-1) where libcudart fails.
+// Makes `device` the calling thread's current device and returns the previous one. Does not ask the driver, because all
+// changes come through our cudaSetDevice. For TorchStateOptions::exchange_device. Returns unknown (-1) if libcudart
+// fails.
 int exchange_cuda_device(int device) noexcept;
 
 }  // namespace rehearse::real

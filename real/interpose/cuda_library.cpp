@@ -8,8 +8,8 @@
 namespace rehearse::real {
 namespace {
 
-// Behind the executable in the order of all libraries: LibTorch's libtorch_cpu brings it along, or who opened
-// libtorch_cuda for all (RTLD_GLOBAL).
+// Looks behind the executable in the order of all libraries. LibTorch's libtorch_cpu brings libcudart along, or
+// somebody has opened libtorch_cuda for all (RTLD_GLOBAL).
 template <class Function>
 bool find_function(Function& function, const char* name) noexcept {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
@@ -33,7 +33,7 @@ bool fill(CudaLibrary& cuda) noexcept {
 }  // namespace
 
 const CudaLibrary* CudaLibrary::find() noexcept {
-  // Two threads may both look; they find the same.
+  // Two threads may look at the same time; they find the same functions.
   static std::atomic<const CudaLibrary*> known{nullptr};
   if (const auto* const found = known.load(std::memory_order_acquire)) return found;
   CudaLibrary looked{};

@@ -7,8 +7,8 @@
 
 namespace rehearse::real {
 
-// The functions of the libcudart that this process has loaded: what the process's own callers reach comes to ours
-// first, where ours stand before them.
+// The functions of the libcudart that this process has loaded. If our replacements stand before them, the process's own
+// calls reach ours first.
 struct CudaLibrary {
   decltype(&::cudaStreamSynchronize) stream_synchronize;
   decltype(&::cudaEventSynchronize) event_synchronize;
@@ -26,7 +26,7 @@ struct CudaLibrary {
   decltype(&::cudaGetLastError) get_last_error;
   decltype(&::__cudaLaunchKernel) launch_kernel;  // null before CUDA 13
 
-  // Null where none is loaded, or it lacks one of these; then the next call looks again.
+  // Null if no libcudart is loaded, or if it lacks one of these functions; then the next call looks again.
   static const CudaLibrary* find() noexcept;
 };
 

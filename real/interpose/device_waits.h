@@ -11,16 +11,16 @@
 
 namespace rehearse::real {
 
-// What a run's ranks have given to devices, and the ranks that wait for a device by calls of its run-time library:
-// where one is left, the world is not at a standstill. Lent to the run's ranks (exec::WorldLocal), whose calls find it
-// there.
+// The work that a run's ranks have given to devices, and the ranks that wait for a device by calls of CUDA's run-time
+// library. As long as one of them waits, the world is not at a standstill. The run lends it to its ranks
+// (exec::WorldLocal), so that their calls find it.
 class DeviceWaits final : public DeviceWork {
  public:
-  // `others`: what else is under way on devices; outlives this.
+  // `others`: other work on devices; must outlive this object.
   explicit DeviceWaits(DeviceWork& others) noexcept : others_(others) {}
 
-  // Suspends the calling rank until `is_over` says so, which is asked by poll(), in any context. Throws RankAborted
-  // when the world ends before.
+  // Suspends the calling rank until `is_over` returns true. poll() asks it, in any context. Throws RankAborted if the
+  // world ends first.
   void wait(std::function<bool()> is_over, const exec::Observer& observer);
 
   bool poll() noexcept override;
@@ -34,7 +34,7 @@ class DeviceWaits final : public DeviceWork {
   };
 
   DeviceWork& others_;
-  std::vector<Wait*> waits_;  // in the frames of those who wait
+  std::vector<Wait*> waits_;  // in the stack frames of the ranks that wait
 };
 
 }  // namespace rehearse::real

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Launches of kernels, before libcudart's: where ranks take turns.
+// A replacement for libcudart's launch of kernels, at which ranks take turns.
 #include "launches.h"
 
 #include <rehearse_internal/exec/this_rank.h>
@@ -8,7 +8,7 @@
 #include "interpose/cuda_library.h"
 #include "interpose/device_waits.h"
 
-// The name by which the linker is told to keep this file.
+// Names this file to the linker, which must keep it.
 extern "C" {
 extern const int rehearse_launches;
 const int rehearse_launches = 1;
@@ -17,7 +17,7 @@ const int rehearse_launches = 1;
 namespace rehearse::real {
 namespace {
 
-// The launches of the rank that has its turn.
+// Counts the launches of the rank whose turn it is.
 constinit thread_local int t_launches = 0;
 
 void take_turns() noexcept {

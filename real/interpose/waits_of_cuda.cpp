@@ -12,16 +12,17 @@
 namespace rehearse::real {
 namespace {
 
-// Copies of no more than this from pageable memory return at once.
+// Copies of at most this size from pageable memory return at once.
 constexpr std::size_t kHandedOverMax = std::size_t{64} << 10;
 
-// That a query's answer is "not yet" is also the thread's last error, and would be taken for that of the next kernel.
+// The answer "not ready" of a query also becomes the thread's last error, and would count as the error of the next
+// kernel.
 cudaError_t answer(const CudaLibrary& cuda, cudaError_t result) {
   if (result == cudaErrorNotReady) cuda.get_last_error();
   return result;
 }
 
-// A place in a stream. Where none can be marked (the stream is another device's), whether the stream is empty counts.
+// A point in a stream. If it cannot be marked (the stream belongs to another device), the wait is for an empty stream.
 class Mark {
  public:
   Mark(const CudaLibrary& cuda, cudaStream_t stream) : cuda_(cuda), stream_(stream) {
@@ -64,7 +65,7 @@ bool is_pageable(const CudaLibrary& cuda, const void* memory) {
   return false;
 }
 
-// A call that a thread of its own makes. Both sides keep it: the rank may be gone before the call returns.
+// A call on a thread of its own. Both sides keep this object, because the rank may be gone before the call returns.
 struct CallOfThread {
   std::atomic<bool> over{false};
   cudaError_t result = cudaSuccess;
