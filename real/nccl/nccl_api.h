@@ -7,12 +7,12 @@
 
 namespace rehearse::real {
 
-// As much of NCCL as ranks of one process need, with NCCL's own names, arguments and codes: what a call means is in
-// NCCL's documentation. An interface, so that every failure can be had without a GPU.
+// The part of NCCL that ranks of one process need, with NCCL's own names, arguments and codes. NCCL's documentation
+// explains the calls. It is an interface so that tests can produce every failure without a GPU.
 //
-// What blocks: comm_init_rank() and comm_split() (at group_end(), inside of a group) and comm_destroy(); comm_abort()
-// may, for as long as the device is busy. Thread safe as NCCL is: groups belong to a thread; comm_abort() may be called
-// from any.
+// Blocking: comm_init_rank() and comm_split() (within a group, at group_end()), and comm_destroy(). comm_abort() may
+// block for as long as the device is busy.
+// Threads: as in NCCL, a group belongs to a thread; comm_abort() may be called from any thread.
 class NcclApi {
  public:
   virtual ~NcclApi() = default;

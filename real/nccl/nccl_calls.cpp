@@ -30,7 +30,7 @@ Span span_of(const at::Tensor& tensor) {
           elements.type};
 }
 
-// Pieces of a tensor, one behind the other.
+// Takes consecutive pieces of a tensor.
 class Pieces {
  public:
   explicit Pieces(const at::Tensor& tensor)
@@ -133,7 +133,7 @@ void Issue::reduce(const Operation& call) {
       return require("ncclReduceScatter",
                      nccl_.reduce_scatter(from.data, to.data, to.count, to.type, op.op(), at_.comm, at_.stream));
     }
-    default:  // REDUCE_SCATTER, of lists: each rank's part may have a size of its own
+    default:  // REDUCE_SCATTER with lists: each rank's part may have its own size
       for (int rank = 0; rank < at_.ranks; ++rank) {
         void* const to = rank == at_.rank ? span_of(call.outputs[0]).data : nullptr;
         reduce_to(span_of(call.inputs[static_cast<std::size_t>(rank)]), to, op.op(), rank);
@@ -174,11 +174,11 @@ void Issue::call(const Operation& call) {
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE:
       return reduce(call);
-    case c10d::OpType::BARRIER:  // the fabric waits for all that has been begun
+    case c10d::OpType::BARRIER:  // no call of NCCL: the fabric waits for everything that has begun
     case c10d::OpType::ALLREDUCE_COALESCED:
     case c10d::OpType::ALLGATHER_COALESCED:
     case c10d::OpType::COALESCED:
-    case c10d::OpType::_ALLREDUCE_SPARSE:  // see require_carried()
+    case c10d::OpType::_ALLREDUCE_SPARSE:  // refused by require_carried()
     case c10d::OpType::UNKNOWN:
       break;
   }

@@ -8,7 +8,7 @@
 namespace rehearse::real {
 namespace {
 
-// What a user can do about it; empty: NCCL's text is all that is known.
+// What a user can do about it; empty: there is nothing beyond NCCL's text.
 std::string_view advice_on(ncclResult_t result) noexcept {
   switch (result) {
     case ncclUnhandledCudaError:
@@ -29,7 +29,7 @@ std::string_view advice_on(ncclResult_t result) noexcept {
 
 }  // namespace
 
-// Without LibTorch's own backtrace: what() is then the message and nothing else.
+// Without LibTorch's backtrace, so that what() is only the message.
 NcclError::NcclError(std::string message, ncclResult_t result)
     : c10::DistBackendError(std::move(message), nullptr), result_(result) {}
 

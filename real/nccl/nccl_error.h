@@ -10,8 +10,8 @@
 
 namespace rehearse::real {
 
-// A call of NCCL's failed, or a communicator did behind the host's back. Catchable as c10::DistBackendError, as what
-// PyTorch's own back end throws.
+// A call of NCCL failed, or a communicator failed asynchronously. It is a c10::DistBackendError, which PyTorch's own
+// back end throws.
 class NcclError : public c10::DistBackendError {
  public:
   NcclError(std::string message, ncclResult_t result);
@@ -22,14 +22,15 @@ class NcclError : public c10::DistBackendError {
   ncclResult_t result_;
 };
 
-// "ncclAllReduce failed: unhandled system error (2): <what NCCL noted last>; <what to do>". `comm` may be null.
+// For example "ncclAllReduce failed: unhandled system error (2): <NCCL's last note>; <what to do>". `comm` may be null.
 std::string describe_failure(NcclApi& nccl, std::string_view call, ncclResult_t result, ncclComm_t comm);
 
-// Throws NcclError unless `result` is ncclSuccess. ncclInProgress is none: communicators here block.
+// Throws NcclError unless `result` is ncclSuccess. ncclInProgress also throws, because communicators here block.
 void require_success(NcclApi& nccl, std::string_view call, ncclResult_t result, ncclComm_t comm = nullptr);
 
-// NCCL's calls between its two ends go out together. An exception on the way leaves no group open: what was in it is
-// given to NCCL all the same, which has no way to take it back, so its communicators are to be aborted.
+// NCCL calls between the beginning and end of this object go out together. If an exception ends it, no group stays
+// open. Then NCCL gets the calls nevertheless, because it cannot take them back, and the caller must abort their
+// communicators.
 class NcclGroup {
  public:
   explicit NcclGroup(NcclApi& nccl);
@@ -37,7 +38,7 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
   ~NcclGroup();
 
-  // Throws NcclError. At most once.
+  // Throws NcclError. Call it at most once.
   void end();
 
  private:

@@ -8,7 +8,7 @@
 namespace rehearse::real {
 namespace {
 
-// NCCL's functions, by the names with which they are called here.
+// NCCL's functions, by the names that NcclApi uses.
 struct Functions {
   decltype(&::ncclGetVersion) get_version;
   decltype(&::ncclGetErrorString) get_error_string;
@@ -95,7 +95,7 @@ class NcclLibrary final : public NcclApi {
   ncclResult_t comm_init_rank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) override {
     return nccl_.comm_init_rank(comm, ranks, id, rank);
   }
-  // Without a configuration: its size is that of the header, which need not be the library's.
+  // Passes no configuration, because its size comes from our header and the library may expect another one.
   ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* new_comm) override {
     return nccl_.comm_split(comm, color, key, new_comm, nullptr);
   }

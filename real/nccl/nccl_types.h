@@ -10,21 +10,21 @@
 
 namespace rehearse::real {
 
-// What NCCL is told that a tensor holds: elements of its own type, `each` of them to one of the tensor's.
+// The type under which NCCL gets a tensor: elements of NCCL's type, `each` of them for one element of the tensor.
 struct NcclElements {
   ncclDataType_t type = ncclUint8;
   std::size_t each = 1;
 };
 
-// For data that is only moved: PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, ncclDataType), and
-// complex numbers as pairs. Throws c10::TypeError for the types that PyTorch's back end refuses as well.
+// For data that NCCL only moves. Follows PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
+// ncclDataType); complex numbers are pairs. Throws c10::TypeError for the types that PyTorch's back end also refuses.
 NcclElements elements_moved(c10::ScalarType dtype);
 
-// Whether NCCL can reduce such data as the call says. As PyTorch has it: the sum of bools is their maximum, complex
-// numbers can be added only. Throws c10::Error with PyTorch's texts.
+// Checks that NCCL can reduce this dtype with the call's reduction. As in PyTorch, the sum of bools is their maximum,
+// and complex numbers can only be added. Throws c10::Error with PyTorch's texts.
 void require_reducible(const comm::Operation& call, c10::ScalarType dtype);
 
-// NCCL's reduction; of ReduceOp::PREMUL_SUM, whose reduction each communicator makes for itself, ncclSum.
+// NCCL's reduction. ncclSum for ReduceOp::PREMUL_SUM, because each communicator makes that reduction for itself.
 ncclRedOp_t reduction_of(const comm::Operation& call, c10::ScalarType dtype);
 
 }  // namespace rehearse::real

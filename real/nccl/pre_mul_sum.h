@@ -7,8 +7,9 @@
 
 namespace rehearse::real {
 
-// The reduction of a call for one communicator: that of ReduceOp::PREMUL_SUM, which multiplies by the call's factor
-// before it adds, is made for it and taken back in the end; NCCL's calls may still be under way then.
+// The reduction of a call for one communicator. For ReduceOp::PREMUL_SUM, which multiplies by the call's factor before
+// adding, the constructor makes NCCL's reduction and the destructor destroys it. NCCL's calls may still be under way
+// then.
 class Reduction {
  public:
   // Throws NcclError, and what reduction_of() throws.
@@ -26,7 +27,7 @@ class Reduction {
   bool own_ = false;
 };
 
-// Throws c10::ValueError where a PREMUL_SUM has no factor that NCCL takes.
+// Throws c10::ValueError if a PREMUL_SUM has no factor that NCCL accepts.
 void require_factor(const comm::Operation& call);
 
 }  // namespace rehearse::real
