@@ -10,7 +10,7 @@
 namespace rehearse::real {
 namespace {
 
-// In the words of the simulation's store: `store wait for key "id"`.
+// Uses the words of the simulation's store: `store wait for key "id"`.
 std::string text_of(std::string_view what, const std::vector<std::string>& keys) {
   return fmt::format("store {} {} \"{}\"", what, keys.size() == 1 ? "key" : "keys", fmt::join(keys, "\", \""));
 }

@@ -10,9 +10,9 @@
 
 namespace rehearse::real {
 
-// A rank's handle of the job's store that writes down in the RankNote which keys the rank waits for. A rank that waits
-// in the store is blocked in the kernel, where a report could name no more than poll(). Blocks and throws as
-// c10d::PrefixStore.
+// A rank's handle of the job's store that records in the RankNote which keys the rank waits for. A rank that waits in
+// the store is blocked in the kernel, where a report could name nothing but poll(). Blocks and throws as
+// c10d::PrefixStore does.
 class NotedStore final : public c10d::PrefixStore {
  public:
   using PrefixStore::PrefixStore;

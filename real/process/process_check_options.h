@@ -5,15 +5,15 @@
 
 namespace rehearse::real {
 
-// How calls of different processes are compared before they are carried out.
+// How the coordinator compares calls of different processes before they are carried out.
 struct CheckOptions {
-  bool calls = true;  // false: they are recorded, and ends of ranks are told, but nobody compares
-  // For so long a rank waits for those that do not come to its call, and of a process nothing may be heard.
+  bool calls = true;  // false: calls are recorded and ends of ranks are reported, but nobody compares calls
+  // How long a rank waits for ranks that do not come to its call, and how long a process may be silent.
   std::chrono::milliseconds check_timeout = std::chrono::seconds(10);
 };
 
-// From the environment: REHEARSE_CHECKS (0 or 1) and REHEARSE_CHECK_TIMEOUT (seconds, from 0.5 to 86400). Throws
-// RunnerUnavailable, naming the variable, for other values. All processes of a job are to have the same.
+// Reads the environment: REHEARSE_CHECKS (0 or 1) and REHEARSE_CHECK_TIMEOUT (seconds, from 0.5 to 86400). Throws
+// RunnerUnavailable, naming the variable, for other values. All processes of a job must have the same values.
 CheckOptions check_options();
 
 }  // namespace rehearse::real

@@ -49,8 +49,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std:
   return connect(given, key, ranks);
 }
 
-// gloo's connections are a rank's own: one that is done with the group at once, or with its body, would close those
-// that others are still making.
+// Waits until all members are connected. A rank owns its gloo connections: if it finished with the group, or with its
+// body, at once, it would close connections that others are still making.
 void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   constexpr const char* kConnected = "rehearse/connected";
   constexpr std::chrono::microseconds kMost = std::chrono::milliseconds(10);
@@ -62,7 +62,7 @@ void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   }
 }
 
-// `key`: by which the coordinator knows it; a name may be there more than once.
+// `key`: the group's name for the coordinator, because several groups may have one name.
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::connect(const std::string& name, const std::string& key,
                                                               const std::vector<int>& ranks) {
   const auto identity = services_.journal.add_group(name, ranks);

@@ -12,20 +12,22 @@
 
 namespace rehearse::real {
 
-// The process groups of a rank that is a process, known to functional collectives by their names while this lives.
+// The process groups of a rank that is a process. As long as this exists, functional collectives know them by their
+// names.
 class ProcessGroups {
  public:
-  // `rank` of the world of `size`; groups take calls for tensors of the host, and of `device`. What is given outlives
-  // it.
+  // `rank` and `size` are those of the world. Groups accept tensors of the host and of `device`. `services` must
+  // outlive this object.
   ProcessGroups(int rank, int size, c10::DeviceType device, RankServices& services);
   ProcessGroups(const ProcessGroups&) = delete;
   ProcessGroups& operator=(const ProcessGroups&) = delete;
   ~ProcessGroups();
 
-  // As Communicators::new_group(). Blocks until all members are connected. Null on others.
+  // Like Communicators::new_group(). Blocks until all members are connected. Returns null to ranks that are not
+  // members.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(const std::vector<int>& ranks, std::string_view name);
 
-  // As Communicators::new_local_group(). Blocks until all members are connected.
+  // Like Communicators::new_local_group(). Blocks until all members are connected.
   c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(const std::vector<int>& ranks, std::string_view name);
 
  private:
@@ -38,8 +40,8 @@ class ProcessGroups {
   const int size_;
   const c10::DeviceType device_;
   RankServices& services_;
-  std::vector<std::string> names_;       // of all groups of the world, in order of their making
-  std::vector<std::string> registered_;  // of those of which this rank is a member
+  std::vector<std::string> names_;       // of all groups of the world, in the order in which they were made
+  std::vector<std::string> registered_;  // of the groups that contain this rank
 };
 
 }  // namespace rehearse::real

@@ -13,10 +13,10 @@
 
 namespace rehearse::real {
 
-// RankContext of a rank that is a process: its body runs on the main thread, its clock is the machine's.
+// The RankContext of a rank that is a process: its body runs on the main thread, and its clock is the machine's.
 class ProcessRankContext final : public RankContextBase {
  public:
-  // What is given outlives it.
+  // All references must outlive it.
   ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, RankServices& services, RunRecord& record,
                      const ShowProgress& show, at::Device device);
 

@@ -35,7 +35,7 @@ std::uint16_t port_of(std::string_view text) {
                   text));
 }
 
-// The ranks that have not said that they are here.
+// The ranks that have not announced themselves.
 std::vector<int> missing(c10d::Store& store, int size) {
   std::vector<int> ranks;
   for (int rank = 0; rank < size; ++rank) {

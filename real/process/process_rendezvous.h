@@ -15,16 +15,16 @@ struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;
   bool is_served = false;  // torchrun's agent serves the store; otherwise rank 0 does
-  std::string prefix;      // of all keys: one for each time that torchrun starts the job again
+  std::string prefix;      // for all keys; a new one each time torchrun restarts the job
 };
 
-// From MASTER_ADDR and MASTER_PORT; TORCHELASTIC_USE_AGENT_STORE and TORCHELASTIC_RESTART_COUNT of torchrun's. Throws
-// RunnerUnavailable, naming the variable, where one is missing or makes no sense.
+// Reads MASTER_ADDR and MASTER_PORT, and torchrun's TORCHELASTIC_USE_AGENT_STORE and TORCHELASTIC_RESTART_COUNT. Throws
+// RunnerUnavailable, naming the variable, if one is missing or makes no sense.
 MeetingPlace meeting_place(const LaunchedProcess& process);
 
-// The store of all processes of the job. The first call connects, later ones give the same; rank 0 serves it as long as
-// its process lives. Blocks until all processes are there, `timeout` at most: then throws RunnerUnavailable with the
-// ranks that are missing, or why there is no connection.
+// The store of all processes of the job. The first call connects, later calls return the same store. Rank 0 serves it
+// as long as its process lives. Blocks until all processes are there, but at most for `timeout`. Then throws
+// RunnerUnavailable with the missing ranks, or with the reason why there is no connection.
 c10::intrusive_ptr<c10d::Store> meet(const LaunchedProcess& process, std::chrono::milliseconds timeout);
 
 }  // namespace rehearse::real

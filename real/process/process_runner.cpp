@@ -52,16 +52,16 @@ bool on_gpus(const LaunchedProcess& process, Carrier carrier) {
   return carrier != Carrier::gloo;
 }
 
-// Every rank's generators begin alike, as after torch.manual_seed() in each process.
+// Gives every rank's generators the same seed, like torch.manual_seed() in each process.
 void seed_generators(std::uint64_t seed, at::Device device) {
-  at::Generator host = at::detail::getDefaultCPUGenerator();  // shared, not a copy
+  at::Generator host = at::detail::getDefaultCPUGenerator();  // a handle of the shared generator, not a copy
   host.set_current_seed(seed);
   if (device.is_cpu()) return;
   at::Generator own = at::globalContext().defaultGenerator(device);
   own.set_current_seed(seed);
 }
 
-// gloo for tensors in the host's memory, and NCCL for those of the rank's GPU, where it has one.
+// gloo for tensors in the host's memory, and NCCL for those of the rank's GPU if it has one.
 MakeBelow backends_below(const RunRequest& request, const GlooDevices& interfaces, at::Device device) {
   return [timeout = request.timeout, interfaces, device](const StorePtr& group, int rank, int size) -> BackendsBelow {
     auto on_host = make_gloo(group, rank, size, timeout, interfaces);
@@ -70,13 +70,13 @@ MakeBelow backends_below(const RunRequest& request, const GlooDevices& interface
   };
 }
 
-// As Report::transport has it.
+// The text for Report::transport.
 std::string transport_of(const GlooDevices& interfaces, at::Device device) {
   const auto gloo = fmt::format("gloo ({})", describe(interfaces));
   return device.is_cpu() ? gloo : fmt::format("{} on GPUs, {} on the host", nccl_below(), gloo);
 }
 
-// Everything that the back ends of the rank use, for as long as one of them may.
+// Everything that the rank's back ends use. It must exist as long as one of them may use it.
 struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
       RunRecord& record, MakeBelow make_below)
@@ -96,20 +96,20 @@ struct Job {
   checks::RankRemarks remarks;
 };
 
-// The program ends the process, with the rank's body on some stack. Its destructors would meet threads that still run.
+// The program ends the process while the rank's body is on some stack. Skip destructors, because threads still run.
 void end_here(int rank, Session& session, const std::string& what) {
   session.fail(what);
   end_early({Verdict::rank_failed, fmt::format("rank {}: {}", rank, what), rank, what, RankOutcome::failed, gettid()});
 }
 
-// A rank whose body ends with the world is still in the call from which it unwound, as far as reports say.
+// If a rank's body ends together with the world, reports show it in the call from which it unwound.
 void note_end(const RankEnded& ended) {
   if (ended.end == exec::RankEnd::aborted) return;
   const bool returned = ended.end == exec::RankEnd::returned;
   rank_note().body_ended(returned ? RankOutcome::returned : RankOutcome::failed, ended.what, ended.at);
 }
 
-// The exception that left the body, if any.
+// Returns the exception that left the body, if any.
 std::optional<exec::RankFailure> run_body(const LaunchedProcess& process, Job& job, ProcessGroups& groups,
                                           const JobBody& body, const ShowProgress& show, RunRecord& record,
                                           at::Device device, RankEnded& ended) {
@@ -143,7 +143,7 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
   const auto checks = check_options();
   const auto device = on_gpus(process_, request.carrier) ? own_gpu(process_) : at::Device(at::kCPU);
   const auto all = meet(process_, kRendezvous);
-  static int runs = 0;  // every process of the job counts alike
+  static int runs = 0;  // counts the same in every process of the job
   auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);
   at::set_num_threads(1);
   seed_generators(request.seed, device);
@@ -162,7 +162,8 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
     record->notes = job->remarks.notes();
     record->check_remarks = job->remarks.lines();
     job->journal.close();
-    // What never ends below keeps its back end, and this all that it would tell its end to.
+    // If an operation below never ends, its back end must stay, and so must everything to which it would report its
+    // end.
     if (job->session.below().any_under_way()) (void)groups.release();
   }
   job->session.close();

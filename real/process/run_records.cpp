@@ -16,7 +16,7 @@
 namespace rehearse::real {
 namespace {
 
-// Another rank's exception, of which only the text has come here.
+// Another rank's exception, of which only the text is known here.
 std::exception_ptr error_of(const JobOutcome::Failure& failure) {
   const auto& what = failure.end.what;
   switch (failure.end.kind) {
@@ -39,7 +39,7 @@ exec::RankFailure failure_of(const JobOutcome::Failure& told, const std::optiona
   exec::RankFailure failure = own && own->rank == told.rank ? *own : exec::RankFailure{};
   failure.rank = told.rank;
   failure.at = told.end.at;
-  // What the coordinator has made of a wait, or of a silence, has met the rank as the end of its world.
+  // If the coordinator decided this, because of a long wait or silence, the rank itself only saw the end of its world.
   const bool overdue = !told.gave_up.empty();
   const bool by_judge = overdue || told.end.kind == FailureKind::lost;
   if (failure.error == nullptr || by_judge) {
@@ -50,7 +50,7 @@ exec::RankFailure failure_of(const JobOutcome::Failure& told, const std::optiona
   return failure;
 }
 
-// Where this rank met the end of its world is where it waited.
+// This rank waited at the place at which it met the end of its world.
 exec::BlockedFiber fiber_of(const JobOutcome::Blocked& told, const std::optional<exec::RankFailure>& own) {
   exec::BlockedFiber fiber;
   fiber.rank = told.rank;

@@ -9,11 +9,11 @@
 
 namespace rehearse::real {
 
-// What the exception that is being handled was; `of_communication`: a call to c10d has failed before, and may be behind
-// it. In a catch block.
+// Describes the exception that is being handled. `of_communication`: a call to c10d has failed before, and may be the
+// cause. Must be called in a catch block.
 RankEnded ended_by_exception(bool of_communication, VirtualTime at);
 
-// What a job came to, as the record of any run: that of all ranks, with this rank's own exception as it was thrown.
+// Enters the outcome of a job into `record`: the ends of all ranks, with this rank's own exception as it was thrown.
 void note_ruling(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
                  RunRecord& record);
 

@@ -17,31 +17,32 @@
 
 namespace rehearse::real {
 
-// The calls of a rank that is a process, written into its event log as the simulation writes them. Thread safe: back
-// ends complete calls on threads of their own, and gradients may be made on others.
+// Writes the calls of a rank that is a process into its event log, as the simulation does. Thread safe, because back
+// ends complete calls on their own threads, and other threads may produce gradients.
 class CallJournal final : public comm::LabelKeeper {
  public:
-  // `began`: time zero of the run, of the machine's clock. The log outlives it.
+  // `began`: time zero of the run, by the machine's clock. The log must outlive this object.
   CallJournal(int rank, int size, comm::EventLog& log, VirtualDuration began, bool call_sites);
 
   VirtualTime now() const noexcept;
 
   comm::GroupIdentity add_group(const std::string& name, const std::vector<int>& ranks);
 
-  // An event of the log; nothing happens where it is no longer kept.
+  // An event of the log. Functions do nothing if the log no longer keeps the event.
   struct Entry {
     comm::Event* event = nullptr;
     std::uint64_t record_id = 0;
     VirtualTime created{};
   };
 
-  // A call made now: notes its label and payload in it. `number`: of this rank's calls on the group, from 1.
+  // Records a call that is made now, and notes its label and payload in `call`. `number` counts this rank's calls on
+  // the group, from 1.
   Entry record(comm::Operation& call, const comm::GroupIdentity& group, std::uint64_t sequence, std::uint32_t number);
   void started(const Entry& entry);
   void completed(const Entry& entry, const std::string& title);
   void failed(const Entry& entry);
 
-  // The log is not written any more.
+  // Stops writing to the log.
   void close();
 
   void name_payload(const at::Tensor& tensor, const std::string& name);

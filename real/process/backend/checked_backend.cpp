@@ -22,7 +22,7 @@ const at::Tensor* on_device(const comm::Operation& call) {
   return nullptr;
 }
 
-// On the stream that is the caller's now: what it has launched there comes first.
+// Makes the call run on the caller's current stream, after what the caller has launched there.
 CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
   const auto* const tensor = on_device(call);
   if (tensor == nullptr) return carry_out;
@@ -43,12 +43,12 @@ CheckedBackend::CheckedBackend(RankServices& services, comm::GroupIdentity group
       key_(std::move(key)),
       below_(std::move(below)) {}
 
-// As destroy_process_group(): what is still under way on a device is waited for here.
+// Like destroy_process_group(), this waits for what is still under way on a device.
 CheckedBackend::~CheckedBackend() {
   try {
     if (below_.device != nullptr) below_.device->shutdown();
   } catch (const c10::Error&) {
-    // These calls have failed, and their waits have reported it.
+    // These calls have failed, and their waits have reported that.
   }
 }
 

@@ -19,34 +19,34 @@
 
 namespace rehearse::real {
 
-// What carries a group's calls below: one back end for tensors of the host, and, where there are devices, one for
-// theirs.
+// The back ends that carry out a group's calls: one for tensors of the host and, if there are devices, one for theirs.
 struct BackendsBelow {
   c10::intrusive_ptr<c10d::Backend> host, device;
 };
 using MakeBelow = std::function<BackendsBelow(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size)>;
 
-// What the back ends of one rank share. What it names outlives them.
+// What the back ends of one rank share. Its references must outlive them.
 struct RankServices {
   Session& session;
   CallJournal& journal;
   const MakeBelow make_below;
-  const bool checks;  // calls wait for their peers, and are compared with theirs
+  const bool checks;  // calls wait for their peers' calls and are compared with them
   const std::chrono::milliseconds timeout;
   const c10::intrusive_ptr<c10d::Store> store;
   std::map<std::string, std::uint64_t> derived{};  // how often groups of a name have been split off
 
-  // Blocks until the members are connected. What that throws is of communication, and perhaps of a peer's end.
+  // Blocks until the members are connected. Its exceptions come from communication, and perhaps from a peer that has
+  // ended.
   BackendsBelow connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const;
 };
 
-// A back end of a rank that is a process: describes each call and writes it down as RankBackend does; its peers' calls
-// are compared with it, and then it goes to the back end below. Blocking: monitoredBarrier(), split(), shrink() and
-// companion(); calls do not wait for other ranks. Errors: c10::Error for arguments that make no sense; RankAborted once
-// the world ends.
+// The back end of a rank that is a process. It describes and records each call as RankBackend does. The coordinator
+// compares the call with those of its peers, and then the call goes to the back end below.
+// Blocking: monitoredBarrier(), split(), shrink() and companion(); other calls do not wait for other ranks.
+// Errors: c10::Error for arguments that make no sense; RankAborted once the world ends.
 class CheckedBackend final : public comm::DescribedBackend {
  public:
-  // `rank` within the group. `key`: by which the coordinator knows it.
+  // `rank` within the group. `key`: the group's name for the coordinator.
   CheckedBackend(RankServices& services, comm::GroupIdentity group, std::string key, int rank, BackendsBelow below,
                  std::chrono::milliseconds timeout);
   ~CheckedBackend() override;
@@ -57,10 +57,11 @@ class CheckedBackend final : public comm::DescribedBackend {
   BackendPtr companion(const std::string& name) override;
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
-  // As RankBackend's, also where calls are not checked: rank 0 learns from the coordinator who is missing.
+  // Works like RankBackend's, also if calls are not checked: rank 0 learns from the coordinator which ranks are
+  // missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // Calls in between are described as one collective and its sends and receives, as RankBackend's are.
+  // As in RankBackend, the calls in between count as one collective plus their sends and receives.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 
@@ -81,9 +82,9 @@ class CheckedBackend final : public comm::DescribedBackend {
   WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) override;
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   comm::Operation make(const Called& called);
-  // The back end below for this call.
+  // The back end below that carries out this call.
   BackendPtr below(const comm::Operation& call) const;
-  // `waits_for_peers`: it goes when the coordinator says that they are there; else at once.
+  // `waits_for_peers`: the call is carried out when the coordinator says that its peers are there; otherwise at once.
   c10::intrusive_ptr<CheckedWork> begin(comm::Operation call, CarryOut carry_out, bool waits_for_peers);
   BackendPtr derive(const char* call, const std::vector<int>& ranks, const Options& options);
 
@@ -94,7 +95,7 @@ class CheckedBackend final : public comm::DescribedBackend {
   comm::TimeoutExtension<CheckedWork> extension_;
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, BackendPtr> companions_;
-  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.
+  // Between startCoalescing() and endCoalescing(): the calls in order, and the Work that all of them return.
   std::vector<Gathered> gathered_;
   c10::intrusive_ptr<comm::SeveralWorks<c10d::Work>> coalesced_;
 };

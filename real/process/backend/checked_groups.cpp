@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of CheckedBackend that are about the group, or about more than one call.
+// The calls of CheckedBackend that concern the group, or more than one call.
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace rehearse::real {
 namespace {
 
-// Several works as one: of calls, or of what carries them out below. No rank is known of those.
+// Several Works as one, for calls or for what carries them out below. The rank of such a Work is unknown.
 using WorkList = comm::SeveralWorks<c10d::Work>;
 constexpr int kUnknownRank = -1;
 
@@ -47,7 +47,7 @@ void CheckedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool 
     work->wait();
   } catch (const TimeoutError&) {
     if (rank_ != 0 || has_no_time) throw;
-    // The coordinator knows who is missing. If all have come after all, the barrier passes.
+    // The coordinator knows which ranks are missing. If all have arrived by now, the barrier passes.
     services_.session.give_up(given_up);
     work->wait_for_end();
   }

@@ -77,7 +77,7 @@ void CheckedWork::go(int source) {
   follow(inner);
 }
 
-// Gloo's sends and receives have no futures: whoever waits for them waits in gloo.
+// Gloo's sends and receives have no futures, so whoever waits for them must wait in gloo.
 void CheckedWork::follow(const c10::intrusive_ptr<c10d::Work>& inner) {
   c10::intrusive_ptr<Future> future;
   try {
@@ -101,7 +101,7 @@ void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   session_.change([&] {
     first = !std::exchange(over_, true);
     if (first) error_ = error;
-    // Before anybody who waits goes on: the rank may end its process at once.
+    // Record this before any waiting fiber or thread goes on, because the rank may end its process at once.
     if (first && error == nullptr) journal_.completed(entry_, title_);
     if (first && error != nullptr && is_own) journal_.failed(entry_);
     was_gone = gone_;
@@ -111,7 +111,7 @@ void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   mark();
 }
 
-// In the context in which the call has ended: streams that are current are ordered behind it.
+// Must run in the context in which the call ended, so that its current streams come after the call.
 void CheckedWork::mark() {
   comm::WorkFutures futures;
   std::exception_ptr error;
@@ -169,7 +169,7 @@ bool CheckedWork::wait(std::chrono::milliseconds timeout) {
   return wait_for(left, limit);
 }
 
-// `limit`: for the error where time is over.
+// `limit`: for the error text if the time runs out.
 bool CheckedWork::wait_for(std::optional<VirtualDuration> left, std::chrono::milliseconds limit) {
   const RankNote::Wait noted(title_);
   if (!session_.wait([this] { return over_ || (gone_ && !follows_inner_); }, left)) {
@@ -187,7 +187,7 @@ bool CheckedWork::wait_for(std::optional<VirtualDuration> left, std::chrono::mil
   if (error != nullptr) session_.below().throw_failure(error);
   if (inner == nullptr) return true;
   try {
-    // The work has ended: this orders streams of devices. Gloo's sends and receives wait here.
+    // The Work below has ended, so this only orders device streams. For gloo's sends and receives, this is the wait.
     const Session::ForeignWait waiting(session_, [inner, over] {
       if (!over) inner->abort();
     });

@@ -18,15 +18,15 @@
 
 namespace rehearse::real {
 
-// Hands a call on to the back end below, once its peers are there; null: nothing is below. `source`: of a receive from
-// any rank, whose message it takes (within the group); -1: as the call says.
+// Passes a call to the back end below once its peers are there. Returns null if nothing is below. `source`: for a
+// receive from any rank, the rank within the group whose message it takes; -1: as the call says.
 using CarryOut = std::function<c10::intrusive_ptr<c10d::Work>(int source)>;
 
-// One rank's call from its making to its end: it is carried out when its peers are there. Waits end with the world:
-// RankAborted. What the back end below throws, waits throw.
+// One rank's call from beginning to end; it is carried out when its peers are there. If the world ends, waits throw
+// RankAborted. If the back end below throws, waits throw the same.
 class CheckedWork final : public c10d::Work {
  public:
-  // What is given outlives it, but for the call.
+  // All references must outlive it.
   CheckedWork(Session& session, CallJournal& journal, int rank, comm::Operation call, std::string title,
               CallJournal::Entry entry, std::uint64_t sequence, CarryOut carry_out);
 
@@ -36,27 +36,28 @@ class CheckedWork final : public c10d::Work {
   int sourceRank() const override;
   std::vector<at::Tensor> result() override;
   void synchronize() override { wait(); }
-  // A given timeout counts from now; without one the call's own does, from the call on.
+  // A given timeout counts from now. Otherwise the call's own timeout counts, from the beginning of the call.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void abort() override;
-  // The list of output tensors. Of sends and receives over gloo: none, as gloo's.
+  // Holds the list of output tensors. Not available for sends and receives over gloo, because gloo's Works have no
+  // futures.
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
   bool incomplete() const;
-  // wait() without a time limit.
+  // Like wait(), but without a time limit.
   void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
   // For the session.
   AwaitedCallPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);
-  void stop(const std::exception_ptr& why);  // the job has ended: the call itself has not failed
+  void stop(const std::exception_ptr& why);  // the job has ended; the call itself has not failed
 
  private:
   bool over() const noexcept { return over_; }
-  // `is_own`: the error, if any, is that of the call.
+  // `is_own`: an error belongs to this call.
   void complete(const std::exception_ptr& error, bool is_own = true);
   void follow(const c10::intrusive_ptr<c10d::Work>& inner);
   void mark();
@@ -72,8 +73,8 @@ class CheckedWork final : public c10d::Work {
   CarryOut carry_out_;
   // Guarded by the session's lock.
   c10::intrusive_ptr<c10d::Work> inner_;
-  bool gone_ = false;          // handed on
-  bool follows_inner_ = true;  // the one below tells its end; else it is known to those who wait
+  bool gone_ = false;          // passed to the back end below
+  bool follows_inner_ = true;  // the Work below reports its end; otherwise only those who wait learn of it
   bool over_ = false;
   std::exception_ptr error_;
   int source_ = -1;

@@ -11,9 +11,9 @@
 namespace rehearse::real {
 namespace {
 
-constexpr std::chrono::hours kNoLimit{24};  // gloo has none
+constexpr std::chrono::hours kNoLimit{24};  // gloo has no unlimited timeout
 
-// "tcp on eth0" of what a device of gloo says of itself: "tcp, pci=..., iface=eth0, speed=...".
+// Shortens gloo's description of a device, "tcp, pci=..., iface=eth0, speed=...", to "tcp on eth0".
 std::string brief(std::string_view device) {
   constexpr std::string_view kInterface = "iface=";
   std::string text(device.substr(0, device.find(',')));

@@ -23,8 +23,8 @@ using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using OptionsPtr = c10::intrusive_ptr<c10d::Backend::Options>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-// The constructors ProcessGroupNCCL(intrusive_ptr<Store>, int, int, intrusive_ptr<Options>) and Options(bool). To the
-// machine every intrusive_ptr is the same, and both classes begin with those of c10d that are named here.
+// The constructors ProcessGroupNCCL(intrusive_ptr<Store>, int, int, intrusive_ptr<Options>) and Options(bool). In
+// machine code all intrusive_ptrs are the same, and both classes begin with the c10d classes that this file names.
 constexpr const char* kMakeGroup =
     "_ZN4c10d16ProcessGroupNCCLC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_"
     "EEEEiiNS2_INS0_7OptionsENS5_IS8_EEEE";
@@ -32,8 +32,7 @@ constexpr const char* kMakeOptions = "_ZN4c10d16ProcessGroupNCCL7OptionsC1Eb";
 using MakeGroup = void (*)(void* self, StorePtr store, int rank, int size, OptionsPtr options);
 using MakeOptions = void (*)(void* self, bool is_high_priority_stream);
 
-// Memory for both objects, more than they need. Their sizes depend on the library's NCCL (1,112 and 248 bytes
-// with 2.28).
+// Memory for either object, more than it needs. The sizes depend on the library's NCCL (1,112 and 248 bytes with 2.28).
 constexpr std::size_t kRoom = 16'384;
 
 template <class Function>
@@ -45,7 +44,7 @@ Function found(const char* name) {
       "version, built with NCCL");
 }
 
-// The object goes by its own destructor, which frees what operator new gave.
+// The object's own destructor ends it, and frees the memory from operator new.
 template <class T, class Make, class... Arguments>
 c10::intrusive_ptr<T> made(Make make, Arguments&&... arguments) {
   void* const memory = ::operator new(kRoom);

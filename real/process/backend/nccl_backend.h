@@ -12,19 +12,20 @@
 
 namespace rehearse::real {
 
-// This process's GPU: that of its number among the processes of this host. Opens LibTorch's CUDA libraries, and makes
-// the GPU the current device. Throws RunnerUnavailable where they, a driver, or a GPU of that number are missing.
+// This process's GPU: the one with the process's number on this host. Opens LibTorch's CUDA libraries and makes the GPU
+// the current device. Throws RunnerUnavailable if the libraries, a driver, or a GPU with that number are missing.
 at::Device own_gpu(const LaunchedProcess& process);
 
-// Whether own_gpu() would give one.
+// True if own_gpu() would return a GPU.
 bool has_gpu(const LaunchedProcess& process);
 
-// c10d's own ProcessGroupNCCL, of LibTorch's CUDA library, which no executable links: its constructors are looked up by
-// name. After own_gpu(). Connects with the first call. Throws RunnerUnavailable where the library has none.
+// Makes c10d's own ProcessGroupNCCL. It is in LibTorch's CUDA library, which no executable links, so this looks up its
+// constructors by name. Call own_gpu() first. The group connects at its first call. Throws RunnerUnavailable if the
+// library has no such class.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             std::chrono::milliseconds timeout);
 
-// "NCCL 2.28.9": what such a back end sends by. After own_gpu().
+// The transport of such a back end: "NCCL 2.28.9". Call own_gpu() first.
 std::string nccl_below();
 
 }  // namespace rehearse::real

@@ -15,9 +15,10 @@
 
 #include <rehearse/exec/time.h>
 
-// Values as bytes, between processes of one executable, which trust each other; what ranks send each other about a
-// compilation has checks and errors of its own (core/compile/compiler_collectives/byte_stream.h). A struct is packed by
-// a function fields(archive, value) beside it, which hands each field to the archive, for both ways.
+// Turns values into bytes and back, between processes of one executable, which trust each other. (Messages between
+// ranks about a compilation have their own checks and errors: core/compile/compiler_collectives/byte_stream.h.) For
+// each struct, a function fields(archive, value) beside it passes every field to the archive. It serves both
+// directions.
 namespace rehearse::real {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -79,14 +80,14 @@ class Packer {
       number(static_cast<std::int64_t>(value.index()));
       std::visit([this](const auto& each) { put(each); }, value);
     } else {
-      fields(*this, const_cast<T&>(value));  // shared with Unpacker; here it only reads
+      fields(*this, const_cast<T&>(value));  // fields() is shared with Unpacker; here it only reads
     }
   }
 
   Bytes bytes_;
 };
 
-// Throws std::runtime_error when the bytes are not what was packed.
+// Throws std::runtime_error if the bytes are not what was packed.
 class Unpacker {
  public:
   explicit Unpacker(const Bytes& bytes) : bytes_(bytes) {}
@@ -108,7 +109,8 @@ class Unpacker {
     return value;
   }
 
-  // The number of following items, each at least a byte: a wrong number must not request all memory.
+  // The number of items that follow, each at least one byte long. The check keeps a wrong number from allocating all
+  // memory.
   std::size_t length() {
     const auto count = static_cast<std::size_t>(number());
     if (count > bytes_.size() - at_) throw std::runtime_error("a message between ranks is cut off");

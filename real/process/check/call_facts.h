@@ -13,24 +13,24 @@
 
 namespace rehearse::real {
 
-// What is known of a tensor without its data.
+// Everything about a tensor except its data.
 struct TensorFacts {
   at::ScalarType dtype = at::ScalarType::Undefined;
   c10::DeviceType device = c10::kCPU;
-  std::int64_t sparse_dims = 0;  // 0: it is dense
+  std::int64_t sparse_dims = 0;  // 0: the tensor is dense
   std::vector<std::int64_t> sizes, strides;
 };
 
-// A call as it travels to another process, which compares it with those of other ranks.
+// A call in a form that can travel to another process, which compares it with the calls of other ranks.
 struct CallFacts {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
-  std::vector<int> agreed;  // by comm::kAgreedNumbers
+  std::vector<int> agreed;  // in the order of comm::kAgreedNumbers
   int peer = -1;
   int tag = 0;
   std::vector<TensorFacts> inputs, outputs;
   std::vector<std::int64_t> input_splits, output_splits;
-  std::optional<double> factor;  // of a premultiplied sum
+  std::optional<double> factor;  // for a premultiplied sum
   std::vector<CallFacts> parts;
   std::chrono::milliseconds timeout{0};
   std::optional<std::string> label, payload;
@@ -38,7 +38,7 @@ struct CallFacts {
 
 CallFacts facts_of(const comm::Operation& call);
 
-// Labels and payloads of calls: equal texts are one object while this lives.
+// Labels and payloads of calls. Equal texts are one object as long as this exists.
 class CallTexts {
  public:
   const std::string* label(const std::string& text) { return &*labels_.insert(text).first; }
@@ -49,7 +49,7 @@ class CallTexts {
   std::map<std::string, comm::PayloadName> payloads_;
 };
 
-// The call again, with tensors that have no data, of whatever device: for core/comm/call to compare and describe.
+// Rebuilds the call with tensors without data, on whatever device, so that core/comm/call can compare and describe it.
 comm::Operation operation_of(const CallFacts& facts, CallTexts& texts);
 
 template <class Archive>

@@ -47,7 +47,7 @@ void Coordinator::receive(const FromRank& message, VirtualTime now) {
   std::visit([&](const auto& told) { handle(message.rank, told, now); }, message.told);
 }
 
-// All of its members are there.
+// Opens a group, after all its members have made it.
 void Coordinator::open(const GroupMade& group) {
   comm::GroupIdentity identity{static_cast<std::uint32_t>(groups_.size()), group.name, group.ranks};
   groups_[group.key] =
@@ -69,7 +69,7 @@ void Coordinator::handle(int rank, const GroupMade& made, VirtualTime now) {
   creation.calls.add(rank, made.ranks, made.given_name, [] { return exec::CallSite(); });
   if (!creation.calls.fit()) return begin_mismatch(creation, did_fit, now);
   if (!creation.calls.missing(made.ranks).empty()) return;
-  // Those who are no members may come later.
+  // Ranks that are not members may make the call later.
   if (!groups_.contains(made.key)) open(made);
   if (creation.calls.missing(creation.expected).empty()) creations_.erase(key);
 }
@@ -193,7 +193,7 @@ std::vector<GroupCalls::Open> Coordinator::open_calls() const {
   return open;
 }
 
-// In a call for the check timeout, and has done nothing else since.
+// True if the rank has been in a call for the check timeout and has done nothing else since.
 bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   const auto& state = states_[static_cast<std::size_t>(rank)];
   return std::any_of(open.begin(), open.end(), [&](const auto& each) {
@@ -201,7 +201,7 @@ bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, 
   });
 }
 
-// By rank: whether it computes, or waits for one that does.
+// For each rank: true if it computes, or waits for a rank that does.
 std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   std::vector<bool> may(states_.size());
   for (const int rank : all_ranks(states_.size()))
@@ -231,14 +231,14 @@ void Coordinator::check_for_overdue_calls(VirtualTime now) {
   const GroupCalls::Open* overdue = nullptr;
   for (const auto& each : open) {
     const auto& state = states_[static_cast<std::size_t>(each.call.rank)];
-    // One that goes on to do other things does not wait.
+    // A rank that has gone on to do other things does not wait.
     if (state.end || now - std::max(each.since, state.last_action) < check_timeout_) continue;
     const bool is_over = each.timeout.count() > 0 && now - each.since >= each.timeout;
     if (!is_over && !is_hopeless(each, may)) continue;
     if (overdue == nullptr || each.since < overdue->since) overdue = &each;
   }
   if (overdue == nullptr) return;
-  // The process may have died; its silence will show that shortly, so wait before deciding.
+  // A process may have died; its silence will show that shortly, so wait before deciding.
   for (const int rank : overdue->call.waits_for) {
     const auto& state = states_[static_cast<std::size_t>(rank)];
     if (!state.end && now - state.last_message >= check_timeout_ / 2) return;
@@ -273,7 +273,7 @@ void Coordinator::begin_end(exec::Ending ending, std::string why, VirtualTime no
   }
 }
 
-// Whatever ends the job before the others have taken a side: what is known of it is told.
+// Something else ended the job before the vote on a mismatch was over. Report what is known about that mismatch.
 void Coordinator::note_pending_mismatches() {
   for (const auto& [key, calls] : groups_) {
     if (auto mismatch = calls->pending_mismatch()) job_outcome_->mismatches.push_back(std::move(*mismatch));
@@ -288,7 +288,7 @@ void Coordinator::end_with_mismatch(const comm::Mismatch& mismatch, VirtualTime 
   job_outcome_->mismatches = {mismatch};
 }
 
-// One whose own wait was too long has told which call that was: whoever has not made it is missing.
+// If a rank failed by a timeout, its text names the call. The ranks that have not made that call are missing.
 JobOutcome::Failure Coordinator::failure_of(int rank, const RankEnded& end) const {
   JobOutcome::Failure failure{rank, end, "", {}};
   if (end.kind != FailureKind::timeout) return failure;
@@ -314,7 +314,7 @@ void Coordinator::end_with_failure(int rank, const RankEnded& end, VirtualTime n
   job_outcome_->failures.push_back(std::move(failure));
 }
 
-// A rank whose world has ended without an outcome has not heard of rank 0, this process, for too long.
+// If a rank's world ended without a job outcome, the rank has not heard from rank 0, this process, for too long.
 void Coordinator::end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now) {
   const std::string_view why = ended.what;
   constexpr std::string_view kOfRank0 = "rank 0 failed: ";
@@ -337,7 +337,7 @@ void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, Virtual
 
 void Coordinator::finish(VirtualTime now) {
   if (!job_outcome_) {
-    // Nothing but what came out of communication: then that is the cause.
+    // All failures came out of communication, so one of them is the cause.
     const auto failed =
         std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {
@@ -359,7 +359,7 @@ void Coordinator::finish(VirtualTime now) {
                              creation.calls.called_by(creation.expected),
                              creation.calls.missing(creation.expected),
                              {}};
-    // Libraries ask for companions when they need them.
+    // Libraries ask for companions only when they need them, so missing ranks are normal.
     if (!group.missing.empty() && made.call != "companion") job_outcome.pending_groups.push_back(std::move(group));
   }
   for (const auto& state : states_) {

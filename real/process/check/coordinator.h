@@ -14,14 +14,15 @@
 
 namespace rehearse::real {
 
-// What becomes of a job of processes: hears of the calls and ends of all ranks, says which calls have met, and rules
-// how the job has ended, the same to all. Knows neither processes nor clocks: it is told messages and the time.
+// Decides what becomes of a job of processes. It hears of the calls and ends of all ranks, says which calls have met,
+// and decides how the job has ended, with one outcome for all. It knows neither processes nor clocks: callers give it
+// messages and the time.
 //
-// A job ends when all bodies have; or when ranks disagree, a rank's exception leaves its body, nothing has been heard
-// of a rank for the check timeout (its process is gone), or a rank has been in a call for that long to which others
-// will not come: they have ended, or wait themselves. While one of them may be computing, the call's own timeout counts
-// where it is longer. An exception out of a communication call is held back for the check timeout: the end of
-// another rank may be what it comes from.
+// A job ends when all bodies have ended. It also ends when ranks disagree, when an exception leaves a rank's body, when
+// nothing was heard from a rank for the check timeout (its process is gone), or when a rank has been in a call for the
+// check timeout and the others cannot come, because they have ended or wait themselves. As long as one of them may be
+// computing, the call's own timeout counts if it is longer. An exception out of a communication call does not count
+// until the check timeout is over, because the end of another rank may have caused it.
 class Coordinator {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;
@@ -30,31 +31,31 @@ class Coordinator {
 
   void receive(const FromRank& message, VirtualTime now);
 
-  // Time passes.
+  // Reacts to the time that has passed.
   void check_deadlines(VirtualTime now);
 
-  // The coordinator itself did not run for that long: ranks have no share in the silence.
+  // The coordinator itself did not run for this time, so ranks are not to blame for the silence.
   void note_pause(VirtualDuration time);
 
-  // What a rank has told cannot be judged: the job ends, with that as the rank's failure.
+  // The coordinator cannot process a rank's message. The job ends, with that as the rank's failure.
   void give_up(int rank, const std::string& why, VirtualTime now);
 
-  // All ranks have been told the outcome.
+  // True if all ranks have received the outcome.
   bool over() const noexcept { return over_; }
 
  private:
   struct RankState {
-    VirtualTime last_message{};  // when it came
+    VirtualTime last_message{};  // when it arrived
     VirtualTime last_action{};   // when the rank last did something
     std::optional<RankEnded> end;
   };
-  // A group that not all that belong to it have made.
+  // A group that not all of its ranks have made yet.
   struct Creation {
     comm::CreationCalls calls;
-    GroupMade made;             // by the first of them
-    std::vector<int> expected;  // those who must make it
+    GroupMade made;             // by the first rank
+    std::vector<int> expected;  // ranks that must make it
     VirtualTime since{};
-    std::optional<VirtualTime> settles_at{};  // when the mismatch ends the job
+    std::optional<VirtualTime> settles_at{};  // when the vote is over and the mismatch ends the job
   };
 
   void handle(int, const StillAlive&, VirtualTime) {}
@@ -96,13 +97,13 @@ class Coordinator {
   FirstMismatch first_mismatch_;
   std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
   std::map<std::string, Creation> creations_;                  // by call and number, or name
-  std::optional<JobOutcome> job_outcome_;                      // once the end has begun
+  std::optional<JobOutcome> job_outcome_;                      // set once the end has begun
   VirtualTime began_to_end_{};
   bool over_ = false;
 };
 
-// How long ranks may take to come back from their bodies once the job ends. Somebody who has interrupted it waits for
-// the report.
+// How long ranks may take to return from their bodies once the job ends. It is short after an interrupt, because
+// somebody waits for the report.
 VirtualDuration time_to_end(exec::Ending ending, VirtualDuration check_timeout);
 
 }  // namespace rehearse::real

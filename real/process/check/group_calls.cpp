@@ -60,7 +60,7 @@ GroupCalls::Slot& GroupCalls::slot_of(std::uint64_t sequence) {
   return entry->second;
 }
 
-// All have come.
+// All ranks have made the call.
 void GroupCalls::close(std::uint64_t sequence) {
   const auto slot = slots_.find(sequence);
   if (!slot->second.failure) {
@@ -81,7 +81,7 @@ void GroupCalls::give_up(const BarrierGivenUp& told) {
   failure.is_timeout = true;
   const auto& by = slot.made.front();
   if (by && !told.has_no_time) {
-    std::vector<int> missing;  // within the group
+    std::vector<int> missing;  // ranks within the group
     for (int rank = 0; rank < group_.size(); ++rank) {
       if (slot.calls.has(rank)) continue;
       missing.push_back(rank);
@@ -138,7 +138,7 @@ void GroupCalls::add_receive(OpenCall recv) {
 }
 
 void GroupCalls::meet(OpenCall send, OpenCall recv, bool send_came_last) {
-  const bool by_gloo = recv.operation.outputs[0].is_cpu();  // else by NCCL, which needs equal sizes
+  const bool by_gloo = recv.operation.outputs[0].is_cpu();  // otherwise NCCL carries it, which needs equal sizes
   auto fields = comm::pair_differences(send.operation, recv.operation, by_gloo);
   if (!fields.empty()) {
     const auto met = (send_came_last ? recv : send).made(), last = (send_came_last ? send : recv).made();
@@ -210,7 +210,7 @@ GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
 std::vector<GroupCalls::Open> GroupCalls::open() const {
   std::vector<Open> all;
   for (const auto& [sequence, slot] : slots_) {
-    if (slot.failure && slot.calls.fit()) continue;  // nobody waits there
+    if (slot.failure && slot.calls.fit()) continue;  // nobody waits in this barrier
     for (const auto& call : slot.made) {
       if (call) all.push_back(open_collective(slot, *call));
     }

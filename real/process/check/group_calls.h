@@ -29,11 +29,11 @@ struct OpenCall {
   std::uint64_t fingerprint = 0;
   VirtualTime since{};
 
-  // Valid while this stays where it is.
+  // Valid as long as this object is not moved.
   comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
 };
 
-// The first mismatch of a job ends it; later ones have nothing to add.
+// The first mismatch of a job ends it. Later ones add nothing.
 class FirstMismatch {
  public:
   bool begin() noexcept { return !std::exchange(begun_, true); }
@@ -42,18 +42,18 @@ class FirstMismatch {
   bool begun_ = false;
 };
 
-// After a mismatch the other ranks have this long to make their calls, so that a majority can show. It is longer than
-// the ranks of one step lie apart.
+// After a mismatch, the other ranks have this long to make their calls, so that a majority can show. It is longer than
+// ranks are usually apart within a step.
 inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
 
-// The calls of one group that have not met: each rank's n-th collective belongs to the n-th of the others, and a
-// receive to the oldest send of its source and tag.
+// The calls of one group that have not met. Each rank's n-th collective belongs to the n-th of the others, and a
+// receive to the oldest send with its source and tag.
 class GroupCalls {
  public:
-  // Told of what has met, and of barriers that have failed; `rank` of the world.
+  // Sends a message to `rank` (of the world) about a call that has met, or about a barrier that has failed.
   using Tell = std::function<void(int rank, ToRank message)>;
 
-  // `first_mismatch`: of the job; it outlives this.
+  // `first_mismatch` belongs to the job and must outlive this object.
   GroupCalls(comm::GroupIdentity identity, std::string key, FirstMismatch& first_mismatch, Tell tell)
       : group_(std::move(identity)),
         key_(std::move(key)),
@@ -61,39 +61,40 @@ class GroupCalls {
         tell_(std::move(tell)),
         messages_(group_.ranks.size()) {}
 
-  // A call of `rank` (of the world), made now. Where it does not fit another one's, mismatch() is there, at once or
-  // when the others have come.
+  // Adds a call that `rank` (of the world) has made. If it does not fit another rank's call, mismatch() returns the
+  // mismatch, at once or after the vote.
   void add(int rank, const CallMade& made, VirtualTime now);
 
-  // Rank 0 of the group no longer waits in a monitoredBarrier(): it fails for those who are there, and for whoever
-  // comes later. Does nothing if all had come.
+  // Rank 0 of the group no longer waits in a monitoredBarrier(). The barrier fails for the ranks that are in it, and
+  // for ranks that come later. Does nothing if all ranks had come.
   void give_up(const BarrierGivenUp& told);
 
-  // A barrier that has been given up, as it stood then.
+  // A given-up barrier, as it was at that moment.
   struct GivenUp {
     int rank = -1;  // of the world
     std::string call;
     std::string why;
-    std::vector<int> missing;  // of the world
+    std::vector<int> missing;  // ranks of the world
   };
   const std::vector<GivenUp>& given_up() const noexcept { return given_up_; }
 
-  // Time passes.
+  // Reacts to the time that has passed: ends votes.
   void settle(VirtualTime now);
   const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
 
-  // The mismatch that would have ended the job, by the calls that have come so far.
+  // A mismatch whose vote is not over yet, with the calls that have come so far.
   std::optional<comm::Mismatch> pending_mismatch() const;
 
-  // What has met although the message was shorter, in order of the receiving rank.
+  // Messages that met although they were shorter than the receive, in order of the receiving rank.
   std::vector<comm::ShortMessages> short_messages() const;
 
-  // What has not met, of all ranks, with whom it waits for; in no order.
+  // A call that has not met its peers, and the ranks for which it waits. open() returns those of all ranks, in no
+  // order.
   struct Open {
     comm::PendingOperation call;
     VirtualTime since{};
-    std::chrono::milliseconds timeout{0};  // its own; 0: none
-    bool needs_all = true;                 // of those that it waits for; false: one is enough
+    std::chrono::milliseconds timeout{0};  // its own timeout; 0: none
+    bool needs_all = true;                 // true: it waits for all of those ranks; false: for any one of them
   };
   std::vector<Open> open() const;
 
@@ -104,8 +105,8 @@ class GroupCalls {
 
     comm::CollectiveCalls calls;
     std::vector<std::optional<OpenCall>> made;  // by rank
-    std::optional<VirtualTime> settles_at;      // when the mismatch ends the job
-    std::optional<BarrierFailed> failure;       // of a monitored barrier that rank 0 has given up: what rank 0 is told
+    std::optional<VirtualTime> settles_at;      // when the vote is over and the mismatch ends the job
+    std::optional<BarrierFailed> failure;       // for a monitored barrier that rank 0 gave up: the message for rank 0
   };
 
   Slot& slot_of(std::uint64_t sequence);
@@ -126,12 +127,12 @@ class GroupCalls {
   const Tell tell_;
   CallTexts texts_;
   std::map<std::uint64_t, Slot> slots_;  // by sequence
-  std::uint64_t met_ = 0;                // the last collective for which all have come
+  std::uint64_t met_ = 0;                // the last collective that all ranks have made
   std::vector<GivenUp> given_up_;
   comm::Mailboxes<OpenCall> messages_;
-  std::vector<OpenCall> disagreeing_;  // a send and a receive that have met, and do not fit
+  std::vector<OpenCall> disagreeing_;  // a send and a receive that met and do not fit
   std::optional<comm::Mismatch> mismatch_;
-  // By receiver, sender, elements of the receive, and of the message.
+  // By receiver, sender, elements of the receive, and elements of the message.
   std::map<std::tuple<int, int, std::int64_t, std::int64_t>, comm::ShortMessages> short_messages_;
 };
 

@@ -13,54 +13,55 @@
 #include "process/check/archive.h"
 #include "process/check/call_facts.h"
 
-// What the ranks of a job of processes tell their coordinator, and what it tells them. Ranks are ranks of the world
-// unless said otherwise; times are those of the coordinator's clock, or of the rank's own where it says so.
+// The messages between the ranks of a job of processes and their coordinator. Ranks are ranks of the world unless
+// stated otherwise. Times are by the coordinator's clock, or by the rank's own if a comment says so.
 namespace rehearse::real {
 
-// To the coordinator.
+// Messages to the coordinator.
 
 struct StillAlive {};
 
-// A new_group(), also by ranks that are no members of it; or split() and its like, by members.
+// A rank has called new_group(), as a member or not; or a member has called split() or a similar function.
 struct GroupMade {
   std::string call;          // "new_group", "split", ...
-  std::uint64_t number = 0;  // which new_group of the rank
-  std::string given_name;    // as the user called it
-  std::string name;          // of its own
-  std::string key;           // by which messages name it: the name, where no other group has it
+  std::uint64_t number = 0;  // counts the rank's calls of new_group()
+  std::string given_name;    // the user's name for it
+  std::string name;          // the group's own name
+  std::string key;           // its name in messages: the own name, unless another group has it
   std::vector<int> ranks;
 };
 
 struct CallMade {
-  std::string group;           // its key
-  std::uint64_t sequence = 0;  // among the rank's collectives on the group, or among its sends and receives
+  std::string group;           // the group's key
+  std::uint64_t sequence = 0;  // among the rank's collectives, or its sends and receives, on the group
   CallFacts call;
 };
 
-// What an exception was.
+// The kind of an exception.
 enum class FailureKind {
   plain,
   check,          // CheckError
   timeout,        // TimeoutError
   store,          // c10::DistStoreError
-  lost,           // there is none: the process is gone
-  communication,  // out of a call to c10d: another rank's end may be behind it
+  lost,           // no exception: the process is gone
+  communication,  // a call to c10d threw it: another rank's end may be the cause
 };
 
 struct RankEnded {
   exec::RankEnd end = exec::RankEnd::returned;
   FailureKind kind = FailureKind::plain;
   std::string what;
-  VirtualTime at{};  // of the rank's clock
+  VirtualTime at{};  // by the rank's clock
 };
 
 struct Interrupted {};
 
-// Rank 0 of a group no longer waits in a monitoredBarrier(). Told before its call, if that has no time at all.
+// Rank 0 of a group no longer waits in a monitoredBarrier(). If the barrier has no time at all, this comes before the
+// call.
 struct BarrierGivenUp {
-  std::string group;           // its key
+  std::string group;           // the group's key
   std::uint64_t sequence = 0;  // of the barrier
-  bool names_all = false;      // of the ranks that are missing
+  bool names_all = false;      // the error must name all missing ranks
   bool has_no_time = false;
 };
 
@@ -71,32 +72,32 @@ struct FromRank {
   RankMessage told;
 };
 
-// From the coordinator.
+// Messages from the coordinator.
 
 enum class Matched { group, collective, point_to_point };
 
-// All ranks that belong to it are there, and agree.
+// All ranks of the call are there and agree.
 struct Go {
   Matched what = Matched::collective;
-  std::string group;  // its key
+  std::string group;  // the group's key
   std::uint64_t sequence = 0;
-  int source = -1;  // of a receive: within the group
+  int source = -1;  // for a receive: the sender within the group
 };
 
-// A monitoredBarrier() fails: rank 0 of its group has given it up.
+// A monitoredBarrier() fails, because rank 0 of its group gave it up.
 struct BarrierFailed {
-  std::string group;  // its key
+  std::string group;  // the group's key
   std::uint64_t sequence = 0;
-  std::string name;          // the group's
-  std::string why;           // for the rank that is told
-  std::vector<int> ranks{};  // as CommError::ranks()
-  bool is_timeout = false;   // a TimeoutError; else a CommError
+  std::string name;          // the group's name
+  std::string why;           // for the rank that receives this
+  std::vector<int> ranks{};  // for CommError::ranks()
+  bool is_timeout = false;   // true: throw a TimeoutError; false: a CommError
 };
 
 // The world ends: calls fail from here on.
 struct Stop {
   std::string why;
-  // Where the receiving rank was, as in JobOutcome::Blocked. It may have to be known before the outcome is.
+  // Where the receiving rank was, as in JobOutcome::Blocked. It may need this before the outcome is known.
   std::string waits_on{};
   std::vector<int> waits_for{};
 };
@@ -106,7 +107,7 @@ struct JobOutcome {
   struct Failure {
     int rank = -1;
     RankEnded end;
-    std::string gave_up;  // of a timeout: the call, and
+    std::string gave_up;  // for a timeout: the call; the next field has the missing ranks
     std::vector<int> waits_for;
   };
   struct Blocked {
@@ -189,7 +190,7 @@ void fields(Archive& archive, JobOutcome& job_outcome) {
           job_outcome.blocked, job_outcome.mismatches, job_outcome.pending, job_outcome.pending_groups,
           job_outcome.short_messages);
 }
-// Call sites are addresses of one process, and stay there.
+// Leaves out call sites, because they are addresses of one process.
 template <class Archive>
 void fields(Archive& archive, comm::Mismatch::Side& side) {
   archive(side.rank, side.fingerprint, side.alike);

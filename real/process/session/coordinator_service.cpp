@@ -12,7 +12,7 @@
 namespace rehearse::real {
 namespace {
 
-constexpr int kTick = -1;  // instead of a rank
+constexpr int kTick = -1;  // in the place of a rank
 
 }  // namespace
 
@@ -37,11 +37,12 @@ CoordinatorService::~CoordinatorService() { close(std::chrono::hours(1)); }
 
 bool CoordinatorService::close(std::chrono::nanoseconds within) {
   if (!thread_.joinable()) return true;
-  thread_.request_stop();  // before the ticker's last tick, which wakes it
+  thread_.request_stop();  // before the ticker's last tick, which wakes the thread
   return ends_.join(within, thread_, ticker_);
 }
 
-// Sends a marker to its own queue at each interval. When it reads one, it has handled all messages before it.
+// Sends a marker to the service's own queue at each interval. When serve() reads one, it has handled all messages
+// before it.
 void CoordinatorService::tick(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;
@@ -54,7 +55,7 @@ void CoordinatorService::tick(const std::stop_token& stop) {
       ticks_.send(MessageQueue::to_coordinator(), packed(FromRank{kTick, StillAlive{}}));
     }
   } catch (const c10::Error&) {
-    // As in serve().
+    // See serve().
   }
   ends_.note();
 }
@@ -66,7 +67,7 @@ void CoordinatorService::receive(const Bytes& message, VirtualTime now) {
     rank = told.rank;
     return rank == kTick ? coordinator_.check_deadlines(now) : coordinator_.receive(told, now);
   } catch (const c10::DistError&) {
-    throw;  // out of sending: the store is gone
+    throw;  // sending failed: the store is gone
   } catch (const c10::Error& error) {
     coordinator_.give_up(rank, error.what_without_backtrace(), now);
   } catch (const std::exception& error) {
@@ -82,7 +83,7 @@ void CoordinatorService::serve(const std::stop_token& stop) {
     while (!coordinator_.over() && !stop.stop_requested()) {
       const auto message = queue_.receive(MessageQueue::to_coordinator());
       const auto now = clock();
-      // It ticks more often: this process was stopped, or had no time on a processor.
+      // Ticks come more often than that, so this process was stopped, or got no processor time.
       if (now - last >= check_timeout_ / 4) coordinator_.note_pause(now - last);
       last = now;
       receive(message, now);
@@ -91,7 +92,7 @@ void CoordinatorService::serve(const std::stop_token& stop) {
       next_beat = now + beat;
     }
   } catch (const c10::DistError&) {
-    // The store is gone: each rank sees that for itself.
+    // The store is gone; each rank notices that by itself.
   }
   ends_.note();
 }

@@ -13,17 +13,18 @@
 
 namespace rehearse::real {
 
-// The Coordinator of a job, in the process of rank 0, on a thread of its own: it goes on while the rank computes or
-// waits.
+// Runs the Coordinator of a job in the process of rank 0, on a thread of its own, so that it goes on while the rank
+// computes or waits.
 class CoordinatorService {
  public:
-  // `began`: time zero of its clock, of the machine's.
+  // `began`: time zero of its clock, by the machine's clock.
   CoordinatorService(c10d::Store& store, int ranks, VirtualDuration check_timeout, VirtualDuration began);
   CoordinatorService(const CoordinatorService&) = delete;
   CoordinatorService& operator=(const CoordinatorService&) = delete;
   ~CoordinatorService();
 
-  // Tells its threads to end. False: one did not within that time; it may still use this, which then must stay.
+  // Tells its threads to end. False: a thread did not end within that time. It may still use this object, which must
+  // then stay.
   bool close(std::chrono::nanoseconds within);
 
  private:
@@ -36,12 +37,12 @@ class CoordinatorService {
   const VirtualDuration began_;
   const int ranks_;
   Coordinator coordinator_;
-  MessageQueue ticks_;  // of the thread that sends them
+  MessageQueue ticks_;  // for the thread that sends ticks
   ThreadEnds ends_;
-  std::jthread thread_, ticker_;  // last: they end first
+  std::jthread thread_, ticker_;  // last members, so that their destructors run first
 };
 
-// How often processes say that they are there.
+// How often processes report that they are alive.
 VirtualDuration heartbeat_interval(VirtualDuration check_timeout);
 
 }  // namespace rehearse::real

@@ -6,8 +6,8 @@
 namespace rehearse::real {
 namespace {
 
-// Beats come all the time: a wait that is longer is in a store that does not answer. Each end of one is a warning on
-// stderr, so they are few.
+// Heartbeats come all the time, so a longer wait means a store that does not answer. The limit is long because the end
+// of each wait prints a warning on stderr.
 constexpr std::chrono::hours kLongest{1};
 
 }  // namespace
@@ -18,7 +18,7 @@ Bytes MessageQueue::receive(const std::string& reader) {
     try {
       return store_->queuePop(reader, /*block=*/true);
     } catch (const c10::DistStoreError&) {
-      // The time is over; a store that is gone is a DistNetworkError.
+      // The time is over, so wait again. A store that is gone throws DistNetworkError instead.
     }
   }
 }

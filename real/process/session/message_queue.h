@@ -9,12 +9,12 @@
 
 namespace rehearse::real {
 
-// Messages between processes through a store: to each reader in the order in which they were sent. One thread at a
-// time; others have a MessageQueue of their own. Throws c10::DistError when the store is gone. Where its host stands
-// still, or the network does, a call does not come back.
+// Messages between processes through a store, for each reader in the order in which they were sent. Only one thread may
+// use an object; other threads need their own. Throws c10::DistError if the store is gone. If the store's host or the
+// network does not respond, a call does not return.
 class MessageQueue {
  public:
-  // Its connection is its own.
+  // Makes its own connection.
   explicit MessageQueue(c10d::Store& store) : store_(store.clone()) {}
 
   static std::string to_rank(int rank) { return "mail/" + std::to_string(rank); }

@@ -18,23 +18,24 @@ namespace rehearse::real {
 // A call that waits for its peers.
 class AwaitedCall : public c10::intrusive_ptr_target {
  public:
-  // They are there: on the session's thread for what is carried out, in the order of the coordinator's words.
+  // The peers are there. Runs on the session's thread for carrying out calls, in the order in which the coordinator let
+  // them go.
   virtual void go(const Go& go) = 0;
-  // It is a monitoredBarrier() that rank 0 has given up.
+  // The call is a monitoredBarrier() that rank 0 has given up.
   virtual void fail(const BarrierFailed& failed) = 0;
-  // The world ends first.
+  // The world ends before the peers come.
   virtual void stop(const std::exception_ptr& why) = 0;
 };
 using AwaitedCallPtr = c10::intrusive_ptr<AwaitedCall>;
 
-// A rank's calls of which the coordinator has not spoken.
+// A rank's calls about which the coordinator has not decided yet.
 class OpenCalls {
  public:
   void add(Matched what, const CallMade& made, AwaitedCallPtr call) {
     open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
   }
 
-  // Null: it has ended with the world.
+  // Null: the call has ended with the world.
   AwaitedCallPtr take(Matched what, const std::string& group, std::uint64_t sequence) {
     const auto found = open_.find(Key{what, group, sequence});
     if (found == open_.end()) return nullptr;

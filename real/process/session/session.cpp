@@ -51,7 +51,8 @@ void Session::tell(const RankMessage& told) {
   }
 }
 
-// By whoever sees the request first: a rank that waits, or the listener, which beats wake, where none does.
+// The first thread that sees the request tells the coordinator: a rank that waits, or otherwise the listener, which
+// heartbeats wake.
 void Session::tell_interrupt() {
   if (exec::interrupt_requested() && !told_interrupt_.exchange(true)) tell(Interrupted{});
 }
@@ -82,7 +83,7 @@ void Session::give_up(const BarrierGivenUp& given_up) {
 }
 
 bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDuration> most) {
-  constexpr VirtualDuration kLook = std::chrono::milliseconds(100);  // for an interrupt, of which nobody wakes us
+  constexpr VirtualDuration kLook = std::chrono::milliseconds(100);  // because an interrupt wakes nobody
   const auto until = most ? now() + *most : VirtualTime::max();
   std::unique_lock lock(mutex_);
   const auto ends = [&] { return over() || stopped_ || now() >= until; };
@@ -138,7 +139,7 @@ void Session::handle(const ToRank& message) {
   std::visit([this](const auto& each) { handle_one(each); }, message);
 }
 
-// The coordinator's beat is answered by this rank's.
+// This rank answers the coordinator's heartbeat with its own.
 void Session::handle_one(const StillAlive&) {
   incoming_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, StillAlive{}}));
 }

@@ -30,14 +30,14 @@
 
 namespace rehearse::real {
 
-// This process's end of a job: tells the coordinator what its rank does, and hears what has met and how all ends. Three
-// threads of its own. Thread safe.
+// This process's end of a job: tells the coordinator what its rank does, and learns which calls have met and how the
+// job ends. Has three threads of its own. Thread safe.
 //
-// Where nothing is heard of the coordinator any more (its process, that of rank 0, is gone) the session ends the world
+// If nothing is heard from the coordinator any more (its process, rank 0's, is gone), the session ends the world
 // itself.
 class Session {
  public:
-  // `began`: time zero of its clock, of the machine's.
+  // `began`: time zero of its clock, by the machine's clock.
   Session(int rank, int size, c10d::Store& store, VirtualDuration check_timeout, VirtualDuration began);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -46,29 +46,31 @@ class Session {
   // Throws RankAborted once the world ends.
   void require_running() const;
 
-  // Tells the coordinator of a call, and `call` when its peers are there. Does not block.
+  // Tells the coordinator about a call, and tells `call` when its peers are there. Does not block.
   void make(const CallMade& made, AwaitedCallPtr call);
-  // Blocks until all members have made it. Throws RankAborted. Of groups without this rank: does not block.
+  // Tells the coordinator about a group, and blocks until all members have made it. If this rank is no member, does not
+  // block. Throws RankAborted.
   void make(const GroupMade& made, bool is_member);
 
   // Tells the coordinator that the rank no longer waits in a barrier. Throws RankAborted.
   void give_up(const BarrierGivenUp& given_up);
 
-  // Waits until `over()`, which is looked at under the lock, or the world ends, for `most` at most. Gives `over()`.
+  // Waits until `over()` is true, the world ends, or `most` has passed. Calls `over()` under the lock. Returns its last
+  // value.
   bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
-  // Changes what waits look at.
+  // Changes, under the lock, the state that waits look at.
   void change(const std::function<void()>& change);
 
   WorkBelow& below() noexcept { return below_; }
 
-  // `work` runs on the thread for what is carried out, in order.
+  // Runs `work` on the thread for carrying out calls, in order.
   void carry_out(std::function<void()> work) { carrier_.give(std::move(work)); }
 
-  // Tells the coordinator that the rank has failed, of a process that ends here.
+  // Tells the coordinator that the rank has failed, because its process ends here.
   void fail(const std::string& what);
 
-  // While it lives, the caller may be in a wait that the session does not know: `end_it` is called, on another thread,
-  // when the world ends, or at once where it has.
+  // While it exists, the caller may be in a wait that the session does not know. When the world ends (at once if it
+  // already has), the session calls `end_it` on another thread.
   class ForeignWait {
    public:
     ForeignWait(Session& session, std::function<void()> end_it);
@@ -84,9 +86,10 @@ class Session {
   // The rank's body is over: blocks until all ranks have ended.
   JobOutcome end(const RankEnded& ended);
 
-  // Ends its threads; rank 0's waits until the others have heard the last word. The destructor does it, too.
+  // Ends its threads. Rank 0's waits until the others have read the last message. The destructor calls it, too.
   void close();
-  // After close(): whether a thread waits for a store that stands still, and may use this and the store at any time.
+  // Use this after close(). True if a thread waits for a store that does not respond, and may still use this object and
+  // the store.
   bool stands_still() const noexcept { return stands_still_; }
 
  private:
@@ -114,7 +117,7 @@ class Session {
   const VirtualDuration began_;
   std::mutex sending_;
   MessageQueue outgoing_;  // guarded by sending_
-  MessageQueue incoming_;  // of the listening thread
+  MessageQueue incoming_;  // for the listening thread
   const c10::intrusive_ptr<c10d::Store> store_;
   std::atomic<bool> told_interrupt_{false};
   WorkBelow below_;
@@ -122,19 +125,19 @@ class Session {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   OpenCalls open_;
-  std::map<std::string, bool> groups_;  // of which all members are there
+  std::map<std::string, bool> groups_;  // groups whose members are all there
   std::optional<std::string> stopped_;
   std::list<std::function<void()>> foreign_waits_;
   std::optional<JobOutcome> job_outcome_;
   std::optional<RankEnded> ended_;
   VirtualTime over_since_{};
   Silence silence_;
-  bool stands_still_ = false;  // after close()
+  bool stands_still_ = false;  // set by close()
 
   std::unique_ptr<CoordinatorService> coordinator_;
   ThreadEnds ends_;
   WorkThread carrier_;
-  std::jthread listener_, watch_;  // last: they end first
+  std::jthread listener_, watch_;  // last members, so that their destructors run first
 };
 
 }  // namespace rehearse::real

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a session ends: by the coordinator's outcome, without the coordinator, and without the rank.
+// How a session ends: by the coordinator's outcome, without the coordinator, or without the rank.
 #include <algorithm>
 #include <exception>
 
@@ -53,7 +53,7 @@ void Session::close() {
     silent = silence_.is_too_long();
   }
   listener_.request_stop();
-  // Wakes the listener. A store that does not answer may take nothing either.
+  // Wakes the listener. A store that does not answer may not accept messages either.
   if (!silent) tell_self();
   const VirtualDuration within = silent ? VirtualDuration::zero() : check_timeout_;
   stands_still_ = !ends_.join(within, listener_, watch_);
@@ -70,7 +70,7 @@ void Session::tell_self() {
   }
 }
 
-// The others read the last word from the store, which this process may serve.
+// The other ranks read the last message from the store. If this process serves the store, it must wait for that.
 void Session::say_good_bye() {
   if (rank_ != 0 || !job_outcome_) return;
   const auto is_lost = [this](int other) {
@@ -88,7 +88,7 @@ void Session::say_good_bye() {
   }
 }
 
-// Does no input or output: where the store stands still, this thread goes on.
+// Does no input or output, so it goes on if the store does not respond.
 void Session::watch(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
@@ -108,7 +108,7 @@ void Session::watch(const std::stop_token& stop) {
   ends_.note();
 }
 
-// The world is over: where the body does not come back from what it is in, nothing else would end this process.
+// The world is over. If the body does not return from its current call, nothing else would end this process.
 void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
   if (ended_ || now() - over_since_ < time_to_end(job_outcome_->ending, check_timeout_)) return;
   const EarlyEnd end{verdict_of(*job_outcome_), headline_of(*job_outcome_), rank_,
@@ -117,7 +117,7 @@ void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
   end_early(end);
 }
 
-// Rank 0 serves the store, unless a launcher does: then it ends with all of its processes.
+// Unless a launcher serves the store, rank 0's process does, and the store ends with that process.
 void Session::store_is_gone(const c10::Error& error) {
   const std::string text = error.what_without_backtrace();
   coordinator_is_lost("the job's store ended with it: " + text.substr(0, text.find('\n')));
@@ -130,7 +130,7 @@ void Session::coordinator_is_lost(const std::string& why) {
     silence_.look(now());
     away = silence_.away();
   }
-  // Where this process itself stood still, the others have gone on without it.
+  // If this process itself did not run, the others have gone on without it.
   if (away >= check_timeout_) {
     return give_up(rank_, FailureKind::lost, fmt::format("its process was stopped for {:.3g} s", seconds_of(away)));
   }
@@ -167,7 +167,7 @@ JobOutcome Session::end(const RankEnded& ended) {
   for (;;) {
     wait([this] { return job_outcome_.has_value(); });
     std::unique_lock lock(mutex_);
-    // Between the world's end and that of its ranks.
+    // There may be a moment between the end of the world and the ends of its ranks.
     if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return job_outcome_.has_value(); }))
       return *job_outcome_;
   }

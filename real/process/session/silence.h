@@ -7,11 +7,11 @@
 
 namespace rehearse::real {
 
-// For how long nothing has been heard of another process while this one ran: time in which it did not look, because it
-// was stopped or had no processor, is not the other's silence.
+// How long nothing has been heard from another process while this one ran. Time in which this process did not run,
+// because it was stopped or had no processor, does not count as the other's silence.
 class Silence {
  public:
-  // It is looked at least once in `look_interval`. Too long: one and a half times `check_timeout`.
+  // look() must be called at least once in `look_interval`. One and a half times `check_timeout` is too long.
   Silence(VirtualDuration look_interval, VirtualDuration check_timeout)
       : interval_(look_interval), check_timeout_(check_timeout) {}
 
@@ -32,7 +32,7 @@ class Silence {
   VirtualDuration length() const { return length_; }
   bool is_too_long() const { return length_ >= check_timeout_ * 3 / 2; }
 
-  // The longest time, of the last, in which this process itself did not run.
+  // The longest recent time in which this process itself did not run.
   VirtualDuration away() const { return away_; }
 
  private:

@@ -8,17 +8,17 @@
 
 namespace rehearse::real {
 
-// Waits for threads, but not forever: one that waits for a store that stands still does not end.
+// Waits for threads, but not forever: a thread that waits for a store that does not respond never ends.
 class ThreadEnds {
  public:
-  // In the thread, as its last step.
+  // The thread calls this as its last step.
   void note() {
     const std::lock_guard lock(mutex_);
     ++ended_;
     changed_.notify_all();
   }
 
-  // Joins all `threads` when each has noted its end. False: not within that time; they are on their own then.
+  // Joins all `threads` after each has noted its end. False: they did not within that time, and now run detached.
   template <class... Threads>
   bool join(std::chrono::nanoseconds within, Threads&... threads) {
     (threads.request_stop(), ...);

@@ -6,15 +6,15 @@
 
 namespace rehearse::real {
 
-// What a rank's calls come to in the back ends below. Thread safe.
+// The state of a rank's calls in the back ends below. Thread safe.
 class WorkBelow {
  public:
-  // A call has been handed on; it has ended.
+  // begin(): a call was passed on. end(): it has ended.
   void begin() noexcept { ++under_way_; }
   void end() noexcept { --under_way_; }
   bool any_under_way() const noexcept { return under_way_ > 0; }
 
-  // Throws what a call to a back end below has met, and remembers that it did.
+  // Throws the error of a call to a back end below, and remembers that one has failed.
   [[noreturn]] void throw_failure(const std::exception_ptr& error) {
     has_failed_ = true;
     std::rethrow_exception(error);

@@ -10,7 +10,7 @@
 
 namespace rehearse::real {
 
-// A thread that does what it is given, in that order. Thread safe.
+// A thread that runs the given work, in order. Thread safe.
 class WorkThread {
  public:
   WorkThread();
@@ -18,7 +18,7 @@ class WorkThread {
   // Does not block.
   void give(std::function<void()> work);
 
-  // Ends the thread, when it has done what it was given before. The destructor does it, too.
+  // Ends the thread after it has done the work that it was given before. The destructor calls it, too.
   void close();
 
  private:
@@ -27,7 +27,7 @@ class WorkThread {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::function<void()>> waiting_;
-  std::jthread thread_;  // last: it ends first
+  std::jthread thread_;  // last member, so that its destructor runs first
 };
 
 }  // namespace rehearse::real

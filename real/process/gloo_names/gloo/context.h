@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names of gloo's header of this name; libtorch_cpu has the rest.
+// The part of gloo's header of this name that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names; libtorch_cpu has
+// the rest.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp overrides in a class that nobody here makes.
+// A class that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp derives from. Nobody here makes an object of it.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names of gloo's headers of this folder, and of a device the
-// first functions that can be overridden, in gloo's order. libtorch_cpu has the rest.
+// The parts of gloo's headers in this folder that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names, and the first
+// virtual functions of a device, in gloo's order. libtorch_cpu has the rest.
 #pragma once
 
 #include <string>
