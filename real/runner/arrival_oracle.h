@@ -5,7 +5,7 @@
 
 namespace rehearse::real {
 
-// Who comes first is served first: in a real run nobody chooses.
+// First come, first served: in a real run nobody chooses.
 class ArrivalOracle final : public Oracle {
  public:
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {

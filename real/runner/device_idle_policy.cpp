@@ -37,7 +37,7 @@ IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
   return step;
 }
 
-// They are asked again at once: a device's end is a matter of microseconds.
+// Asks the devices again at once, because their operations end within microseconds.
 IdleStep DeviceIdlePolicy::next_of_devices(const IdleFacts& facts) {
   const bool due = facts.due && *facts.due <= facts.now;
   return due ? IdleStep::let_time_pass(*facts.due) : IdleStep::look_again();
@@ -47,7 +47,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
   const bool reads_clock = std::exchange(clock_was_read_, false);
   if (anything_done) return IdleStep::look_again();
   if (!looking_since_) looking_since_ = facts.now;
-  // Who reads the clock waits for something that comes by itself.
+  // A rank that reads the clock waits for something that comes by itself.
   if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.stall_timeout) {
     return IdleStep::end_run(
         Ending::livelock,

@@ -10,34 +10,34 @@
 
 namespace rehearse::real {
 
-// Idleness over real time: to be idle is to wait for the devices. Where they have nothing to do and no rank can go on
-// but by giving up, the world hangs for good; that is told at once, instead of when the timeouts come, unless a thread
-// of a library may end a wait.
+// Idleness in real time: being idle means waiting for the devices. If the devices have nothing to do and each rank can
+// go on only by giving up, the world hangs for good. The policy reports that at once instead of waiting for the
+// timeouts, unless a thread of a library may end a wait.
 class DeviceIdlePolicy final : public exec::IdlePolicy {
  public:
   struct Limits {
-    // How long ranks may look at something that nobody changes, with no timer running and no device at work. As long
-    // they may wait for an object of libc's, which a thread may signal that is no rank's.
+    // How long ranks may poll something that nobody changes, while no timer runs and no device works. For the same time
+    // they may wait for an object of libc, which a thread that belongs to no rank may signal.
     VirtualDuration stall_timeout = std::chrono::seconds(10);
   };
 
-  // Between two looks of those that poll while nothing else happens: they double, up to the longest.
+  // The pause between two looks of polling ranks while nothing else happens. It doubles up to the longest.
   static constexpr VirtualDuration kNapMin = std::chrono::microseconds(1);
   static constexpr VirtualDuration kNapMax = std::chrono::milliseconds(1);
-  // The longest wait for a thread that may come; when it comes the wait is over.
+  // The longest wait for a thread that may come. If the thread comes, the wait ends.
   static constexpr VirtualDuration kWaitMax = std::chrono::milliseconds(10);
 
   explicit DeviceIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
 
-  // Before the run; `devices` outlives it.
+  // Call this before the run. `devices` must outlive this object.
   void watch(DeviceWork& devices) noexcept { devices_ = &devices; }
 
-  // Devices go on while ranks run.
+  // Devices go on while ranks run, so look at them.
   void look() noexcept override {
     if (devices_->poll()) note_progress();
   }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
-  // Time passes by itself: nothing is concluded from it.
+  // Time passes by itself, so that it has passed means nothing.
   std::optional<exec::IdleEnd> time_passed() override { return std::nullopt; }
 
  private:
@@ -48,8 +48,8 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   DeviceWork* devices_ = nullptr;
   const Limits limits_;
   VirtualDuration nap_{};
-  std::optional<VirtualTime> looking_since_;  // without progress
-  std::optional<VirtualTime> waiting_since_;  // without anything that was done
+  std::optional<VirtualTime> looking_since_;  // since when ranks have polled without progress
+  std::optional<VirtualTime> waiting_since_;  // since when ranks have waited while nothing was done
 };
 
 }  // namespace rehearse::real

@@ -20,7 +20,7 @@
 namespace rehearse::real {
 namespace {
 
-// The folder of the LibTorch that this process has loaded; empty: it is not a shared library.
+// The folder of the LibTorch that this process has loaded; empty if it is not a shared library.
 std::filesystem::path libtorch_folder() {
   void* const c10 = ::dlopen("libc10.so", RTLD_NOW | RTLD_NOLOAD);
   char folder[PATH_MAX] = "";
@@ -28,7 +28,7 @@ std::filesystem::path libtorch_folder() {
   return folder;
 }
 
-// The driver, the run-time library, and what LibTorch computes and communicates with.
+// True for NVIDIA's driver, its run-time library, and its libraries with which LibTorch computes and communicates.
 bool is_nvidias(std::string_view path) {
   constexpr std::array<std::string_view, 15> kNames = {
       "libcuda.so", "libcudart",   "libcublas", "libcudnn",     "libnccl",  "libnvidia",  "libcusparse", "libcufft",
@@ -66,7 +66,7 @@ std::string nccl_of_libtorch() {
   try {
     return name_of(*open_nccl());
   } catch (const LibraryError&) {
-    return "NCCL";  // inside of LibTorch
+    return "NCCL";  // NCCL is a part of LibTorch's library
   }
 }
 

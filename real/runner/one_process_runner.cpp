@@ -29,7 +29,7 @@
 namespace rehearse::real {
 namespace {
 
-// Opens and tries all that a run needs, so that what is missing is told before any rank begins.
+// Opens and tries everything that a run needs, so that the user learns what is missing before any rank begins.
 std::shared_ptr<NcclApi> nccl_for(int ranks) {
   require_cuda_calls();
   open_device_libraries();

@@ -6,10 +6,10 @@
 
 namespace rehearse::real {
 
-// The machine's time, from zero when it is made.
+// The machine's time; zero is the time of construction.
 class RealClock final : public exec::Clock {
  public:
-  // The longest that advance_to() sleeps before it comes back: that is how long an interrupt waits.
+  // The longest time that advance_to() sleeps before it returns. An interrupt waits that long.
   static constexpr VirtualDuration kSleepMax = std::chrono::milliseconds(10);
 
   VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - epochs_.monotonic); }

@@ -9,8 +9,8 @@ namespace rehearse::real {
 
 namespace {
 
-// A backward pass on the calling thread: autograd's threads for devices are there only where the process had devices
-// at its first backward pass of all.
+// Runs a backward pass on the calling thread. Autograd has threads for devices only if the process had devices at its
+// very first backward pass.
 class WithoutThreads {
  public:
   WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(false); }
