@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What runs a job for real, for all that link this library: which runner it is depends on what carries the run, and on
-// whether this process is one of several.
+// Provides the runner of real runs to every program that links this library. The transport decides which runner it is,
+// and so does whether this process is one of several.
 #include <memory>
 #include <string>
 
@@ -13,7 +13,7 @@
 #include "runner/one_process_runner.h"
 #endif
 
-// The name by which the linker is told to keep this file.
+// Names this file to the linker, which must keep it.
 extern "C" {
 extern const int rehearse_real_runner;
 const int rehearse_real_runner = 1;
@@ -32,7 +32,7 @@ std::unique_ptr<Runner> one_process_runner() {
 #endif
 }
 
-// A process that is alone, and no launcher's.
+// A process that is alone: no launcher started it.
 class LoneProcess final : public Runner {
  public:
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {
