@@ -21,7 +21,7 @@
 
 namespace rehearse::sim {
 
-// The field of a scenario to which a chain of members leads; for reading and for printing.
+// Reads or writes the field of a scenario to which a chain of members leads.
 template <class... Members>
 constexpr auto at(Members... members) {
   return [=](auto& scenario) -> auto& { return (scenario.*....*members); };
@@ -29,8 +29,8 @@ constexpr auto at(Members... members) {
 
 }  // namespace rehearse::sim
 
-// Rows of the table of keys, by the kind of their value. `field` is from at(), `takes` is for the guide; what errors
-// say that a key takes is the kind's own, or stands before it.
+// Makes rows of the table of keys, by the kind of their value. `field` comes from at(). `takes` is text for the guide.
+// Some functions also take the text with which errors complete "it takes ..."; the others have their own.
 namespace rehearse::sim::keys {
 
 inline std::string toml_text(std::string_view text) { return in_quotes(text, std::string_view::npos); }
@@ -88,7 +88,7 @@ ScenarioKey number(std::string_view name, double least, double most, std::string
           [=](const Scenario& scenario) { return with_point(field(scenario)); }};
 }
 
-// One of some texts, each of which stands for a value; `behind` goes on after them in the guide.
+// One of several texts, each of which stands for a value. The guide adds `behind` after the list of texts.
 template <class Value, class Field>
 ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Value>> choices, std::string_view behind,
                    Field field) {
@@ -106,7 +106,7 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
           [=](const Scenario& scenario) { return toml_text(texts[place(scenario)]); }};
 }
 
-// Printed only where it is another than without the key: so that what is written about runs without it stays as it was.
+// Prints the key only if its value differs from the default, so that files written without it stay as they were.
 inline ScenarioKey unless_default(ScenarioKey key) {
   const std::string untold = key.print(Scenario());
   key.print = [untold, always = key.print](const Scenario& scenario) {
@@ -146,7 +146,7 @@ ScenarioKey seed(std::string_view name, std::string takes, Field field) {
           }};
 }
 
-// A text with a unit. `parse` gives nothing for one that it does not take.
+// A text with a unit. `parse` returns nothing for a text that it does not accept.
 template <class Parse, class Print, class Field>
 ScenarioKey quantity(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
                      Field field) {
@@ -191,7 +191,7 @@ ScenarioKey stack(std::string_view name, std::string takes, Field field) {
                   field);
 }
 
-// A size; 0, where there is no bound, is not printed.
+// A size. 0 means no limit, and is not printed.
 template <class Field>
 ScenarioKey memory(std::string_view name, std::string takes, Field field) {
   const auto parse = [](std::string_view text) -> std::optional<std::uint64_t> {
@@ -204,7 +204,7 @@ ScenarioKey memory(std::string_view name, std::string takes, Field field) {
   return key;
 }
 
-// A rate; 0, where a model has none, is not printed.
+// A rate. 0 means that the model has none, and is not printed.
 template <class Parse, class Print, class Field>
 ScenarioKey rate(std::string_view name, std::string in_errors, std::string takes, Parse parse, Print print,
                  Field field) {
@@ -226,7 +226,7 @@ ScenarioKey flops(std::string_view name, std::string takes, Field field) {
               units::print_flops, field);
 }
 
-// Faults that are drawn: an array of their texts.
+// An array of the texts of fault families, from which seeds draw.
 template <class Field>
 ScenarioKey fault_families(std::string_view name, std::string takes, Field field) {
   return {name, std::move(takes),
@@ -253,9 +253,9 @@ ScenarioKey fault_families(std::string_view name, std::string takes, Field field
           }};
 }
 
-// Whether a file is written.
+// Whether the run writes this file.
 inline ScenarioKey report_file(const ReportFile& file) {
-  // What is written when asked for only is not printed otherwise.
+  // A file that is written only on request is printed only if it is wanted.
   const bool always = file.written == Written::always;
   return {file.key,
           always ? fmt::format("whether `{}` is written", file.name)

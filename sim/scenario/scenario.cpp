@@ -19,14 +19,14 @@
 namespace rehearse::sim {
 namespace {
 
-// One of the file's [tables]; null when it has none of that name, or something else under it.
+// One of the file's [tables]. Null if the file has no table with that name; another value under it is a problem.
 const toml::table* subtable(Section& top, const toml::table& file, std::string_view name) {
   const auto* node = top.find(name);
   if (node != nullptr && !node->is_table()) top.refuse(name, *node, "a table");
   return file[name].as_table();
 }
 
-// Why there is no such program, and what to do about it.
+// Says why there is no such program, and what to do about it.
 std::string unknown_program(const std::string& name, const std::string& executable) {
   std::vector<std::string> names;
   for (const auto* program : programs()) names.push_back(program->name);
@@ -53,7 +53,7 @@ const Program* program_of(Problems& problems, const toml::table& file, const Sce
   return nullptr;
 }
 
-// "[world], [network] or [output]"
+// For example "[world], [network] or [output]".
 std::string places_of_keys() {
   std::vector<std::string> places;
   for (const auto& section : scenario_sections()) {
@@ -66,7 +66,7 @@ std::string places_of_keys() {
   return fmt::format("{} or {}", fmt::join(places, ", "), last);
 }
 
-// toml++ takes one step of recursion for each part of a key, and no scenario has more than two.
+// toml++ recurses once for each part of a key. No scenario needs keys of more than two parts.
 void refuse_deep_keys(std::string_view text, const std::string& origin) {
   constexpr std::ptrdiff_t kDotsMax = 1'000;
   for (std::size_t line = 1; !text.empty(); ++line) {

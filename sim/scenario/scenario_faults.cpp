@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 namespace {
 
-// A value as it stands in a fault's text; nothing for tables, dates and arrays of more than integers.
+// A value as it stands in a fault's text. Nothing for tables, dates, and arrays that hold anything but integers.
 std::optional<std::string> text_of(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return text;
   if (const auto* const ranks = node.as_array()) {

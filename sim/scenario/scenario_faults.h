@@ -10,11 +10,11 @@
 
 namespace rehearse::sim {
 
-// The [[fault]] tables of a scenario (null: it has none). `do` is the verb, every other key as in the text of a fault.
-// What is wrong with one is noted, with its line.
+// Reads the [[fault]] tables of a scenario (null: it has none). `do` is the verb; all other keys are those of a fault's
+// text. Adds each problem, with its line, to `problems`.
 std::vector<Fault> read_faults(Problems& problems, const toml::node* node);
 
-// The tables as parse_scenario() reads them back; nothing for no faults.
+// The tables, in the form that parse_scenario() reads back. Empty if there are no faults.
 std::string to_toml(const std::vector<Fault>& faults);
 
 }  // namespace rehearse::sim

@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 namespace {
 
-// A text that names a place beside the scenario file becomes that path.
+// A text that names a place relative to the scenario file becomes that path.
 ParameterValue resolved(ParameterValue value, const std::filesystem::path& base) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return value;
@@ -19,7 +19,7 @@ ParameterValue resolved(ParameterValue value, const std::filesystem::path& base)
   return path ? (base / *text).lexically_normal().string() : *text;
 }
 
-// What one parameter is given; nothing, and a problem noted, when that is no value for it.
+// The value of one parameter. If it does not fit, adds a problem and returns nothing.
 std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::key& key, const toml::node& node,
                                                 const std::filesystem::path& base,
                                                 const std::vector<ParameterSpec>& specs) {
@@ -35,7 +35,7 @@ std::optional<Parameters::Given> read_parameter(Problems& problems, const toml::
   Parameters::Given given{value ? resolved(*value, base) : ParameterValue(),
                           fmt::format("{}:{}", problems.origin(), line)};
   try {
-    Parameters(specs, {{name, given}});  // alone, for an error of its own, with its line
+    Parameters(specs, {{name, given}});  // checks this value alone, for an error with its line
     return given;
   } catch (const ParameterError& error) {
     problems.add_located(line, error.what() + problems.home_hint(name));

@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// The [parameters] of a scenario (null: it has none) for a program that takes `specs`; what is wrong with
-// them is noted, each with its line, and keeps its fallback. Texts that name places are relative to `base`.
+// Reads the [parameters] of a scenario (null: it has none) for a program that takes `specs`. Adds each problem, with
+// its line, to `problems`; such a parameter keeps its default. Texts that name places are relative to `base`.
 Parameters read_parameters(Problems& problems, const toml::table* table, const std::filesystem::path& base,
                            const std::vector<ParameterSpec>& specs);
 
