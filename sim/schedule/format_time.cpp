@@ -13,7 +13,7 @@ std::string format_time(VirtualTime time) {
     const char* name;
   };
   constexpr Unit kUnits[] = {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
-  // Virtual time starts at zero and never goes back.
+  // Cannot be negative, because virtual time starts at zero and never goes back.
   const auto nanoseconds = static_cast<std::uint64_t>(time.time_since_epoch().count());
   for (const Unit& unit : kUnits) {
     if (nanoseconds < unit.size) continue;

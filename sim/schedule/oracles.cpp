@@ -21,7 +21,8 @@ std::string question(const Decision& decision) {
   return fmt::format("{} among {}", to_string(decision.kind), decision.options);
 }
 
-// What a folder of compiled graphs has is asked only where it has it.
+// A run asks whether a folder of compiled graphs has a graph only if the folder contains it. So runs with different
+// folders ask different questions.
 std::string about_folders(const std::optional<Decision>& expected, const std::optional<Decision>& found) {
   const bool had = expected && expected->kind == ChoiceKind::compile_cache;
   const bool has = found && found->kind == ChoiceKind::compile_cache;
@@ -80,7 +81,7 @@ ReplayOracle::ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uin
 std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                    std::span<const std::uint32_t> weights) {
   const Decision found{kind, static_cast<std::uint32_t>(candidates.size()), 0};
-  // Drawn from the start, so that the log of a seed's run that was cut short goes on as that run did.
+  // Draw from the start of the log, so that a log that was cut short continues as its seed's run did.
   const std::uint32_t drawn = past_end_ == PastEnd::random ? beyond_.choose(kind, candidates, weights) : 0;
   if (next_ >= log_.size()) {
     if (past_end_ == PastEnd::stop) {

@@ -6,11 +6,11 @@
 namespace rehearse::sim {
 namespace {
 
-// Streams of RandomOracle are numbered by kind of choice.
+// A number that no stream of RandomOracle has: those are numbered by kind of choice.
 constexpr std::uint64_t kStream = 0x504354;
-constexpr std::uint64_t kInitial = std::uint64_t{1} << 63;  // at least that before any change
-constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change: so much less i
-constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // below those
+constexpr std::uint64_t kInitial = std::uint64_t{1} << 63;  // initial priorities are at least this
+constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change sets the priority to this minus i
+constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // priorities of fibers that spin lie below this
 constexpr std::uint32_t kSpin = 10'000;
 
 // Short tests make tens of choices, long jobs tens of thousands.
@@ -20,7 +20,7 @@ std::uint64_t assumed_steps(RandomStream& stream) {
   return kLeast << stream.below(kScales);
 }
 
-// 1 to `most`; of more than a draw can give, as even as is of use.
+// A number from 1 to `most`. If `most` exceeds 32 bits, the draw is only nearly uniform.
 std::uint64_t one_to(RandomStream& stream, std::uint64_t most) {
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
   return most <= kMost ? 1 + stream.below(static_cast<std::uint32_t>(most)) : 1 + stream.next() % most;

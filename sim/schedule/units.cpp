@@ -16,7 +16,7 @@ struct Unit {
   double factor;
 };
 
-// Each table is in the order in which printing prefers its units.
+// In each table, the units are in the order in which printing prefers them.
 constexpr Unit kDurations[] = {{"h", 3600e9}, {"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
 
 constexpr double kKibi = 1024;
@@ -56,7 +56,7 @@ std::optional<Quantity> split(std::string_view text) {
   return Quantity{number, text};
 }
 
-// 0.3us is 299.99999999999994ns in binary: take the whole number next to it, but refuse half a nanosecond.
+// In binary, 0.3us is 299.99999999999994ns. Take the nearest whole number, but refuse half a nanosecond.
 template <class Int>
 std::optional<Int> whole(double value) {
   const double nearest = std::round(value);
