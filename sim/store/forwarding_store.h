@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// A store in front of another one: hands on what is about the handle, counts and queues. What derives from it says what
-// becomes of keys. Blocks and throws as the one below.
+// A store in front of another one. It forwards the functions that concern the handle, counts and queues; derived
+// classes implement those that concern keys. Blocks and throws as the store below does.
 class ForwardingStore : public c10d::Store {
  public:
   explicit ForwardingStore(c10::intrusive_ptr<c10d::Store> below) : below_(std::move(below)) {}
