@@ -12,7 +12,7 @@ namespace rehearse::sim {
 FileWatch::FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside)
     : scratch_(std::filesystem::weakly_canonical(scratch.folder()).string() + "/"), outside_(outside) {}
 
-// What is printed may go to a file as well, and a file without a name is nobody else's.
+// Ignores stdout and stderr, which may be files as well, and files without a name, which only this process can reach.
 auto FileWatch::before_write(int, int file, std::size_t bytes) -> Answer {
   struct stat status{};
   const bool has_name =

@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// Notes the files to which ranks write outside of their scratch folders: what one seed leaves there another may find.
-// What it is given outlives it.
+// Records the files outside their scratch folders to which ranks write: another seed may find what one seed leaves
+// there. The constructor's arguments must outlive it.
 class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);
@@ -20,7 +20,7 @@ class FileWatch final : public exec::FileInterceptor {
   Answer before_write(int rank, int file, std::size_t bytes) override;
 
  private:
-  const std::string scratch_;  // with a slash at its end
+  const std::string scratch_;  // ends with a slash
   std::set<std::string>& outside_;
 };
 

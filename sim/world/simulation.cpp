@@ -32,15 +32,15 @@
 namespace rehearse::sim {
 namespace {
 
-// A loop that looks so often is taken for one without end. A million looks take a fraction of a second; where many
-// ranks look, each has fewer.
+// The number of polls after which a loop counts as endless. A million polls take a fraction of a second. If many ranks
+// poll, each of them may poll less often.
 std::uint64_t looks_of_a_livelock(int ranks) {
   constexpr std::uint64_t kOfAllRanks = 1'000'000;
   constexpr std::uint64_t kOfEachRank = 1'000;
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
 
-// As long as a message to whoever knows, and never nothing: a loop of looks must let time pass.
+// A poll takes as long as a message, and never no time at all: a loop of polls must let time pass.
 VirtualDuration cost_of_a_look(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }
@@ -60,7 +60,7 @@ comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options
   return communication;
 }
 
-// What stands between a world and what goes wrong in it on purpose.
+// The parts of a simulation that carry out its deliberate faults.
 class Faults {
  public:
   Faults(const WorldOptions& options, exec::RankExecutor& executor, const fakes::CostModel& costs,
@@ -109,7 +109,7 @@ WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
   return options;
 }
 
-// Null where nobody asks what tensors take.
+// Null if nobody asks how much memory tensors take.
 std::unique_ptr<MemoryMeter> memory_of(const WorldOptions& options) {
   const bool fails = std::any_of(options.faults.begin(), options.faults.end(),
                                  [](const Fault& fault) { return fault.verb == Fault::Verb::fail_alloc; });
@@ -124,8 +124,8 @@ std::vector<ComputeModel> compute_of(const WorldOptions& options) {
   }
   return models;
 }
-// A rank that met the time limit of all its waits and returned all the same. One that waits for less looks whether the
-// key is there.
+// Notes each rank that reached the default timeout of its waits and returned nevertheless. A rank that waits with a
+// shorter timeout only checks whether the key is there.
 void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& options, RunRecord& record) {
   for (const auto& wait : keys.waits_in_vain()) {
     const bool has_returned = record.outcome.ranks[static_cast<std::size_t>(wait.rank)] == exec::RankEnd::returned;

@@ -11,7 +11,7 @@
 
 namespace rehearse::sim {
 
-// As much of the options as is the same in every mode.
+// The part of the options that applies in every mode.
 RunRequest request_of(const WorldOptions& options);
 
 // Runs `body` once on every rank of a fresh world. Throws what the oracle throws.

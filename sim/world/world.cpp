@@ -36,7 +36,7 @@ WorldOptions checked(WorldOptions options) {
     throw std::invalid_argument(fmt::format("WorldOptions::stack_bytes is {}; LibTorch needs at least {}",
                                             options.stack_bytes, kStackBytesMin));
   }
-  // Whoever started the processes has said how many there are.
+  // The launcher of the processes has decided how many ranks there are.
   if (options.mode == Mode::real) {
     if (const auto process = launched_process()) options.ranks = process->size;
   }
@@ -92,21 +92,21 @@ class World::Impl {
     explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
-    // Nobody who interrupts a run wants to wait as long again; where its ranks stood is known without.
+    // Whoever interrupts a run does not want to wait for another one; the report knows where the ranks were without it.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
     const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
     if (!worth_it || !options_.explain_failures) return report;
     return explained(std::move(report), body, scratch);
   }
 
-  // The machine decides: there is no oracle to ask, and no second run that would be the same.
+  // The machine decides: there is no oracle, and no second run could be the same.
   Report run_for_real(const Body& body) {
     explained_.reset();
     record_ = make_real_runner()->run(sim::request_of(options_), body, show_);
     return sim::build_report(options_, *record_);
   }
 
-  // The same decisions once more, this time noting where each operation is called.
+  // Repeats the run with the same decisions, and this time records where each operation is called.
   Report explained(Report report, const Body& body, ScratchFolders& scratch) {
     WorldOptions again = options_;
     again.call_sites = true;
@@ -117,9 +117,9 @@ class World::Impl {
     scratch.begin_again();
     try {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
-      // A body that keeps state outside of its ranks may not take the same way twice: then the first run stands.
+      // A body that keeps state outside its ranks may not take the same way twice. Then the first run stands.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
-      // Interrupted behind the last decision.
+      // The first run was interrupted after its last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       explained_ = std::move(record);
@@ -134,7 +134,7 @@ class World::Impl {
     return is_of_state && !report.faults.empty() && !record.checkpoints.restored().empty();
   }
 
-  // What the ranks' states are if nothing goes wrong: the same seed once more.
+  // The ranks' states without faults, from another run with the same seed.
   static std::optional<RunRecord::WithoutFaults> without_faults(WorldOptions options, const Body& body) {
     options.faults.clear();
     options.swarm.on = false;
@@ -156,7 +156,7 @@ class World::Impl {
   ShowProgress show_;
   const RunRecord& most_telling() const noexcept { return explained_ ? *explained_ : *record_; }
 
-  std::unique_ptr<RunRecord> record_, explained_;  // the second is null unless a run was explained
+  std::unique_ptr<RunRecord> record_, explained_;  // `explained_` is null unless a run was explained
   std::set<std::string> files_written_;
 };
 
