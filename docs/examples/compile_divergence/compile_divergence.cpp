@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job whose ranks compile at different times. All compile the score in the first step, and tell each other their
-// sizes. Then the last rank alone gets the smaller rest of its data: its guard fails, it compiles again and waits for
-// the others, whose guards hold and who wait for it in the all-reduce. On a cluster that is a hang without a culprit;
-// here the report names the rank, the call and the guard. With guard collectives all compile where one has to.
+// A job whose ranks compile at different times. In the first step all ranks compile the score and exchange their sizes.
+// Later the last rank alone gets a smaller batch, the rest of its data. Its guard fails, so it compiles again and waits
+// for the others. Their guards hold, so they wait for it in the all-reduce. On a cluster that is a hang without a
+// culprit. Here the report names the rank, the call and the guard. With guard collectives, all compile if one must.
 #include <rehearse/compile/compile.h>
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A job that survives the loss of ranks: who is left, and who has begun again, meet, take up from the last checkpoint,
-// and go on. Which ranks crash, when, and whether they come back, is the scenario's.
+// A job that survives the loss of ranks. The remaining ranks, and those that restart, meet, resume from the last
+// checkpoint, and go on. The scenario decides which ranks crash, when, and whether they come back.
 #include "training.h"
 
 #include <rehearse/job/program.h>

@@ -28,11 +28,11 @@ TORCH_MODULE(Net);
 
 struct Job {
   std::int64_t steps = 8;
-  std::int64_t rows = 12;       // of a step, for all ranks together
-  std::int64_t save_every = 1;  // steps
+  std::int64_t rows = 12;       // in each step, over all ranks
+  std::int64_t save_every = 1;  // in steps
 };
 
-// Rows that each rank computes by itself: those of a step are the same, however many ranks share them.
+// The rows of one rank. Each rank computes them by itself; a step has the same rows however many ranks share them.
 inline at::Tensor inputs_of(const rehearse::Group& group, std::int64_t step, std::int64_t rows) {
   const auto all = at::sin(at::arange(rows * 4, at::kFloat).view({rows, 4}) * 0.37 + static_cast<double>(step) * 1.3);
   return all.tensor_split(group.size())[static_cast<std::size_t>(group.rank())];
@@ -55,11 +55,11 @@ inline at::Tensor parameters_of(Net& net) {
   return at::cat(flat);
 }
 
-// The parameters that this rank has at the end; undefined where the others had come to the end before it was back.
+// Returns this rank's parameters at the end; undefined if the others had finished before this rank was back.
 inline at::Tensor train(rehearse::RankContext& ctx, const Job& job, const rehearse::elastic::Options& options = {}) {
   at::Tensor parameters;
   const auto body = [&](rehearse::elastic::Round& round) {
-    ctx.generator().set_current_seed(1);  // each round that has no checkpoint begins with the same parameters
+    ctx.generator().set_current_seed(1);  // every round without a checkpoint begins with the same parameters
     Net net;
     torch::optim::SGD optimizer(net->parameters(), with_momentum());
     rehearse::elastic::Checkpoint checkpoint(round, *net, optimizer);

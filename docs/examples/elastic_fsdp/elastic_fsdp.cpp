@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A sharded job that goes on with fewer ranks: who is left takes up from the rows that all ranks have saved, cut anew.
-// Which ranks crash, when, and whether they come back, is the scenario's.
+// A sharded job that goes on with fewer ranks: the remaining ranks resume from the rows that all ranks saved, and
+// divide them anew. The scenario decides which ranks crash, when, and whether they come back.
 #include <chrono>
 
 #include "training.h"

@@ -16,8 +16,8 @@
 #include <rehearse/job/rank_context.h>
 #include <rehearse/parallel/shard_state.h>
 
-// Each rank's rows in a key of their own of the job's store. A checkpoint counts when all ranks of its round have
-// saved: a rank that is lost while it saves leaves the checkpoint before.
+// Each rank saves its rows under its own key in the job's store. A checkpoint counts when all ranks of its round have
+// saved. If a rank is lost while it saves, the previous checkpoint remains.
 namespace elastic_fsdp {
 
 struct Loaded {
@@ -46,7 +46,7 @@ class ShardedCheckpoint {
   explicit ShardedCheckpoint(rehearse::elastic::Round& round)
       : round_(round), store_(c10::make_intrusive<c10d::PrefixStore>("sharded checkpoint", round.context().store())) {}
 
-  // What all ranks of an earlier round have saved last. All ranks of this one call it; blocks.
+  // Returns what all ranks of an earlier round saved last. All ranks of this round must call it; blocks.
   Loaded load() {
     Last last;
     if (round_.group().rank() == 0) last = claim();
@@ -58,7 +58,7 @@ class ShardedCheckpoint {
     return loaded;
   }
 
-  // This rank's rows. All ranks call it; none waits for the others.
+  // Saves this rank's rows. All ranks must call it; none waits for the others.
   void save(std::int64_t steps, const std::vector<rehearse::SavedRows>& rows) {
     const Last own{round_.number(), round_.number(), steps, round_.group().size()};
     store_->set(own.key(round_.group().rank()), packed(rows));
@@ -66,7 +66,7 @@ class ShardedCheckpoint {
   }
 
  private:
-  // The last checkpoint, and the last round that has taken it up or saved it.
+  // The last checkpoint, and the last round that resumed from it or saved it.
   struct Last {
     std::int64_t claimed_by = -1, round = -1, steps = 0, ranks = 0;
 
@@ -80,7 +80,7 @@ class ShardedCheckpoint {
     }
   };
 
-  // Replaces "last" by what `change` makes of it, unless that returns false. Returns what it was.
+  // Lets `change` modify "last", unless it returns false. Returns the former value.
   template <class Change>
   std::pair<Last, bool> replace(Change&& change) {
     for (auto text = store_->compareSet("last", "", "");;) {
@@ -93,7 +93,7 @@ class ShardedCheckpoint {
     }
   }
 
-  // From now on no rank of an earlier round, which has yet to find out that it is over, can replace the checkpoint.
+  // Ranks of earlier rounds may not know yet that their round is over. From now on they cannot replace the checkpoint.
   Last claim() {
     return replace([this](Last& last) { return std::exchange(last.claimed_by, round_.number()) < round_.number(); })
         .first;
@@ -114,7 +114,7 @@ class ShardedCheckpoint {
     if (checkpoint.ranks > 0) store_->deleteKey(checkpoint.key() + "parts");
   }
 
-  // Does not wait: a part that is gone has been replaced by a later round.
+  // Does not wait, because a missing part means that a later round has replaced the checkpoint.
   std::string part(const Last& checkpoint, int rank) {
     const auto bytes = store_->compareSet(checkpoint.key(rank), "", "");
     TORCH_CHECK_WITH(DistBackendError, !bytes.empty(), "round ", round_.number(), " is over: a later one has replaced ",

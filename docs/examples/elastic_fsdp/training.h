@@ -37,11 +37,11 @@ using Fsdp = rehearse::FullyShardedDataParallel<Net>;
 
 struct Job {
   std::int64_t steps = 8;
-  std::int64_t rows = 12;       // of a step, for all ranks together
-  std::int64_t save_every = 1;  // steps
+  std::int64_t rows = 12;       // in each step, over all ranks
+  std::int64_t save_every = 1;  // in steps
 };
 
-// The shards' momentum goes the way of the shards, under names of its own.
+// Saves and loads the shards' momentum together with the shards, under its own names.
 class Training {
  public:
   explicit Training(const rehearse::Group& group)
@@ -49,8 +49,8 @@ class Training {
         fsdp_(net_, group, {.units = rehearse::UnitPolicy::of_type<torch::nn::LinearImpl>()}),
         optimizer_(fsdp_.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9)) {}
 
-  // Rows of a step are the same, however many ranks share them. A loss is a mean, as the gradients are over ranks: give
-  // a number of rows that all numbers of ranks divide.
+  // A step has the same rows however many ranks share them. The loss is a mean, and gradients are averaged over ranks,
+  // so use a number of rows that is divisible by every possible number of ranks.
   void step(std::int64_t number, std::int64_t rows) {
     const auto all = at::sin(at::arange(rows * 4, at::kDouble).view({rows, 4}) * 0.37 + number * 1.3);
     const auto x = all.tensor_split(group_.size())[static_cast<std::size_t>(group_.rank())];
@@ -72,10 +72,10 @@ class Training {
     return rows;
   }
 
-  // Takes what the ranks of a group of any size have had as rows(), one after the other.
+  // Loads the rows() of all ranks of a former group of any size, one rank after the other.
   void load(const std::vector<rehearse::SavedRows>& saved) {
     std::vector<rehearse::SavedRows> of_model;
-    std::map<std::string, at::Tensor> momenta;  // whole
+    std::map<std::string, at::Tensor> momenta;  // the whole tensors
     for (const auto& each : saved) {
       if (!each.name.starts_with(kMomentum)) {
         of_model.push_back(each);
@@ -94,7 +94,7 @@ class Training {
     }
   }
 
-  // Of the whole model. All ranks call it.
+  // The parameters of the whole model. All ranks must call it.
   at::Tensor parameters() const {
     std::vector<at::Tensor> flat;
     for (const auto& [name, tensor] : fsdp_.full_state_dict()) flat.push_back(tensor.flatten());
@@ -110,11 +110,11 @@ class Training {
   torch::optim::SGD optimizer_;
 };
 
-// The parameters that this rank has at the end; undefined if the others had come to the end before it was back.
+// Returns this rank's parameters at the end; undefined if the others had finished before this rank was back.
 inline at::Tensor train(rehearse::RankContext& ctx, const Job& job, const rehearse::elastic::Options& options = {}) {
   at::Tensor parameters;
   const auto body = [&](rehearse::elastic::Round& round) {
-    ctx.generator().set_current_seed(1);  // each round that has no checkpoint begins with the same parameters
+    ctx.generator().set_current_seed(1);  // every round without a checkpoint begins with the same parameters
     Training training(round.group());
     ShardedCheckpoint checkpoint(round);
     const auto last = checkpoint.load();

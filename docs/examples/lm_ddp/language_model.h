@@ -15,14 +15,14 @@
 // A small causal transformer over bytes.
 
 struct ModelShape {
-  std::int64_t context = 64;  // bytes that the model sees at once
+  std::int64_t context = 64;  // the number of bytes that the model sees at once
   std::int64_t layers = 2;
-  std::int64_t width = 64;  // a multiple of `heads`
+  std::int64_t width = 64;  // must be a multiple of `heads`
   std::int64_t heads = 4;
-  bool tied = true;  // the output layer is the embedding
+  bool tied = true;  // the output layer shares the embedding's weights
 };
 
-// Attention, then two dense layers; each added to what came in.
+// Attention, then two dense layers; each adds its result to its input.
 struct BlockImpl : torch::nn::Module {
   BlockImpl(std::int64_t width, std::int64_t heads)
       : heads(heads),
@@ -74,7 +74,7 @@ struct LanguageModelImpl : torch::nn::Module {
     positions->weight.mul_(0.02);
   }
 
-  // text: [batch, context] bytes as integers. Returns logits of each next byte, [batch, context, 256].
+  // text: [batch, context], bytes as integers. Returns logits for each next byte: [batch, context, 256].
   at::Tensor forward(const at::Tensor& text) {
     auto x = bytes(text) + positions->weight;
     for (auto& block : blocks) x = block(x, hidden);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Trains a small language model with DistributedDataParallel and checks, while it runs, what DDP promises:
 //   - after each step all replicas hold the same bits;
-//   - gradients are those of one process with the whole batch (every `reference_every` steps, in float64);
+//   - the gradients equal those of one process with the whole batch (every `reference_every` steps, in float64);
 //   - the loss falls.
 #include <torch/optim/adamw.h>
 
@@ -29,7 +29,7 @@ void check_replicas(rehearse::RankContext& ctx, const std::vector<at::Tensor>& p
   ctx.expect(at::equal(mine.view(at::kInt), of_rank_0.view(at::kInt)), "replicas hold the same bits");
 }
 
-// The same model in float64.
+// Returns a copy of the model in float64.
 LanguageModel double_copy(LanguageModel& model) {
   LanguageModel copy(model->shape);
   copy->to(model->parameters()[0].device());
@@ -39,9 +39,9 @@ LanguageModel double_copy(LanguageModel& model) {
   return copy;
 }
 
-// Rank 0 alone trains on the batch of all ranks. Every rank has as many rows, so the mean over ranks of their
-// mean losses is the mean over all rows. Float32 gradients may differ from float64 ones by rounding: 1e-5 of
-// their length.
+// Rank 0 alone computes the gradients for the batch of all ranks. Every rank has equally many rows, so the mean of
+// the ranks' mean losses is the mean over all rows. By rounding, float32 gradients may differ from float64 ones by
+// 1e-5 of their length.
 void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Shards& shards, std::int64_t step,
                      std::int64_t rows) {
   auto reference = double_copy(model);
@@ -70,7 +70,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   const Shards shards(read_text(parameters.text("text")), ctx.size(), shape.context);
 
   LanguageModel model(shape);
-  model->to(ctx.device());  // its GPU, where it has one
+  model->to(ctx.device());  // to the rank's GPU if it has one
   rehearse::DistributedDataParallel ddp(
       model, ctx.group(), {.bucket_cap_mb = parameters.number("bucket_cap_mb"), .gradient_as_bucket_view = true});
   torch::optim::AdamW optimizer(ddp.parameters(), torch::optim::AdamWOptions(parameters.number("learning_rate")));

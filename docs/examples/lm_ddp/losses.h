@@ -10,7 +10,7 @@
 
 #include <rehearse/job/rank_context.h>
 
-// The loss of a language model, and how it does in a training.
+// The loss of a language model.
 
 inline at::Tensor loss_of(const at::Tensor& logits, const at::Tensor& target) {
   return at::cross_entropy_loss(logits.flatten(0, 1), target.flatten());
@@ -28,7 +28,7 @@ inline double mean(const std::vector<double>& values, std::size_t first, std::si
   return sum / static_cast<double>(count);
 }
 
-// The last quarter of a training has a smaller mean than the first.
+// Expects that the last quarter of a training has a smaller mean loss than the first.
 inline void expect_falling(rehearse::RankContext& ctx, const std::vector<double>& losses) {
   const std::size_t quarter = std::max<std::size_t>(1, losses.size() / 4);
   const double first = mean(losses, 0, quarter), last = mean(losses, losses.size() - quarter, quarter);

@@ -12,7 +12,7 @@
 
 #include <ATen/ATen.h>
 
-// The bytes of a file; of a folder: its LICENSE and README.md, and all *.md below its docs.
+// Reads a file. From a folder, reads its LICENSE and README.md, and all *.md files below its docs.
 inline std::string read_text(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
@@ -25,7 +25,7 @@ inline std::string read_text(const std::filesystem::path& path) {
         if (entry.path().extension() == ".md") files.push_back(entry.path());
       }
     }
-    std::sort(files.begin(), files.end());  // folders list their files in no particular order
+    std::sort(files.begin(), files.end());  // because folders list their files in no particular order
   } else {
     files.push_back(path);
   }
@@ -39,11 +39,11 @@ inline std::string read_text(const std::filesystem::path& path) {
 }
 
 struct Batch {
-  at::Tensor input, target;  // [rows, context] integers; target is input moved by one byte
+  at::Tensor input, target;  // integers of shape [rows, context]; target is input, shifted by one byte
 };
 
-// Cuts a text into one shard for each rank, and draws windows from them. Rows depend on rank and step alone,
-// so any rank can make any other's batch.
+// Cuts a text into one shard for each rank, and draws windows from them. A window depends only on rank, step and row,
+// so any rank can make any other rank's batch.
 class Shards {
  public:
   Shards(std::string text, int ranks, std::int64_t context)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trains the language model of lm_ddp with FullyShardedDataParallel, a unit for each block, and checks, while it runs,
+// Trains the language model of lm_ddp with FullyShardedDataParallel, one unit for each block. While it runs, it checks
 // that
-//   - gradients are those of one process with the whole batch (every `reference_every` steps, in float64);
+//   - the gradients equal those of one process with the whole batch (every `reference_every` steps, in float64);
 //   - the loss falls.
 #include <torch/optim/adamw.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 using Fsdp = rehearse::FullyShardedDataParallel<LanguageModel>;
 
-// The whole model in float64, with the gradients that one process has of the batch of all ranks. Every rank has as many
-// rows, so the mean over ranks of their mean losses is the mean over all rows.
+// The whole model in float64, with the gradients that one process computes for the batch of all ranks. Every rank has
+// equally many rows, so the mean of the ranks' mean losses is the mean over all rows.
 LanguageModel reference_of(rehearse::RankContext& ctx, const ModelShape& shape, const rehearse::NamedTensors& state,
                            const Shards& shards, std::int64_t step, std::int64_t rows) {
   LanguageModel reference(shape);
@@ -37,8 +37,8 @@ LanguageModel reference_of(rehearse::RankContext& ctx, const ModelShape& shape, 
   return reference;
 }
 
-// All ranks gather, and rank 0 compares. Float32 gradients may differ from float64 ones by rounding: 1e-5 of their
-// length.
+// All ranks gather the gradients, and rank 0 compares them. By rounding, float32 gradients may differ from float64 ones
+// by 1e-5 of their length.
 void check_gradients(rehearse::RankContext& ctx, const Fsdp& fsdp, const ModelShape& shape, const Shards& shards,
                      std::int64_t step, std::int64_t rows) {
   const auto state = fsdp.full_state_dict();
@@ -64,7 +64,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
   const Shards shards(read_text(parameters.text("text")), ctx.size(), shape.context);
 
   LanguageModel model(shape);
-  model->to(ctx.device());  // its GPU, where it has one
+  model->to(ctx.device());  // to the rank's GPU if it has one
   Fsdp fsdp(model, ctx.group(), {.units = rehearse::UnitPolicy::of_type<BlockImpl>()});
   torch::optim::AdamW optimizer(fsdp.parameters(), torch::optim::AdamWOptions(parameters.number("learning_rate")));
 

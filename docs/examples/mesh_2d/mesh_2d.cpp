@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks as a grid of 2 x 2. Along "tp" they share out the hidden layer of a model: each computes a term of the output,
-// and an all-reduce inside of the compiled forward adds the terms up. Along "dp" they share out the batch, and
-// DistributedDataParallel averages the gradients. Each rank trains the whole model on the whole batch beside that, and
-// both must agree.
+// Ranks as a grid of 2 x 2. Along "tp", they share the hidden layer of a model: each computes a term of the output, and
+// an all-reduce within the compiled forward adds up the terms. Along "dp", they share the batch, and
+// DistributedDataParallel averages the gradients. In addition, each rank trains the whole model on the whole batch.
+// Both results must agree.
 #include <cstdio>
 #include <string>
 
@@ -36,7 +36,7 @@ torch::nn::Linear linear_of(const at::Tensor& weight) {
   return linear;
 }
 
-// The rank's rows of the first layer and its columns of the second one.
+// The rank's rows of the first layer and its columns of the second layer.
 struct ShardImpl : torch::nn::Module {
   explicit ShardImpl(const rehearse::DeviceMesh& mesh) : tp(mesh) {
     const std::int64_t size = kHidden / tp.size(), first = size * tp.local_rank();

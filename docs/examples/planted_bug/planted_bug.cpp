@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A job with a bug that a run on one machine may never show: each rank decides by its own loss whether to take part in
-// an all-reduce. On a cluster it hangs, minutes after the cause, or silently adds a loss to gradients.
+// an all-reduce. On a cluster the job hangs, minutes after the cause, or silently adds a loss to gradients.
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -34,7 +34,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
     loss.backward();
     optimizer.step();
 
-    // "No need to talk about a loss this small." The rank that thinks so is alone with it.
+    // "No need to talk about a loss this small." The rank that thinks so is the only one.
     if (loss.item<double>() > kInteresting) {
       auto mean = loss.detach() / ctx.size();
       ctx.group().allreduce(mean)->wait();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trains the same model three times from the same seed: as it is, compiled whole, and compiled in pieces cut where
-// DDP's gradient buckets end. All three give the same bits. In pieces, the all-reduce of one bucket goes on while
-// backward computes the next; compiled whole, all gradients come at the end of one backward, and the network waits
-// until then.
+// Trains the same model three times from the same seed: uncompiled, compiled whole, and compiled in pieces that end
+// where DDP's gradient buckets end. All three give the same bits. In pieces, the all-reduce of one bucket runs while
+// backward computes the next one. Compiled whole, all gradients come at the end of a single backward, and the network
+// is idle until then.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ using torch::nn::Linear;
 using torch::nn::ReLU;
 using torch::nn::Sequential;
 
-// The model of PyTorch's tests of DDPOptimizer.
+// The model from PyTorch's tests of DDPOptimizer.
 Sequential toy(std::int64_t hidden) {
   return Sequential(Linear(10, hidden), ReLU(), Linear(hidden, hidden), ReLU(), Linear(hidden, hidden), ReLU(),
                     Linear(hidden, 5), ReLU());
@@ -44,7 +44,7 @@ Batch batch_of(const rehearse::RankContext& ctx, std::int64_t step) {
   return {x, x.narrow(1, 0, 5).square()};
 }
 
-// DDP's all-reduce, which notes when it is started.
+// DDP's all-reduce, which also records when it starts.
 std::unique_ptr<c10d::CommHookInterface> noted_all_reduce(rehearse::RankContext& ctx,
                                                           std::vector<rehearse::VirtualTime>& starts) {
   std::shared_ptr<c10d::CommHookInterface> all_reduce = rehearse::parallel::allreduce_hook(ctx.group().get());
@@ -54,7 +54,7 @@ std::unique_ptr<c10d::CommHookInterface> noted_all_reduce(rehearse::RankContext&
   });
 }
 
-// Trains with what `forward_of` makes of the model, and says what came of it.
+// Trains with the result of `forward_of` on the model, and returns what the training left.
 template <class ForwardOf>
 Training train_with(rehearse::RankContext& ctx, const rehearse::Parameters& parameters, ForwardOf forward_of) {
   ctx.generator().set_current_seed(1);

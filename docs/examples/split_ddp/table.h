@@ -12,13 +12,13 @@
 #include <rehearse/compile/explanation.h>
 #include <rehearse/exec/time.h>
 
-// What a training left behind; times are those of its last step, in virtual time.
+// The result of a training. Times are those of its last step, in virtual time.
 struct Training {
   std::vector<double> losses;
   std::vector<at::Tensor> parameters;
   rehearse::VirtualDuration step{}, backward{};
-  std::vector<rehearse::VirtualDuration> starts;  // of all-reduces, since backward began
-  rehearse::compiler::Explanation explained;      // nothing where nothing was compiled
+  std::vector<rehearse::VirtualDuration> starts;  // starts of the all-reduces, from the beginning of backward
+  rehearse::compiler::Explanation explained;      // empty if nothing was compiled
 };
 
 inline std::string microseconds(rehearse::VirtualDuration duration) {
@@ -34,7 +34,7 @@ inline std::string row_of(const char* name, const Training& training) {
                      microseconds(training.step));
 }
 
-// The pieces of the first compilation, and why there were others.
+// The pieces of the first compilation, and the reasons for later ones.
 inline std::string story_of(const rehearse::compiler::Explanation& explained) {
   std::string text = "\npiece     nodes    bytes  parameters\n";
   for (const auto& graph : explained.entries.front().graphs) {
@@ -49,7 +49,7 @@ inline std::string story_of(const rehearse::compiler::Explanation& explained) {
   return text;
 }
 
-// Graphs, recompilations, and how far the network's time is hidden behind backward's.
+// Graphs, recompilations, and how much of the network's time overlaps with backward.
 inline std::string table_of(const Training& as_it_is, const Training& whole, const Training& split) {
   return "\n            graphs  compiles  hits   all-reduces start at    backward  step  (us of the last step)\n" +
          row_of("as it is", as_it_is) + row_of("whole", whole) + row_of("in pieces", split) +
