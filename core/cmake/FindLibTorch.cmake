@@ -3,16 +3,16 @@
 #   LibTorch::c10         libc10.so
 #   LibTorch::torch_cpu   libtorch_cpu.so (carries c10)
 #
-# Where it looks, first hit wins:
+# Where it looks; the first hit wins:
 #   1. REHEARSE_LIBTORCH_DIR, then LIBTORCH_ROOT: CMake variable, then environment variable.
-#      A folder named this way is the only one tried: a wrong one is an error, not a hint.
+#      If one is set, only its folder is tried, and a wrong folder is an error.
 #   2. the project's virtual environment, <source>/.venv/lib/python3*/site-packages/torch
 #   3. the torch package of the python3 on PATH
 # The folder is the one that holds include/ and lib/: a wheel's site-packages/torch, or an unpacked
 # libtorch archive.
 #
-# TorchConfig.cmake is left alone on purpose: it stops without a CUDA toolkit, clashes with an already
-# chosen C++ standard, and links libtorch_cuda. Simulation needs libtorch_cpu and libc10 only.
+# This file does not use TorchConfig.cmake, because that one stops without a CUDA toolkit, clashes with a C++ standard
+# that was already chosen, and links libtorch_cuda. A simulation needs only libtorch_cpu and libc10.
 
 set(LibTorch_VERSION_WANTED 2.11)
 set(_libtorch_how_to_get
@@ -48,7 +48,7 @@ function(_libtorch_locate out_dir out_source)
 
   find_program(_libtorch_python NAMES python3 NO_CACHE)
   if(_libtorch_python)
-    # find_spec locates the package without importing it (an import costs seconds).
+    # find_spec locates the package without importing it, because an import takes seconds.
     execute_process(
       COMMAND "${_libtorch_python}" -c
               "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
@@ -83,7 +83,7 @@ function(_libtorch_read_version dir out_version)
   set(${out_version} "${version}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out_reason> to what is wrong with the folder, or to nothing.
+# Sets <out_reason> to what is wrong with the folder; empty if nothing is.
 function(_libtorch_check dir source out_version out_reason)
   set(${out_version} "" PARENT_SCOPE)
   if(NOT dir)
@@ -149,8 +149,8 @@ if(NOT TARGET LibTorch::torch_cpu)
     IMPORTED_LOCATION "${_libtorch_dir}/lib/libc10.so"
     IMPORTED_SONAME libc10.so
     INTERFACE_INCLUDE_DIRECTORIES "${_libtorch_dir}/include"
-    # LibTorch's include folder carries its own fmt (12), which hides the system's. No library has the functions of
-    # that one, so a source file that includes both must have them inline.
+    # LibTorch's include folder contains its own fmt (12), which hides the system's. No library defines that fmt's
+    # functions, so a source file that includes both must have them inline.
     INTERFACE_COMPILE_DEFINITIONS "_GLIBCXX_USE_CXX11_ABI=1;FMT_HEADER_ONLY=1")
 
   add_library(LibTorch::torch_cpu SHARED IMPORTED)
@@ -159,7 +159,7 @@ if(NOT TARGET LibTorch::torch_cpu)
     IMPORTED_SONAME libtorch_cpu.so
     INTERFACE_INCLUDE_DIRECTORIES
       "${_libtorch_dir}/include;${_libtorch_dir}/include/torch/csrc/api/include"
-    # c10d's headers choose their classes by these; the wheels are built with both.
+    # These select classes in c10d's headers; the wheels are built with both.
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
     INTERFACE_LINK_LIBRARIES LibTorch::c10)
 endif()

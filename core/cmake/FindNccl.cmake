@@ -1,6 +1,6 @@
 # Finds the headers of NCCL and of CUDA's run-time library, and defines one imported target:
 #
-#   Nccl::headers   nccl.h, cuda_runtime.h; nothing to link: the libraries are opened when a program needs them
+#   Nccl::headers   nccl.h, cuda_runtime.h; nothing to link: a program opens the libraries when it needs them
 #
 # Where it looks: REHEARSE_NCCL_INCLUDE_DIR and REHEARSE_CUDA_INCLUDE_DIR; a CUDA toolkit (CUDA_PATH, /usr/local/cuda);
 # the system's folders; the packages nvidia-nccl-cu13 and nvidia-cuda-runtime in the project's .venv.

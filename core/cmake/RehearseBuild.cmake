@@ -6,7 +6,7 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-  # LibTorch's headers need 1-2 GB a compiler, so as many compilers as cores would swap a laptop.
+  # A compiler needs 1-2 GB for LibTorch's headers, so as many compilers as cores would make a laptop swap.
   set_property(GLOBAL APPEND PROPERTY JOB_POOLS rehearse_compile=${REHEARSE_COMPILE_JOBS} rehearse_link=2)
   set(CMAKE_JOB_POOL_COMPILE rehearse_compile)
   set(CMAKE_JOB_POOL_LINK rehearse_link)
@@ -20,8 +20,8 @@ endif()
 if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(REHEARSE_CCACHE NAMES ccache)
   if(REHEARSE_CCACHE)
-    # pch_defines and time_macros are what ccache asks for before it caches with precompiled headers;
-    # base_dir and no hash_dir let build/dev, build/release and other checkouts share entries.
+    # ccache requires pch_defines and time_macros before it caches with precompiled headers. With base_dir and without
+    # hash_dir, build/dev, build/release and other checkouts share entries.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         "${CMAKE_COMMAND}" -E env
         "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
@@ -30,9 +30,9 @@ if(REHEARSE_USE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Some 150 programs are linked, of 35 MB each: in a fifth of the time that the usual linker takes.
+# A build links some 150 programs of 35 MB each. mold takes a fifth of the usual linker's time.
 if(REHEARSE_USE_MOLD AND NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld=")
-  find_program(rehearse_mold NAMES mold NO_CACHE)  # it may come and go
+  find_program(rehearse_mold NAMES mold NO_CACHE)  # not cached, because mold may appear or disappear
   if(rehearse_mold)
     include(CheckLinkerFlag)
     check_linker_flag(CXX -fuse-ld=mold REHEARSE_MOLD_LINKS)

@@ -1,6 +1,6 @@
 # Everything the libraries link. rehearseConfig.cmake.in repeats the list for users of the installed package.
 find_package(LibTorch REQUIRED)
-# core/formatting has the functions of LibTorch's fmt, so that our own sources need not have them inline.
+# core/formatting defines the functions of LibTorch's fmt, so that our own sources do not need them inline.
 get_target_property(libtorch_definitions LibTorch::c10 INTERFACE_COMPILE_DEFINITIONS)
 list(REMOVE_ITEM libtorch_definitions FMT_HEADER_ONLY=1)
 set_target_properties(LibTorch::c10 PROPERTIES INTERFACE_COMPILE_DEFINITIONS "${libtorch_definitions}")
@@ -12,7 +12,7 @@ find_package(tomlplusplus REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(GTest REQUIRED)
 
-# The real mode needs headers alone; libnccl and libtorch_cuda are opened by programs that run on GPUs.
+# The real mode needs only headers. Programs that run on GPUs open libnccl and libtorch_cuda.
 if(REHEARSE_REAL STREQUAL "ON")
   find_package(Nccl REQUIRED)
 elseif(NOT REHEARSE_REAL STREQUAL "OFF")

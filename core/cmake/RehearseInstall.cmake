@@ -1,12 +1,12 @@
-# Install rules and the CMake package. Included last, when all libraries are known.
+# Install rules and the CMake package. Included last, because all libraries must be known.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(rehearse_libraries GLOBAL PROPERTY REHEARSE_LIBRARIES)
-# For ./dev install, which tells where it was; the package itself names no folder of this machine.
+# For ./dev install, which prints the folder. The package itself names no folder of this machine.
 file(WRITE "${PROJECT_BINARY_DIR}/libtorch.txt" "${LibTorch_DIR_FOUND}\n")
 
-# What an installation holds, without tests and examples: for ./dev install.
+# What an installation holds, without tests and examples, for ./dev install.
 add_custom_target(rehearse_package DEPENDS ${rehearse_libraries})
 if(TARGET rehearse_command)
   add_dependencies(rehearse_package rehearse_command)

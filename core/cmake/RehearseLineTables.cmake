@@ -1,9 +1,10 @@
-# Reports name lines where the program has line tables, which cost no measurable time: whoever links rehearse::sim,
-# rehearse::gtest or rehearse::main compiles with -g1, but in configurations that have more, and but for targets with
+# Reports name source lines if the program has line tables, which cost no measurable time. So whoever links
+# rehearse::sim, rehearse::gtest or rehearse::main compiles with -g1. Exceptions are configurations with more debug
+# information, and targets with
 #   set_target_properties(my_tests PROPERTIES REHEARSE_LINE_TABLES OFF)
 
 # rehearse_hand_on_line_tables(<library>)
-#   For those who use the package, or have the sources below their own. Our own targets have the option already.
+#   For programs that use the package or contain the sources. Our own targets already have the option.
 function(rehearse_hand_on_line_tables library)
   set(wanted "$<NOT:$<STREQUAL:$<TARGET_PROPERTY:REHEARSE_LINE_TABLES>,OFF>>")
   set(bare "$<NOT:$<CONFIG:Debug,RelWithDebInfo>>")

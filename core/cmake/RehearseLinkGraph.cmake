@@ -4,12 +4,11 @@
 #           core <- collectives, elastic, compile <- pt2        what a program adds if it uses it
 #           fakes <- real        main, pt2 <- split
 #
-# rehearse_exec is free of LibTorch, so that tests of schedulers start in milliseconds. GoogleTest stays out of
-# everything but sim/gtest. Simulation needs neither the compiler nor the real mode; rehearse_prove_that_it_links()
-# shows it with the linker.
+# rehearse_exec is free of LibTorch, so that tests of schedulers start in milliseconds. Only sim/gtest uses GoogleTest.
+# Simulation needs neither the compiler nor the real mode; rehearse_prove_that_it_links() proves that with the linker.
 
 # rehearse_check_link_graph(<library>...)
-#   Stops when one of the libraries links against the arrows.
+#   Stops if one of the libraries links against the arrows.
 function(rehearse_check_link_graph)
   set(below_rehearse_exec "")
   set(below_rehearse_core exec)
@@ -41,12 +40,12 @@ function(rehearse_check_link_graph)
 endfunction()
 
 # rehearse_prove_that_it_links(<name> <library>...)
-#   An executable <name> that takes in every object of these static libraries and links nothing of ours besides. A call
-#   from one of them into a library that is not listed is an undefined symbol, which the arrows above cannot show. The
-#   test configure.<name> runs it.
+#   Adds an executable <name> that takes in every object of these static libraries and links nothing else of ours. If
+#   one of them calls into a library that is not listed, a symbol is undefined. The arrows above cannot show that. The
+#   test configure.<name> runs the executable.
 function(rehearse_prove_that_it_links name)
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
-  # Weak: rehearse_main has a main() too.
+  # Weak, because rehearse_main has a main(), too.
   file(CONFIGURE OUTPUT "${source}" CONTENT "[[gnu::weak]] int main() { return 0; }\n" @ONLY)
   add_executable(${name} "${source}")
   set(archives "")

@@ -1,9 +1,9 @@
-# What a report must not take for the user's: the names of our own source files, compiled into rehearse_exec.
+# The names of our own source files, compiled into rehearse_exec: a report must not take them for the user's.
 
 # rehearse_write_own_sources(<library>...)
-#   Gives rehearse_exec a source file that lists the sources of all the libraries, named from the top of the tree, and
-#   the units of a unity build, named from the top of the build folder. Called once all rooms are known; a source added
-#   later is in it after the next configuration.
+#   Gives rehearse_exec a source file that lists the sources of all the libraries, with paths from the top of the tree,
+#   and the units of a unity build, with paths from the top of the build folder. Call it once all rooms are known. The
+#   list contains a later source only after the next configuration.
 function(rehearse_write_own_sources)
   set(sources "")
   set(units "")

@@ -1,13 +1,13 @@
-# Programs for the rehearse command and for tests, also as shared objects of which each rank has a copy.
+# Programs for the rehearse command and for tests. They may also be shared objects, of which each rank gets a copy.
 set(REHEARSE_MODULE_SOURCE "${CMAKE_CURRENT_LIST_DIR}/rehearse_module.cpp")
-# The libraries that shared objects find in the executable. The installed package sets it to the components asked for.
+# The libraries that shared objects find in the executable. The installed package sets this to the requested components.
 if(NOT DEFINED REHEARSE_MODULE_LIBRARIES)
   set(REHEARSE_MODULE_LIBRARIES core fakes collectives elastic compile pt2)
 endif()
 
 # rehearse_add_program(<name> SOURCES <file>... [LIBS <target>...] [MODULE])
-#   The executable <name>: the rehearse command for the programs that SOURCES register. MODULE: see rehearse_add_module();
-#   the shared object is <name>_program.
+#   Adds the executable <name>: the rehearse command for the programs that SOURCES register. MODULE: see
+#   rehearse_add_module(); the shared object is <name>_program.
 function(rehearse_add_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "MODULE" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -24,10 +24,11 @@ function(rehearse_add_program name)
 endfunction()
 
 # rehearse_add_module(<name> <executable> SOURCES <file>... [LIBS <target>...])
-#   The programs of SOURCES as a shared object <name> beside the executable, which knows them as if they were linked
-#   into it. Each rank that runs one has a copy of the object for itself, so that globals, statics and thread_locals are
-#   the rank's own. An archive among LIBS becomes part of the object; what a shared library keeps stays the process's.
-#   The executable takes in all of the libraries in REHEARSE_MODULE_LIBRARIES, and exports them; do not name them in LIBS.
+#   Builds the programs of SOURCES as a shared object <name> beside the executable, which knows them as if they were
+#   linked into it. Each rank that runs one gets its own copy of the object, and thus its own globals, statics and
+#   thread_locals. An archive among LIBS becomes part of the object; the state of a shared library belongs to the
+#   process. The executable takes in all of the libraries in REHEARSE_MODULE_LIBRARIES, and exports them; do not name
+#   them in LIBS.
 function(rehearse_add_module name executable)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -40,8 +41,8 @@ function(rehearse_add_module name executable)
     set_property(TARGET ${name} APPEND PROPERTY
                  ${property} "$<TARGET_PROPERTY:rehearse::fakes,INTERFACE_${property}>")
   endforeach()
-  # Neither unique symbols nor the executable's: one definition for all copies would make them share it again. Each run
-  # gives the object's variables their first values again, with the room between them, which AddressSanitizer guards.
+  # Use neither unique symbols nor the executable's, because copies would share their single definition. Each run resets
+  # the object's variables to their first values, together with the gaps between them, which AddressSanitizer guards.
   target_compile_options(${name} PRIVATE -g1 $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique> -fno-sanitize=address)
   target_link_options(${name} PRIVATE LINKER:-Bsymbolic LINKER:-z,now)
   target_link_libraries(${name} PRIVATE ${arg_LIBS} LibTorch::torch_cpu LibTorch::c10)

@@ -1,9 +1,8 @@
-# How libraries and executables are declared. One way for all, so that options stay the same everywhere.
+# How libraries and executables are declared: one way for all, so that options are the same everywhere.
 include("${CMAKE_CURRENT_LIST_DIR}/RehearseUnity.cmake")
 
 # rehearse_add_rooms(<folder>...)
-#   add_subdirectory() for each folder that has a CMakeLists.txt; one that appears later is picked up
-#   by the next build.
+#   Calls add_subdirectory() for each folder that has a CMakeLists.txt. The next build picks up one that appears later.
 function(rehearse_add_rooms)
   foreach(room IN LISTS ARGN)
     file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${room}/CMakeLists.txt")
@@ -14,10 +13,10 @@ function(rehearse_add_rooms)
 endfunction()
 
 # rehearse_room(<library> [<source>...] [TORCH_FREE <source>...] [ALONE <source>...])
-#   The whole CMakeLists.txt of a room: its sources belong to <library>. TORCH_FREE: sources that know nothing of
-#   LibTorch. Without its precompiled header their objects need no LibTorch symbol, so a program that uses nothing else
-#   of the library starts without loading it. ALONE: sources that stay a unit of their own in a unity build. Use it for a
-#   file that defines a function which LibTorch or libstdc++ has too: the linker must be able to leave it out.
+#   The whole CMakeLists.txt of a room: its sources belong to <library>. TORCH_FREE: sources that do not use LibTorch.
+#   Without its precompiled header, their objects need no LibTorch symbol, so a program that uses nothing else of the
+#   library starts without loading it. ALONE: sources that stay a unit of their own in a unity build. Use it for a file
+#   that defines a function which LibTorch or libstdc++ also defines: the linker must be able to leave the file out.
 function(rehearse_room library)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "TORCH_FREE;ALONE")
   if(NOT TARGET ${library})
@@ -37,9 +36,9 @@ function(rehearse_room library)
 endfunction()
 
 # _rehearse_unite_rooms(<library>)
-#   Makes units of what the rooms of the library have listed. Rooms share units, so that a room of two files costs no
-#   unit of its own; not their TORCH_FREE sources, or a program would take in those of rooms that it does not use, and
-#   LibTorch with them.
+#   Forms units from the sources that the library's rooms have listed. Rooms share units, so that a room with two files
+#   needs no unit of its own. TORCH_FREE sources of different rooms share none; otherwise a program would take in
+#   sources of rooms that it does not use, and LibTorch with them.
 function(_rehearse_unite_rooms library)
   get_target_property(sources ${library} REHEARSE_UNITED)
   if(sources)
@@ -48,11 +47,11 @@ function(_rehearse_unite_rooms library)
 endfunction()
 
 # rehearse_target_options(<target> [TORCH | FIBERS] [TEST])
-#   Standard, warnings, optimisation and sanitizer of our own code. TORCH: use the precompiled header of LibTorch, which
-#   takes a source file that includes ATen and c10d from about 13 s to 3 s (g++ 12, -O2). FIBERS: that of
-#   Boost.Fiber. TEST: in a release, built by
-#   -Og. A test's own lines are run a few times; by -O2, two thirds of its build were spent on making them fast, and
-#   -Og, which takes a third off the whole, pays for a precompiled header of its own ten times over.
+#   Sets standard, warnings, optimisation and sanitizer for our own code. TORCH: use the precompiled header of LibTorch;
+#   a source file that includes ATen and c10d then takes 3 s instead of about 13 s (g++ 12, -O2). FIBERS: use that of
+#   Boost.Fiber. TEST: build with -Og in a release. A test's own lines run only a few times, and -O2 spent two thirds of
+#   the build time on making them fast. -Og needs its own precompiled header, but it saves a third of the whole, ten
+#   times what that header costs.
 function(rehearse_target_options target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;FIBERS;TEST" "" "")
   set(pch rehearse_pch)
@@ -62,7 +61,7 @@ function(rehearse_target_options target)
     set(pch rehearse_test_pch)
     set(optimization -Og)
     set(test TEST)
-    # What GTest's target defines: the precompiled header of tests fits no target without it.
+    # GTest's target defines this, and without it no target could use the tests' precompiled header.
     target_compile_definitions(${target} PRIVATE GTEST_HAS_PTHREAD=1)
   endif()
   if(arg_TORCH AND NOT target STREQUAL pch)
@@ -74,14 +73,14 @@ function(rehearse_target_options target)
   endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-  # -O2: CMake's -O3 costs compile time and buys nothing measurable around LibTorch calls. -g1: reports name the line
-  # where a rank waits; line tables cost no measurable compile time.
+  # -O2, because CMake's -O3 costs compile time and gains nothing measurable around LibTorch calls. -g1, because reports
+  # name the line at which a rank waits; line tables cost no measurable compile time.
   target_compile_options(${target} PRIVATE -Wall -Wextra "$<$<CONFIG:Release>:${optimization};-g1>")
-  # g++ collects its garbage whenever its memory has doubled, and walks the precompiled header each time. Without that a
+  # g++ collects garbage whenever its memory has doubled, and walks the precompiled header each time. Without that, a
   # unit compiles in 85 % of the time and takes 0.15 GB more (g++ 12).
   target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=4000000>")
-  # __FILE__, std::source_location and line tables name files from the top of the tree, so that a report is the same
-  # wherever the tree lies (and gdb, started there, finds them). The relative form is how ccache hands paths over.
+  # Makes __FILE__, std::source_location and line tables name files from the top of the tree, so that a report is the
+  # same wherever the tree lies (and gdb, started there, finds the files). ccache passes paths in the relative form.
   set(to_source "${PROJECT_SOURCE_DIR}")
   cmake_path(RELATIVE_PATH to_source BASE_DIRECTORY "${CMAKE_BINARY_DIR}")
   target_compile_options(${target} PRIVATE
@@ -89,20 +88,20 @@ function(rehearse_target_options target)
     "-ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
   if(REHEARSE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE} -fno-omit-frame-pointer)
-    # Enough for the reports, and a file compiles in two thirds of the time of RelWithDebInfo's -O2 -g (g++ 12).
+    # This suffices for the sanitizers' reports, and a file compiles in two thirds of the time of RelWithDebInfo's -O2
+    # -g (g++ 12).
     target_compile_options(${target} PRIVATE -O1 -g1)
     target_link_options(${target} PUBLIC -fsanitize=${REHEARSE_SANITIZE})
   endif()
 endfunction()
 
-# The precompiled header of everything that includes LibTorch, made once (25 s, 430 MB) and used by all: <target> is
-# rehearse_pch, or rehearse_test_pch for what is built by other options.
-# It holds headers of LibTorch only, and for tests those of GoogleTest: with std headers in it, a header of ours that
-# forgets one would still compile here and fail for a user. torch/nn and torch/optim are left out: they would double its
-# cost and slow every file that does not need them by 2.5 s. Each unit pays 3 s for templates that the header's inline
-# functions use, because g++ instantiates them at the end of a unit. Therefore units hold many files.
-# Files that need modules should include single ones (torch/nn/modules/linear.h: +5 s),
-# not torch/nn.h (+13 s).
+# The precompiled header for everything that includes LibTorch, made once (25 s, 430 MB) and used by all. <target> is
+# rehearse_pch, or rehearse_test_pch for targets with the options of tests. It holds only headers of LibTorch and, for
+# tests, of GoogleTest. With std headers in it, a header of ours that forgets one would compile here and fail for a
+# user. It leaves out torch/nn and torch/optim, which would double its cost and add 2.5 s to every file that does not
+# need them. Each unit takes 3 s for templates that the header's inline functions use, because g++ instantiates them at
+# the end of a unit. Therefore units hold many files. Files that need modules should include single ones
+# (torch/nn/modules/linear.h: +5 s), not torch/nn.h (+13 s).
 function(_rehearse_add_pch target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TEST" "" "")
   if(TARGET ${target})
@@ -122,7 +121,8 @@ function(_rehearse_add_pch target)
     <torch/csrc/distributed/c10d/Work.hpp>)
 endfunction()
 
-# The precompiled header of sources that include Boost.Fiber and no LibTorch. It takes 2 s and saves 1.5 s in each unit.
+# The precompiled header for sources that include Boost.Fiber and no LibTorch. It takes 2 s and saves 1.5 s in each
+# unit.
 function(_rehearse_add_fiber_pch)
   if(TARGET rehearse_fiber_pch)
     return()
@@ -152,11 +152,11 @@ endfunction()
 #                      [ROOMS <folder>...] [SOURCES <file>...] [ALONE <file>...] [INCLUDE <folder>...]
 #                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH | FIBERS])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
-#   CMakeLists.txt calls rehearse_room(<name> ...), which says what ALONE is. INCLUDE defaults to include/ (the public
-#   headers). internal/, if it exists, holds <rehearse_internal/...>, which is not installed;
-#   private headers of another room are included from the house, as in "exec/fiber/fiber.h". LIBS appear in public
-#   headers, PRIVATE_LIBS in sources only. TORCH, FIBERS: see rehearse_target_options(). A library without a single source
-#   is not created. Public headers and library are installed when REHEARSE_INSTALL is on.
+#   CMakeLists.txt calls rehearse_room(<name> ...), where ALONE is explained. INCLUDE defaults to include/ (the public
+#   headers). internal/, if it exists, holds <rehearse_internal/...>, which is not installed. Private headers of another room are
+#   included with a path from the house, such as "exec/fiber/fiber.h". LIBS appear in public headers, PRIVATE_LIBS in
+#   sources only. TORCH, FIBERS: see rehearse_target_options(). A library without any source is not created. Public
+#   headers and the library are installed if REHEARSE_INSTALL is on.
 function(rehearse_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;FIBERS" "EXPORT_AS" "ROOMS;SOURCES;ALONE;INCLUDE;LIBS;PRIVATE_LIBS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -188,7 +188,7 @@ function(rehearse_add_library name)
     target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${folder}>")
     set_property(GLOBAL APPEND PROPERTY REHEARSE_INCLUDE_FOLDERS "${folder}")
   endforeach()
-  # Headers that rooms and houses share, and users do not get.
+  # Headers that rooms and houses share, and that are not installed.
   if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/internal")
     target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/internal>")
   endif()
@@ -210,9 +210,9 @@ function(rehearse_add_library name)
 endfunction()
 
 # rehearse_add_executable(<name> SOURCES <file>... LIBS <target>... [TORCH] [TEST])
-#   Nothing more is needed for the interposed libc calls: linkers export a symbol of the executable that a shared
-#   library on the link line also defines, and libc is always there (tried with bfd, gold, lld, mold). The definitions
-#   in librehearse_exec.a are taken in because the executor refers to their table.
+#   The interposed libc calls need nothing more: linkers export a symbol of the executable if a shared library on the
+#   link line also defines it, and libc is always there (tried with bfd, gold, lld, mold). The linker takes in the
+#   definitions in librehearse_exec.a because the executor refers to their table.
 function(rehearse_add_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;TEST" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -239,8 +239,8 @@ endfunction()
 #   A program under docs/examples. SCENARIO: a test example.<name> that runs `<name> run <file>`. REPORT: a test
 #   example.<name>_report that runs <name>.toml and expects this exit code and the lines of <file>, as
 #   docs/examples/expect_report.cmake reads them. REAL: a target <name>_real, the same program with the real mode, in
-#   the folder real. A simulation is built without it, so that `./dev run` is not slower for what it does not use.
-#   The target is named like its folder, so that `./dev run <scenario>` finds it.
+#   the folder real. A simulation is built without the real mode, so that `./dev run` builds only what it uses. The
+#   target has the name of its folder, so that `./dev run <scenario>` finds it.
 function(rehearse_add_example name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "REAL" "SCENARIO;REPORT;EXIT" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR (DEFINED arg_REPORT AND NOT DEFINED arg_EXIT))
@@ -267,7 +267,7 @@ function(rehearse_add_example name)
   endif()
 endfunction()
 
-# _rehearse_add_example_test(<name> <files that it reads, of this folder> <command>...)
+# _rehearse_add_example_test(<name> <files of this folder that it reads> <command>...)
 function(_rehearse_add_example_test name files)
   foreach(file IN LISTS files)
     if(NOT EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${file}")
@@ -279,8 +279,9 @@ function(_rehearse_add_example_test name files)
 endfunction()
 
 # rehearse_add_bench(<name> SOURCES <file>... LIBS <target>... [TORCH] [OWN_MAIN] [SMOKE <filter>])
-#   A Google Benchmark program, without BENCHMARK_MAIN() unless OWN_MAIN. Only `./dev bench`, which runs all of them,
-#   builds it. SMOKE: the default build includes it, and the test bench.<name> runs the cases that match the filter.
+#   A Google Benchmark program, without BENCHMARK_MAIN() if OWN_MAIN is given. Only `./dev bench`, which runs all
+#   benchmarks, builds it. SMOKE: the default build includes it, and the test bench.<name> runs the cases that match the
+#   filter.
 function(rehearse_add_bench name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;OWN_MAIN" "SMOKE" "SOURCES;LIBS")
   set(torch "")
@@ -301,13 +302,13 @@ function(rehearse_add_bench name)
     return()
   endif()
   add_test(NAME bench.${name} COMMAND ${name} "--benchmark_filter=${arg_SMOKE}" --benchmark_min_time=0.01)
-  # A filter that matches nothing ends well, and a benchmark that fails does, too.
+  # A benchmark exits with 0 even if no case matches the filter, and even if a case fails.
   set_tests_properties(bench.${name} PROPERTIES LABELS unit TIMEOUT ${REHEARSE_TEST_TIMEOUT}
                        FAIL_REGULAR_EXPRESSION "Failed to match any benchmarks;ERROR OCCURRED")
 endfunction()
 
 # rehearse_finish_benchmarks()
-#   Target rehearse_benchmarks builds all benchmarks; benchmarks.txt in the build folder lists their programs.
+#   The target rehearse_benchmarks builds all benchmarks; benchmarks.txt in the build folder lists their programs.
 function(rehearse_finish_benchmarks)
   get_property(names GLOBAL PROPERTY REHEARSE_BENCHMARKS)
   if(NOT names)

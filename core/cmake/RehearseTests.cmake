@@ -1,6 +1,6 @@
 # How tests are declared.
 
-# No test depends on how busy the machine is: this is there for tests that hang.
+# No test depends on how busy the machine is; the timeout is for tests that hang.
 set(REHEARSE_TEST_TIMEOUT 300)
 if(REHEARSE_SANITIZE)
   set(REHEARSE_TEST_TIMEOUT 1800)
@@ -8,9 +8,9 @@ endif()
 set(REHEARSE_TEST_LABELS unit sim golden determinism install lint slow)
 
 # rehearse_add_test_helpers(<name> SOURCES <file>... LIBS <target>... [TORCH])
-#   A static library of sources that more than one test or benchmark needs, so that each is compiled once. Programs name
-#   it under LIBS and get its LIBS with it; its include paths are those of a test. It is built when a program that links
-#   it is. Sources that define tests do not belong here: the linker would leave them out.
+#   A static library of sources that several tests or benchmarks need, so that each source is compiled once. Programs
+#   name it under LIBS and also get its LIBS; its include paths are those of a test. It is built when a program that
+#   links it is. Do not put sources with tests here, because the linker would leave them out.
 function(rehearse_add_test_helpers name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;LIBS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
@@ -39,11 +39,12 @@ endfunction()
 
 # rehearse_add_test(NAME <name> SOURCES <file>... LIBS <target>... LABELS <label>...
 #                   [TORCH] [OWN_MAIN] [PARTS <number>])
-#   One GoogleTest binary and one ctest case, <name>, which runs all of its tests in one process: starting LibTorch takes
-#   longer than most of them. What fails is named in its output. PARTS: GoogleTest deals the tests out to so many cases,
-#   <name>.1 and on, which can run side by side; for a binary that takes longer than half a minute. LABELS are one or more
-#   of unit sim golden determinism install lint, and slow for what ./dev test leaves out. TORCH: the sources include
-#   LibTorch. GTest::gmock is always linked, GTest::gmock_main too unless OWN_MAIN. A test that needs a process of its own starts one, as tests/cli/process.h does.
+#   One GoogleTest binary and one ctest case, <name>, which runs all its tests in one process, because starting LibTorch
+#   takes longer than most of them. Its output names the tests that fail. PARTS: GoogleTest distributes the tests over
+#   this number of cases, <name>.1 and on, which can run side by side; for a binary that takes longer than half a
+#   minute. LABELS are one or more of unit sim golden determinism install lint, and slow for what ./dev test leaves
+#   out. TORCH: the sources include LibTorch. The test always links GTest::gmock, and also GTest::gmock_main unless
+#   OWN_MAIN is given. If a test needs its own process, it starts one, as tests/cli/process.h does.
 #   Every .cpp below tests/ must be named in a CMakeLists.txt; see rehearse_check_test_sources().
 function(rehearse_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;OWN_MAIN" "NAME;PARTS" "SOURCES;LIBS;LABELS")
@@ -82,7 +83,7 @@ function(rehearse_add_test)
     math(EXPR index "${part} - 1")
     _rehearse_add_test_case(${arg_NAME}.${part} ${arg_NAME} "${arg_LABELS}"
                             "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index}")
-    # Long ones first: the last to start decides when all have ended.
+    # Start long ones first, because the last one to start decides when all have ended.
     set_tests_properties(${arg_NAME}.${part} PROPERTIES COST 10)
   endforeach()
 endfunction()
@@ -90,18 +91,18 @@ endfunction()
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/tmp")
 function(_rehearse_add_test_case name program labels environment)
   add_test(NAME ${name} COMMAND ${program})
-  # A folder of this build: two that are tested at the same time do not meet.
+  # Each build has its own folder, so that two builds can be tested at the same time.
   list(APPEND environment "TEST_TMPDIR=${PROJECT_BINARY_DIR}/tmp")
-  # RapidCheck draws the same values in each run, so that a change decides whether a test passes, and chance does not.
-  # A program that is started by hand draws others each time.
+  # With this seed, RapidCheck draws the same values in each run: only a change may decide whether a test passes, not
+  # chance. A program that is started by hand draws other values each time.
   list(APPEND environment "RC_PARAMS=seed=1")
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${environment}"
                        TIMEOUT ${REHEARSE_TEST_TIMEOUT})
 endfunction()
 
 # rehearse_check_test_sources(<folder> [EXCEPT <regex>])
-#   Stops when a .cpp below <folder> was given to no rehearse_add_*() call: such a test would silently never run.
-#   EXCEPT: paths, relative to <folder>, that are built in another way.
+#   Stops if no rehearse_add_*() call names a .cpp below <folder>: such a test would silently never run. EXCEPT: paths,
+#   relative to <folder>, that are built in another way.
 function(rehearse_check_test_sources folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")

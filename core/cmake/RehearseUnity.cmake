@@ -1,10 +1,10 @@
-# Units of several source files. A LibTorch header costs seconds in each compiler that reads it, and a room's files read
-# the same ones: twelve of them in one unit compile in the time of three. With REHEARSE_UNITY_BUILD off (preset dev) each
-# file is a unit, and a change compiles that file alone.
+# Units of several source files. A compiler needs seconds to read a LibTorch header, and a room's files include the same
+# ones: twelve of them in one unit compile in the time of three. With REHEARSE_UNITY_BUILD off (preset dev), each file
+# is a unit, and a change compiles only that file.
 
 # rehearse_unite(<target> <group> [<source>...] [TORCH_FREE])
-#   These sources of the target become units of at most REHEARSE_UNITY_SIZE files, in their order. Sources with compile
-#   options of their own stay alone (CMake sees to it). TORCH_FREE: the units do without the precompiled header.
+#   Combines these sources of the target into units of at most REHEARSE_UNITY_SIZE files, in their order. Sources with
+#   their own compile options stay alone (CMake sees to it). TORCH_FREE: the units do not use the precompiled header.
 function(rehearse_unite target group)
   cmake_parse_arguments(PARSE_ARGV 2 arg "TORCH_FREE" "" "")
   if(NOT REHEARSE_UNITY_BUILD)
@@ -18,13 +18,13 @@ function(rehearse_unite target group)
   set(unit 0)
   while(sources)
     math(EXPR unit "${unit} + 1")
-    # As many files in each: 13 are 7 and 6.
+    # Units of equal size: 13 files become 7 and 6.
     math(EXPR size "(${left} + ${units} - ${unit}) / (${units} - ${unit} + 1)")
     list(SUBLIST sources 0 ${size} together)
     list(REMOVE_ITEM sources ${together})
     list(LENGTH sources left)
     set_source_files_properties(${together} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group}_${unit})
-    # The source file that CMake writes for the unit. It knows nothing of the properties of what it includes.
+    # The source file that CMake writes for the unit. It does not inherit the properties of the files that it includes.
     set(file "${folder}/CMakeFiles/${target}.dir/Unity/unity_${group}_${unit}_cxx.cxx")
     set_property(TARGET ${target} APPEND PROPERTY REHEARSE_UNITS "${file}")
     if(arg_TORCH_FREE)

@@ -1,12 +1,12 @@
 # cmake -DPROGRAM=<command> -DSCENARIO=<file> -DEXIT_CODE=<n> -DEXPECTED=<file> [-DOPTIONS=<list>] -P expect_report.cmake
-#   Runs a scenario that is meant to fail, and checks its exit code and that each line of EXPECTED (but empty ones
-#   and those that begin with '#') is found in what it printed, in that order. In such a line <...> stands for
-#   anything but the end of the line.
+#   Runs a scenario that is meant to fail. Checks its exit code, and that it printed each line of EXPECTED (except empty
+#   ones and those that begin with '#'), in that order. In such a line <...> stands for anything but the end of the
+#   line.
 execute_process(COMMAND "${PROGRAM}" run "${SCENARIO}" ${OPTIONS} RESULT_VARIABLE code OUTPUT_VARIABLE printed ERROR_VARIABLE errors)
 if(NOT code STREQUAL EXIT_CODE)
   message(FATAL_ERROR "exit code ${code}, expected ${EXIT_CODE}\n${printed}${errors}")
 endif()
-# Not with foreach(): the lines have semicolons and brackets, which lists would take for their own.
+# foreach() cannot read the lines, because lists interpret their semicolons and brackets.
 file(READ "${EXPECTED}" lines)
 set(rest "${printed}")
 while(lines MATCHES "^([^\n]*)\n")

@@ -1,9 +1,9 @@
 # cmake -DPART=run -DNAME=<test> -DPROGRAM=<command> -DSCENARIO=<file> -DRANKS=<n> -DSTEPS=<n> -DREFERENCES=<n> -DPARAMETERS=<n>
 #       -DLOSS_FALLS=<percent> -P main_job_test.cmake
-#   Runs the job and checks what it says: verdict, loss that falls by more than so much, how often each check held (the
-#   gradients of PARAMETERS in REFERENCES steps), files.
+#   Runs the job and checks its output: verdict, a loss that falls by more than LOSS_FALLS, how often each check held
+#   (the gradients of PARAMETERS in REFERENCES steps), files.
 # cmake -DPART=replay -DNAME=<test> -P main_job_test.cmake, in the same folder
-#   Runs the replay command that it printed, which must give the same identity.
+#   Runs the replay command that the job printed, which must give the same identity.
 cmake_minimum_required(VERSION 3.25)
 set(folder ${NAME}_out)
 set(kept ${NAME}_output.txt)  # what the run printed
@@ -14,7 +14,7 @@ function(expect_equal what found expected)
   endif()
 endfunction()
 
-# find(<pattern> <variable>): the first group of the pattern in what was printed.
+# find(<pattern> <variable>): sets the variable to the first group of the pattern in the output.
 function(find pattern variable)
   if(NOT printed MATCHES "${pattern}")
     message(FATAL_ERROR "not printed: ${pattern}\n${printed}")
@@ -22,7 +22,7 @@ function(find pattern variable)
   set(${variable} "${CMAKE_MATCH_1}" PARENT_SCOPE)
 endfunction()
 
-# runs(<command>...): exit code 0 and nothing on stderr; sets printed.
+# runs(<command>...): requires exit code 0 and nothing on stderr; sets printed.
 function(runs)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE printed ERROR_VARIABLE errors)
   expect_equal("exit code" "${code}" 0)
@@ -30,7 +30,7 @@ function(runs)
   set(printed "${printed}" PARENT_SCOPE)
 endfunction()
 
-# In millionths: CMake counts in integers.
+# Finds a loss in millionths, because CMake counts in integers.
 function(find_loss step variable)
   find("\n${step}/${STEPS} [^\n]*  loss ([0-9]+\\.[0-9][0-9][0-9][0-9][0-9][0-9])\n" loss)
   string(REPLACE "." "" loss "${loss}")
@@ -56,7 +56,7 @@ function(part_run)
     message(FATAL_ERROR "the loss did not fall by ${LOSS_FALLS} %: ${first} to ${last} millionths\n${printed}")
   endif()
 
-  # Each rank in each step; the parameters on rank 0 in some steps; each rank at the end.
+  # Each rank checks replicas in each step, rank 0 checks gradients in some steps, each rank checks the loss once.
   file(READ "${folder}/report.json" report)
   string(JSON verdict GET "${report}" verdict)
   expect_equal("verdict in report.json" "${verdict}" "OK")
@@ -94,7 +94,7 @@ function(part_run)
     message(FATAL_ERROR "report.txt is not what was printed:\n${text}\n${printed}")
   endif()
   find("\nran ([0-9]+) operations, " ran)
-  # A slice for each operation, among names and arrows.
+  # The trace has a slice for each operation, besides names and arrows.
   file(READ "${folder}/trace.json" trace)
   string(JSON count LENGTH "${trace}" traceEvents)
   string(REGEX MATCHALL "\"ph\":\"X\"" slices "${trace}")
@@ -103,7 +103,7 @@ function(part_run)
   if(NOT count GREATER operations)
     message(FATAL_ERROR "trace.json has ${count} events, ${operations} of them operations")
   endif()
-  # The same operations, rank by rank.
+  # The flight recorder has the same operations, rank by rank.
   file(READ "${folder}/flight_recorder.json" recorded)
   set(operations 0)
   math(EXPR last_rank "${RANKS} - 1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # cmake -DOUTPUT=<file.cpp> -DSKELETON=<file> "-DSTYLES=<file>;..." "-DSCRIPTS=<file>;..." -P embed_assets.cmake
-# Writes the definitions of page_assets.h. A literal holds 16 KiB at most, because compilers may limit its length.
+# Writes the definitions of page_assets.h. A literal holds at most 16 KiB, because compilers may limit its length.
 
 function(append_literals result)
   set(text "")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The parts of every page as a source file of rehearse_sim. Included where that target is made, because a custom command
-# serves the targets of its own folder alone. Scripts are one after the other in this order; start() of the last one is
-# called at the end.
+# Embeds the parts of every page in a source file of rehearse_sim. The file that makes that target must include this
+# one, because a custom command serves only targets of its own folder. The scripts follow each other in this order;
+# start() in the last one is called at the end.
 set(folder "${CMAKE_CURRENT_LIST_DIR}")
 set(assets "${folder}/assets")
 set(skeleton "${assets}/page.html")
