@@ -3,7 +3,7 @@ cmake_minimum_required(VERSION 3.25)
 file(REMOVE_RECURSE "${WORK_DIR}")
 file(MAKE_DIRECTORY "${WORK_DIR}")
 
-# configure(<source> <option>...) sets status and output; the blanks and line breaks of output are single spaces.
+# configure(<source> <option>...) sets status and output. In output, a single space replaces blanks and line breaks.
 function(configure source)
   execute_process(
     COMMAND ${launcher} "${CMAKE_COMMAND}" -S "${source}" -B "${WORK_DIR}/build" -G "${GENERATOR}"

@@ -1,4 +1,4 @@
-# Runs one CASE of ./dev: a copy of it in WORK_DIR, where PATH holds what is named here and nothing else.
+# Runs one CASE of ./dev with a copy of it in WORK_DIR. PATH holds only the tools that this file names.
 cmake_minimum_required(VERSION 3.25)
 set(tree "${WORK_DIR}/tree")
 set(bin "${WORK_DIR}/bin")
@@ -18,7 +18,7 @@ function(make_tool name text)
   file(CHMOD "${bin}/${name}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 endfunction()
 
-# dev(<argument>...) sets status, output and errors. Whatever it is asked, nothing may be built.
+# dev(<argument>...) sets status, output and errors. No case may build anything.
 function(dev)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -E env --unset=REHEARSE_SKIP_PACKAGES "PATH=${bin}" "${BASH}" "${tree}/dev" ${ARGN}
@@ -39,7 +39,7 @@ function(expect what found expected)
   endif()
 endfunction()
 
-# No apt-get, ninja or python; a cmake that is too old; of the libraries, one that was taken away and one unknown.
+# No apt-get, ninja or python; a cmake that is too old; one library that was removed, and one that is unknown.
 function(case_missing_packages)
   make_tool(g++ "exit 0")
   make_tool(cmake "echo cmake version 3.24.9")

@@ -1,4 +1,4 @@
-# Each of PROGRAMS loads neither libtorch_cuda nor libtorch_python nor the libtorch.so that pulls them in.
+# None of PROGRAMS may load libtorch_cuda, libtorch_python, or the libtorch.so that loads them.
 cmake_minimum_required(VERSION 3.25)
 set(checked 0)
 foreach(program IN LISTS PROGRAMS)

@@ -1,5 +1,5 @@
-# PART package: installs BUILD_DIR below WORK_DIR and looks at what was exported. Each other PART configures CONSUMER_DIR
-# against that, and builds and runs an executable.
+# PART package installs BUILD_DIR below WORK_DIR and checks what was exported. Each other PART configures CONSUMER_DIR
+# against that installation, and builds and runs an executable.
 cmake_minimum_required(VERSION 3.25)
 set(prefix "${WORK_DIR}/prefix")
 set(build "${WORK_DIR}/build_${PART}")
@@ -16,7 +16,7 @@ endfunction()
 function(part_package)
   file(REMOVE_RECURSE "${prefix}")
   run("install" "${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${prefix}")
-  # A package with a path of the machine that built it works nowhere else.
+  # A package that contains a path of the machine that built it works nowhere else.
   file(GLOB_RECURSE exported "${prefix}/*.cmake")
   if(NOT exported)
     message(FATAL_ERROR "no CMake package was installed below ${prefix}")
@@ -25,7 +25,7 @@ function(part_package)
     file(READ "${file}" text)
     foreach(path IN ITEMS "${SOURCE_DIR}" "${BUILD_DIR}" "${LIBTORCH_DIR}" "/usr/lib/" "/usr/include" "/usr/local" ".so")
       string(FIND "${text}" "${path}" found)
-      # FindLibTorch.cmake names the two libraries relative to the folder that it finds.
+      # FindLibTorch.cmake names the two libraries relative to the folder that it finds, which is all right.
       if(NOT found EQUAL -1 AND NOT (path STREQUAL ".so" AND file MATCHES "FindLibTorch.cmake$"))
         message(FATAL_ERROR "${file} contains ${path}")
       endif()
@@ -33,12 +33,12 @@ function(part_package)
   endforeach()
 endfunction()
 
-# The command that configures the consumer, whatever else is asked.
+# The command that configures the consumer; cases add further options.
 set(consumer "${CMAKE_COMMAND}" -S "${CONSUMER_DIR}" -B "${build}" -G "${GENERATOR}" "-DCMAKE_PREFIX_PATH=${prefix}"
     "-DREHEARSE_LIBTORCH_DIR=${LIBTORCH_DIR}" "-DCMAKE_BUILD_TYPE=${CONFIG}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}"
     "-DPART=${PART}")
 
-# Before 1.0 a minor version may break what the one before promised.
+# Before 1.0, a minor version may break the promises of an earlier one.
 function(part_versions)
   file(REMOVE_RECURSE "${build}")
   foreach(version IN ITEMS "" 0.1 ${VERSION})
@@ -67,7 +67,7 @@ function(part_versions)
   expect_unknown_component()
 endfunction()
 
-# A component that there is not is an error that names it.
+# Asking for a component that does not exist must be an error that names it.
 function(expect_unknown_component)
   execute_process(COMMAND ${consumer} -DPART=unknown -DCOMPONENT=compiler
                   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -84,9 +84,9 @@ function(build_executable)
   run("build" "${CMAKE_COMMAND}" --build "${build}")
 endfunction()
 
-# Every libc function that librehearse_exec.a interposes must be exported by the executable, or LibTorch would go on
-# calling libc's and block the thread. (C++ symbols and our own C names have no libc counterpart; __kmpc_fork_call is
-# exported where the program is linked with LLVM's libomp, which this one is not.)
+# The executable must export every libc function that librehearse_exec.a interposes. Otherwise LibTorch would call
+# libc's and block the thread. (C++ symbols and our own C names have no libc counterpart. __kmpc_fork_call is exported
+# only if the program is linked with LLVM's libomp, which this one is not.)
 function(expect_interposed)
   file(GLOB_RECURSE exec_library "${prefix}/*/librehearse_exec.a")
   run("interposed" "${NM}" --defined-only "${exec_library}")
@@ -105,7 +105,7 @@ function(expect_interposed)
   endforeach()
 endfunction()
 
-# run_executable(<pattern> <argument>...): it prints that.
+# run_executable(<pattern> <argument>...): requires that it prints the pattern.
 function(run_executable pattern)
   run("run" "${build}/${PART}" ${ARGN})
   if(NOT output MATCHES "${pattern}")
@@ -113,7 +113,7 @@ function(run_executable pattern)
   endif()
 endfunction()
 
-# Line tables come with the package, and go with a property; without them functions are named, and what to do.
+# The package gives line tables, and a property removes them. Without them, reports name functions and say what to do.
 function(part_gtest)
   build_executable()
   expect_interposed()
@@ -136,7 +136,7 @@ function(part_gtest)
   endif()
 endfunction()
 
-# run_refused(<exit code> <text> <argument>...): it ends with that code and prints that.
+# run_refused(<exit code> <text> <argument>...): requires that it ends with that code and prints the text.
 function(run_refused code text)
   execute_process(COMMAND "${build}/${PART}" ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   string(FIND "${output}" "${text}" found)
@@ -145,7 +145,7 @@ function(run_refused code text)
   endif()
 endfunction()
 
-# Neither the compiler nor the real mode is in a program that does not link them, and it says which component has them.
+# A program without the compiler and the real mode must contain neither, and must say which component has them.
 function(part_main)
   build_executable()
   expect_interposed()
@@ -169,7 +169,8 @@ function(part_libraries)
   run_executable("^verdict=OK held=4 stored=7 nodes=1\n$")
 endfunction()
 
-# Without COMPONENTS, rehearse::main brings all that there is: the compiler, `split`, and the real mode if it was built.
+# Without COMPONENTS, rehearse::main links everything that exists: the compiler, `split`, and the real mode if it was
+# built.
 function(part_everything)
   build_executable()
   expect_interposed()
