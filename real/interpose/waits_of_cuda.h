@@ -11,12 +11,13 @@ namespace rehearse::real {
 cudaError_t wait_for_stream(DeviceWaits& waits, const CudaLibrary& cuda, cudaStream_t stream, const char* call);
 cudaError_t wait_for_event(DeviceWaits& waits, const CudaLibrary& cuda, cudaEvent_t event);
 
-// Waits for all streams of the calling thread's current device. No event marks that point: streams of LibTorch and NCCL
-// do not wait for the default stream, nor it for them. So the call runs on a thread of its own.
+// Waits for all streams of the calling thread's current device. No event marks that point: the streams of LibTorch and
+// NCCL do not wait for the default stream, and the default stream does not wait for them. So the call runs on a thread
+// of its own.
 cudaError_t wait_for_device(DeviceWaits& waits, const CudaLibrary& cuda);
 
-// True if an asynchronous copy waits for what is before it in the stream. That is so if it reads or writes host memory
-// that CUDA does not know, unless the copy is small enough for CUDA to take over the bytes in the call.
+// True if an asynchronous copy waits for the earlier work in the stream. It does if it reads or writes host memory that
+// CUDA does not know, unless the copy is so small that CUDA takes over the bytes in the call.
 bool copy_waits(const CudaLibrary& cuda, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 
 }  // namespace rehearse::real

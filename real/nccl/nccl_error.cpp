@@ -8,7 +8,7 @@
 namespace rehearse::real {
 namespace {
 
-// What a user can do about it; empty: there is nothing beyond NCCL's text.
+// Tells the user what to do about it; empty: there is nothing to add to NCCL's text.
 std::string_view advice_on(ncclResult_t result) noexcept {
   switch (result) {
     case ncclUnhandledCudaError:

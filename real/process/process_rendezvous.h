@@ -10,7 +10,7 @@
 
 namespace rehearse::real {
 
-// Where the processes of a job meet.
+// The address at which the processes of a job meet.
 struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;

@@ -37,7 +37,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
     if (devices_->poll()) note_progress();
   }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
-  // Time passes by itself, so that it has passed means nothing.
+  // Real time passes by itself, so its passing says nothing about the ranks.
   std::optional<exec::IdleEnd> time_passed() override { return std::nullopt; }
 
  private:

@@ -37,7 +37,7 @@ struct WatchedStorage {
 // A tensor of a call, with its memory at the time of the call.
 struct WatchedBuffer : WatchedStorage {
   enum class Use : std::uint8_t { input, output, both };
-  // What the call does with the tensor's value.
+  // The call's effect on the tensor's value.
   enum class Value : std::uint8_t {
     taken,     // reads it
     replaced,  // writes another one without reading it

@@ -21,7 +21,7 @@ struct Cleared {
   ~Cleared() { progress.clear(); }
 };
 
-// What the user may have meant by a scenario that does not exist: a file beside it, or a program.
+// Suggests what the user may have meant by a scenario file that does not exist: a file beside it, or a program.
 std::string meant_by(const std::filesystem::path& file) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -38,8 +38,8 @@ std::string meant_by(const std::filesystem::path& file) {
   return fmt::format("; it is a program: a scenario is a file that says program = \"{}\"", file.string());
 }
 
-// Refuses what only a simulation can do. Settings that a scenario for both modes may contain, such as [checks], are
-// allowed; the report of a real run says that it did without.
+// Refuses what only a simulation can do. Allows settings that a scenario for both modes may contain, such as [checks];
+// the report of a real run says that they did not apply.
 void require_none_of_simulation(const Arguments& arguments, const WorldOptions& world) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(fmt::format("{}: {} is for the simulation, and this run is a real one", arguments.operand, what));

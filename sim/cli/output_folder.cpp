@@ -50,7 +50,7 @@ std::optional<std::uint64_t> seed_of_folder(std::string_view name) {
   return seed;
 }
 
-// Removes what processes left that were killed while they wrote a file.
+// Removes unfinished files, which remain if a process is killed while it writes.
 void remove_parts(const std::filesystem::path& folder) noexcept {
   const auto files = sim::all_files_in(folder);
   std::error_code ignored;

@@ -41,7 +41,7 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
   if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
-  // There is no log. Or it holds one of the two ways, which does not show by itself that there are two.
+  // Either there is no log, or the log holds one of the two ways and cannot show that there are two.
   std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;

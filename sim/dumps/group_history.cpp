@@ -168,8 +168,8 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagno
   return true;
 }
 
-// Adds each rank's first collective that is not complete. It waits for ranks that certainly did not make the call; only
-// if there are none, for ranks about which nobody knows.
+// Adds each rank's first collective that is not complete. It waits for the ranks that certainly did not make the call.
+// If there are none, it waits for the ranks that may or may not have made it.
 void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
   std::vector<int> missing, unknown;
   std::size_t arrived = 0;

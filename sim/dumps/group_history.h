@@ -34,7 +34,7 @@ struct TitledCall {
   std::string title;
 };
 
-// What the dumps tell about one group.
+// The facts about one group that the dumps show.
 struct GroupDiagnosis {
   std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
   std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none

@@ -31,10 +31,10 @@ class JobDiagnosis {
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
   const OpenCall* stands_in(int rank) const;
-  // Ranks for which others wait, if no dump says whether they came; and why none does.
+  // The ranks for which others wait, if no dump says whether they came. For each rank, the reason why no dump says so.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
 
-  // Of all groups together.
+  // In all groups.
   std::optional<TitledCall> last(int rank) const;
   std::optional<TitledCall> last_completed(int rank) const;
 

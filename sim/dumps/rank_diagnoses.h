@@ -19,7 +19,7 @@ std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobDiagnosis& di
 std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks,
                                         const std::vector<int>& culprits);
 
-// What the dumps do not tell, and what is odd about them.
+// Lists what the dumps do not tell, and what is odd about them.
 std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobDiagnosis& diagnosis);
 
 }  // namespace rehearse::sim

@@ -12,9 +12,9 @@
 
 namespace rehearse::sim {
 
-// What ranks did with the keys of a store, for the report of a failed run: who changed a key last, which keys a rank
-// waited for in vain, and what the store answered to check(). Plain data of a world. The functions record calls of the
-// current fiber.
+// Records what ranks did with the keys of a store, for the report of a failed run: who changed a key last, which keys a
+// rank waited for in vain, and what the store answered to check(). Plain data of a world. The functions record calls of
+// the current fiber.
 class StoreHistory {
  public:
   using Keys = std::vector<std::string>;

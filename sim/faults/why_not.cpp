@@ -71,7 +71,7 @@ std::string WhyNot::why_not(const FaultPlan& plan) const {
   return text;
 }
 
-// What is known about this rank in particular.
+// The facts known about this rank in particular.
 std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
   const bool came_into_question = !fault.on || has_fired(*fault.on);

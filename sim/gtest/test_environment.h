@@ -10,7 +10,7 @@
 
 namespace rehearse {
 
-// What the REHEARSE_* variables ask of a check; rehearse.h has the table.
+// The settings of a check that come from REHEARSE_* variables; rehearse.h has the table.
 struct Environment {
   std::optional<std::uint64_t> seed;
   std::uint64_t runs = 1;

@@ -14,7 +14,7 @@ void begin_counting(MemoryMeter& meter);
 // Gives back now what the rank has allocated and not freed yet. Nobody counts this memory from then on.
 void forget_taken(MemoryMeter& meter, int rank) noexcept;
 
-// Nobody counts the memory from now on that is allocated and not freed yet.
+// From now on, nobody counts the memory that is allocated and not freed yet.
 void end_counting(MemoryMeter& meter) noexcept;
 
 }  // namespace rehearse::sim

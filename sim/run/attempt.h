@@ -15,7 +15,7 @@
 // The command and check() both start their runs through this file.
 namespace rehearse::sim {
 
-// What to run; every attempt uses the same options.
+// The program to run, with its options. Every attempt uses the same options.
 struct AttemptOptions {
   std::string program;  // its name in reports and logs
   WorldOptions world;
@@ -39,7 +39,7 @@ struct Attempt {
 // until every rank has ended. Throws what World::run() throws.
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers = nullptr);
 
-// Begins the cause in the headline of a run that ended if the second run, meant for comparison, was interrupted.
+// If a run ended, but its second run (for comparison) was interrupted, the report's headline contains this text.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
 // True if `second`, another run of the same seed, took the same way as `first`. If it did not, or was interrupted

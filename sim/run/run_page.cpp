@@ -52,7 +52,7 @@ bool is_of(const Json& facts, const Report& report) {
          says("identity", identity_text(report));
 }
 
-// `same_run`: the caller knows that the trace belongs to this run, because a merged trace does not say so.
+// `same_run`: the caller knows that the trace belongs to this run. A merged trace does not say so itself.
 std::optional<Timeline> stored_timeline(const Report& report, const path& folder, bool same_run) {
   auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
     const auto json = parse_json(text);

@@ -253,7 +253,7 @@ ScenarioKey fault_families(std::string_view name, std::string takes, Field field
           }};
 }
 
-// Whether the run writes this file.
+// The key that says whether the run writes this file.
 inline ScenarioKey report_file(const ReportFile& file) {
   // A file that is written only on request is printed only if it is wanted.
   const bool always = file.written == Written::always;

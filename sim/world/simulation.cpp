@@ -40,7 +40,7 @@ std::uint64_t looks_of_a_livelock(int ranks) {
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
 
-// A poll takes as long as a message, and never no time at all: a loop of polls must let time pass.
+// A poll takes as long as a message, but always some time: a loop of polls must let time pass.
 VirtualDuration cost_of_a_look(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }

@@ -92,7 +92,7 @@ class World::Impl {
     explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
-    // Whoever interrupts a run does not want to wait for another one; the report knows where the ranks were without it.
+    // A user who interrupts a run does not want to wait for a second one. The report tells where ranks were without it.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
     const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
     if (!worth_it || !options_.explain_failures) return report;

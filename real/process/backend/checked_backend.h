@@ -25,7 +25,7 @@ struct BackendsBelow {
 };
 using MakeBelow = std::function<BackendsBelow(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size)>;
 
-// What the back ends of one rank share. Its references must outlive them.
+// The services that the back ends of one rank share. Its references must outlive them.
 struct RankServices {
   Session& session;
   CallJournal& journal;

@@ -97,7 +97,7 @@ struct BarrierFailed {
 // The world ends: calls fail from here on.
 struct Stop {
   std::string why;
-  // Where the receiving rank was, as in JobOutcome::Blocked. It may need this before the outcome is known.
+  // The place of the receiving rank, as in JobOutcome::Blocked. It may need this before the outcome is known.
   std::string waits_on{};
   std::vector<int> waits_for{};
 };

@@ -58,7 +58,7 @@ class Session {
   // Waits until `over()` is true, the world ends, or `most` has passed. Calls `over()` under the lock. Returns its last
   // value.
   bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
-  // Changes, under the lock, the state that waits look at.
+  // Changes, under the lock, the state that waiting threads check.
   void change(const std::function<void()>& change);
 
   WorkBelow& below() noexcept { return below_; }

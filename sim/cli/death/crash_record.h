@@ -17,8 +17,8 @@
 
 namespace rehearse::cli {
 
-// What a dying process records about its running rank. A signal handler writes it, so it is plain memory. Another
-// process reads it, so the memory is shared.
+// A dying process's record about its running rank. A signal handler writes it, so it is plain memory. Another process
+// reads it, so the memory is shared.
 struct CrashRecord {
   int signal = 0;                          // 0: nothing was recorded
   int rank = -1;                           // -1: no rank was running

@@ -8,7 +8,8 @@
 namespace rehearse::cli {
 namespace {
 
-// For a process that could record nothing. The reader of the report need not be its parent.
+// For a process that ended before it could record anything. It suggests causes, because the reader of the report may
+// not have started the process.
 constexpr const char* kFromOutside =
     "without a word, as SIGKILL ends one (the system sends it when memory is short, as do `kill -9` and job managers),";
 

@@ -7,8 +7,8 @@
 
 namespace rehearse::cli {
 
-// Owns a file descriptor and closes it at the end of its life. A program that closes files which it did not open cannot
-// close this one before that (rehearse_internal/exec/kept_files.h).
+// Owns a file descriptor and closes it at the end of its life. Until then, a program that closes files which it did not
+// open cannot close this one (rehearse_internal/exec/kept_files.h).
 class Fd {
  public:
   explicit Fd(int fd = -1) noexcept;

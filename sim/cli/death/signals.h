@@ -8,7 +8,7 @@
 
 namespace rehearse::cli {
 
-// What the first signal prints on stderr.
+// The message that the first signal prints on stderr.
 inline constexpr std::string_view kRunInterrupted =
     "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
     "is stopped by a second Ctrl-C, which ends the process at once\n";

@@ -18,7 +18,7 @@ namespace rehearse::cli {
 // The default time limit for each seed of a sweep: a seed that never ends must not hold up the others forever.
 inline constexpr std::chrono::seconds kSeedTimeLimit{600};
 
-// What the command line asks for. Options that a command does not have keep their defaults.
+// The parsed command line. Options that a command does not have keep their defaults.
 struct Arguments {
   std::string self;                      // argv[0]
   std::vector<std::string> words;        // all of argv

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-// What a user may type after the command's name, as data. The parser, its errors and --help all read it, so they cannot
-// disagree.
+// Describes, as data, everything that a user may type after the command's name. The parser, its errors and --help all
+// read it, so they cannot disagree.
 namespace rehearse::cli {
 
 struct Arguments;
@@ -16,7 +16,7 @@ class Console;
 // fix.
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
-// What a word stands for. Shell completion offers such words.
+// The kinds of words on the command line. Shell completion offers words of the kind.
 enum class Takes { anything, scenario, log, model, rules, carrier, program, shell, folder, file };
 
 // The CMake component that registers the runner of real runs.
@@ -54,7 +54,7 @@ struct CommandSpec {
 // All commands, including those that this program does not link, in the order of --help.
 std::vector<CommandSpec> known_commands();
 
-// What this program offers: the commands and options whose components it links. Every `function` is set.
+// The commands and options of this program: those whose components it links. Every `function` is set.
 const std::vector<CommandSpec>& grammar();
 
 std::vector<std::string> command_names();

@@ -100,7 +100,7 @@ class Merger {
     return own == lines.end() ? nullptr : &*own;
   }
 
-  // What the rank says about itself; if it left no report, how its process ended.
+  // The rank's own line; if it left no report, a line that says how its process ended.
   RankLine line_of(std::size_t rank) const {
     const auto& [report, ending] = ranks_[rank];
     if (report) {

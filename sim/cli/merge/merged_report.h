@@ -9,7 +9,7 @@
 
 namespace rehearse::cli {
 
-// What one of several processes left.
+// The report of one of several processes, or how it ended without one.
 struct RankReport {
   std::optional<Report> report;  // by its own rank
   std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"

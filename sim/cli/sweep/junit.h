@@ -12,8 +12,8 @@ namespace rehearse::cli {
 // seed. A failed seed has its whole report. A process that died is an error; everything else is a failure.
 void write_junit(std::ostream& out, const std::string& program, const SeedResults& results);
 
-// Call this before the sweep, because a wrong path must not cost a night. Throws UsageError if the file cannot be
-// written. Empty: nobody asked for one.
+// Call this before the sweep: a night of work must not be lost to a wrong path. Throws UsageError if the file cannot be
+// written. `file` is empty if nobody asked for one.
 void require_junit(const std::string& file);
 
 // Returns false, and prints why, if the file cannot be written.

@@ -8,7 +8,7 @@
 
 namespace rehearse::cli {
 
-// What a sweep found.
+// The findings of a sweep.
 struct SweepOutcome {
   std::string program;
   Verdict expect = Verdict::ok;  // for each seed

@@ -11,7 +11,7 @@
 
 namespace rehearse::cli {
 
-// What every worker of a sweep inherits by fork. Both objects must outlive the workers.
+// The objects that every worker of a sweep inherits by fork. Both must outlive the workers.
 struct SweepSetup {
   const Arguments& arguments;
   const sim::Scenario& scenario;
@@ -24,9 +24,9 @@ std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t s
 // with them.
 std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
-// A worker answers each seed with this header. After it come as many bytes as it says of the report as JSON (none: the
-// run ended as expected), of errors while its files were written, and of the names of files that its ranks wrote
-// elsewhere, each followed by a 0.
+// The header of a worker's answer to a seed. Three parts follow it, with the lengths that it gives: the report as JSON
+// (no bytes: the run ended as expected); the errors that occurred while files were written; and the names of the files
+// that ranks wrote outside the run's folder, each followed by a zero byte.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
@@ -44,8 +44,7 @@ struct WorkerFiles {
 };
 
 // Runs the scenario with each seed that arrives, one world after another in this process, until no more seeds come.
-// Leaves the files of seeds that fail. What the program prints goes to the output.txt of a failed seed, and is
-// forgotten otherwise.
+// Leaves the files of seeds that fail. If a seed fails, its output.txt receives what the program printed.
 [[noreturn]] void work(const SweepSetup& setup, WorkerFiles files);
 
 // Copies the content of `printed` to the seed's output.txt and adds that to the report's files. Does nothing if nothing

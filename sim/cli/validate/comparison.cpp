@@ -10,7 +10,8 @@
 namespace rehearse::cli {
 namespace {
 
-// A simulation ends with the first exception, but processes each end with their own. So one list may contain the other.
+// A simulation ends with the first exception, but processes each end with their own. So the culprits of one mode may
+// include those of the other.
 bool same_culprits(const ModeRun& one, const ModeRun& other) {
   if (one.culprits == other.culprits || one.names_nobody() || other.names_nobody()) return true;
   constexpr Verdict kOfExceptions[] = {Verdict::rank_failed, Verdict::check_failed, Verdict::crashed};

@@ -34,7 +34,8 @@ const std::vector<FaultVerb>& fault_verbs();
 std::string_view to_string(Fault::Verb verb);
 const FaultTraits& traits_of(Fault::Verb verb);
 
-// What a fault's call belongs to, decided by its verb or by the call that it names. The disk's only call is a write.
+// The owner of a fault's call. The fault's verb decides, or the call that the fault names. The disk's only call is a
+// write.
 enum class Callee { group, store, disk };
 Callee callee_of(const Fault& fault);
 inline constexpr std::string_view kWrite = "write";
@@ -55,7 +56,7 @@ bool has(const FaultField& field, Fault::Verb verb);
 // Makes a fault from its words in a text or a table, without checking it as a whole. Throws FaultError.
 Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string, std::string>>& fields);
 
-// Throw FaultError if the fields do not form a fault. In a family, who and when may be open.
+// Throw FaultError if the fields do not form a fault. In a family, the rank and the moment may be open.
 void require_whole(const Fault& fault);
 void require_family(const Fault& fault);
 

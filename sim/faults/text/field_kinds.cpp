@@ -49,7 +49,7 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return text;
 }
 
-// Whose calls the faults of a verb may name.
+// The kinds of calls that the faults of a verb may name.
 struct Calls {
   bool of_groups, of_store, of_disk;
 };

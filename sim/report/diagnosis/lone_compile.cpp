@@ -12,7 +12,7 @@ namespace {
 using compiler::Divergence;
 using compiler::FunctionRecord;
 
-// Which ranks wait for others, and for which ranks they wait.
+// The ranks that wait for others, and the ranks for which they wait.
 struct Waits {
   std::set<int> waiting, awaited;
 

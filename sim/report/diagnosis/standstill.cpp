@@ -140,8 +140,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-// Nobody knows which rank would have set a store's key, so this names every rank that was still under way. It leaves
-// out whom those ranks hold up, because that is another matter.
+// Nobody knows which rank would have set a store's key, so this names every rank that was still under way. It does not
+// say whom those ranks hold up, because that is another matter.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });
@@ -157,7 +157,7 @@ std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, c
   std::string text;
   int more = -1;
   for (const auto& call : pending) {
-    // Nobody waits in a send of which only the buffer remains.
+    // A buffered send has completed, so nobody waits in it, and only this text can show it.
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);

@@ -16,7 +16,7 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
-// What it means that a rank is in no wait: it has ended, or it has not come to the call for which others wait.
+// The two reasons why a rank is in no wait: it has ended, or it has not come to the call for which others wait.
 enum class Rest { ended, not_come };
 
 // Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that are blocked by

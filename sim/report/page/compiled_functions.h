@@ -9,9 +9,10 @@ class Journal;
 
 namespace rehearse::sim {
 
-// Which ranks compiled what, in which of their calls and why, as data of a page. Ranks with the same facts share an
-// entry: [{"name": "step", "ranks": [0, 3], "calls": 9, "compiles": [{"call": 1, "why": "", "where": ...}]}]. Each
-// compilation has "times_ns", its beginning on each of these ranks, unless that is unknown.
+// Data for a page: which ranks compiled which functions, in which of their calls, and why. Ranks with the same facts
+// share an entry:
+//   [{"name": "step", "ranks": [0, 3], "calls": 9, "compiles": [{"call": 1, "why": "", "where": ...}]}]
+// Each compilation has "times_ns", its beginning on each of these ranks, unless that is unknown.
 Json compiled_functions(const compiler::Journal& journal);
 
 }  // namespace rehearse::sim

@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// What ranks did and when, in the form in which the page draws it. Plain data: it may come from a run that has just
-// ended, or from a trace.json that a run left. Times are nanoseconds; kNever: it did not happen.
+// The calls of ranks with their times, in the form in which the page draws them. Plain data: it may come from a run
+// that has just ended, or from a trace.json that a run left. Times are nanoseconds; kNever: it did not happen.
 struct Timeline {
   static constexpr std::int64_t kNever = -1;
 
@@ -19,7 +19,7 @@ struct Timeline {
     std::vector<int> ranks;
     auto operator<=>(const Group&) const = default;
   };
-  // What equal calls have in common.
+  // The facts that equal calls share.
   struct Signature {
     std::string name;         // "allreduce"
     std::string fingerprint;  // "allreduce(sum, float32[3], cpu)"

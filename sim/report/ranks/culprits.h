@@ -6,7 +6,8 @@
 
 #include <rehearse/job/report.h>
 
-// Whose fault a run's end was, as far as its report says. The same rules serve simulations and dumps of real jobs.
+// Finds the ranks to blame for a run's end, as far as its report tells. The same rules serve simulations and dumps of
+// real jobs.
 namespace rehearse::sim {
 
 // A rank's call that waited for others until the run ended or the call timed out.

@@ -62,7 +62,7 @@ std::string own_text_of(const exec::RankFailure& failure) {
   return std::string(trimmed(text));
 }
 
-// What the code that the exception passed through added to it.
+// The notes that the code added through which the exception passed.
 std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   try {
     std::rethrow_exception(failure.error);

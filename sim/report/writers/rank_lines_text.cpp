@@ -62,7 +62,7 @@ std::string time_of(const Group& group) {
   return *latest == *earliest ? from : from + " to " + format_time(*latest);
 }
 
-// Where and when. The rank's last completed call comes last, so that the place does not seem to belong to it.
+// The place and the time. The rank's last completed call comes last, so that the place does not seem to belong to it.
 std::string circumstances(const Group& group) {
   const RankLine& line = *group.line;
   std::vector<std::string> parts;

@@ -58,7 +58,7 @@ class StoreState {
 
   void note_change();
   void note_wait_in_vain(WaitInVain wait);
-  std::vector<std::uint8_t>& to_change(const std::string& key);  // the value, which the caller is about to change
+  std::vector<std::uint8_t>& to_change(const std::string& key);  // returns the value, for the caller to change
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
   std::unordered_map<std::string, std::vector<std::uint8_t>> former_;
@@ -135,7 +135,7 @@ class FakeStore final : public c10d::Store {
  private:
   class WaitObserver;
   class LookObserver;
-  // What a rank waits for.
+  // The condition for which a rank waits.
   struct Wish {
     const std::vector<std::string>& keys;
     bool or_elements;  // an element in the key's queue also ends the wait

@@ -19,7 +19,7 @@
 
 namespace rehearse {
 
-// What to do if only some ranks recompile a function in a call, and the run is fine otherwise.
+// The verdict if only some ranks recompile a function in a call, and the run is fine otherwise.
 enum class CompileDivergence {
   remark,  // the report says so under OK
   fail,    // CHECK FAILED

@@ -46,7 +46,7 @@ RunCalls calls_of(const comm::EventLog& events);
 
 // The way that one run took.
 struct RunPath {
-  // Where the run stood when it took a decision.
+  // The state of the run just before it took a decision.
   struct Place {
     VirtualTime at{};
     std::uint64_t hash = 0;  // DecisionLog::hash() before the decision

@@ -16,8 +16,8 @@ class InputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Returns how many bytes a file with this beginning may have; 0 if it is another kind of file, of which the beginning
-// is enough.
+// Returns how many bytes a file with this beginning may have. Returns 0 for another kind of file; then the reader needs
+// no more than the beginning.
 using BytesMost = std::function<std::size_t(std::string_view beginning)>;
 
 // Reads a file that a user named, which may be anything. Never takes more memory than `bytes_most` allows, and does not

@@ -54,7 +54,7 @@ class ReplayError : public std::runtime_error {
   Problem problem() const noexcept { return problem_; }
   // Index of the decision at which run and log part, from 0.
   std::size_t step() const noexcept { return step_; }
-  // What the log says here, and what the run asked (its answer is unknown). Empty past the end of either.
+  // The log's decision at this place, and the run's question (its answer is unknown). Empty past the end of either.
   const std::optional<Decision>& expected() const noexcept { return expected_; }
   const std::optional<Decision>& found() const noexcept { return found_; }
   // Virtual time of the step; empty outside a run.
@@ -67,7 +67,7 @@ class ReplayError : public std::runtime_error {
   std::optional<VirtualTime> at_;
 };
 
-// What a replay does with choices after the end of its log.
+// Says how a replay answers choices after the end of its log.
 enum class PastEnd {
   random,  // goes on as RandomOracle would have; with the seed of the log's run, this continues that run
   stop,    // throws

@@ -8,12 +8,12 @@
 
 namespace rehearse::sim {
 
-// What a run writes besides its decision log, which it always writes. The keys under [output] name the files: "report",
-// "json", "html", "trace", "flight_recorder", "calls", "results" (sim/run/run_files.cpp holds the table). A plain
-// value.
+// The files that a run writes besides its decision log, which it always writes. The keys under [output] name the files:
+// "report", "json", "html", "trace", "flight_recorder", "calls", "results" (sim/run/run_files.cpp holds the table). A
+// plain value.
 struct OutputOptions {
   std::filesystem::path directory;
-  // What the scenario says about each file. For files that it does not name, the table says whether to write them.
+  // The scenario's wish for each file. For files that it does not name, the table says whether to write them.
   std::map<std::string, bool, std::less<>> files;
   bool all_events = true;  // false: keep only the last operations of each rank
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the flight recorders of a real job left, apart from the calls themselves.
+// Shows what the flight recorders of a real job left, apart from the calls themselves.
 
 function stackElement(stack) {
   const own = new Set(stack.own_frames);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the page knows about a run, by rank and by place.
+// The page's tables about a run, by rank and by place.
 
 // Extends a run of the data with tables for frequent look-ups: rows of ranks, each rank's row, source lines.
 function modelOf(run, index) {

@@ -2,7 +2,7 @@
 // Draws the visible rows. The view (timeline_view.js) holds what the reader chose to see.
 
 const AXIS = 30, PAD = 4;
-const STUCK_LEAST = 9;  // pixels for a call that never ended, however late it was made
+const STUCK_LEAST = 9;  // the least width in pixels of a call that never ended
 const FAILED_EDGE = 3;  // pixels at the end of a call that failed
 
 // Patterns in addition to colours, so that readers who cannot tell the colours apart can tell the bars apart.

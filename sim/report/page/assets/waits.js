@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who waits for whom: a picture of boxes and arrows, and sentences for readers who cannot see it.
+// Shows which ranks wait for which: a picture of boxes and arrows, and sentences for readers who cannot see it.
 
 const BOX = { width: 210, height: 58, gapX: 90, gapY: 26 };
 const BOXES_MOST = 14;
