@@ -153,10 +153,10 @@ endfunction()
 #                      [LIBS <target>...] [PRIVATE_LIBS <target>...] [TORCH | FIBERS])
 #   A static library rehearse_<short> with alias rehearse::<short>. ROOMS are folders below this one whose
 #   CMakeLists.txt calls rehearse_room(<name> ...), where ALONE is explained. INCLUDE defaults to include/ (the public
-#   headers). internal/, if it exists, holds <rehearse_internal/...>, which is not installed. Private headers of another room are
-#   included with a path from the house, such as "exec/fiber/fiber.h". LIBS appear in public headers, PRIVATE_LIBS in
-#   sources only. TORCH, FIBERS: see rehearse_target_options(). A library without any source is not created. Public
-#   headers and the library are installed if REHEARSE_INSTALL is on.
+#   headers). internal/, if it exists, holds <rehearse_internal/...>, which is not installed. Private headers of another
+#   room are included with a path from the house, such as "exec/fiber/fiber.h". LIBS appear in public headers,
+#   PRIVATE_LIBS in sources only. TORCH, FIBERS: see rehearse_target_options(). A library without any source is not
+#   created. Public headers and the library are installed if REHEARSE_INSTALL is on.
 function(rehearse_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;FIBERS" "EXPORT_AS" "ROOMS;SOURCES;ALONE;INCLUDE;LIBS;PRIVATE_LIBS")
   if(arg_UNPARSED_ARGUMENTS)
