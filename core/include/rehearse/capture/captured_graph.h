@@ -37,30 +37,31 @@ struct GraphInput {
   at::Tensor tensor = {};  // shared with the program
   std::string name;        // "x", "x.size(0)", "net.0.weight"
   Role role = Role::Input;
-  bool is_made_inside = false;  // Captured: the code made it of plain numbers, and the graph gives each call a copy
+  // Captured only: the code made the tensor from plain numbers, so each call of the graph gets its own copy.
+  bool is_made_inside = false;
 };
 
-// Something a user should know about a capture: a size that became a number, an answer that was assumed.
+// A fact about a capture that a user should know: a size that became a constant, an answer that was assumed.
 struct Remark {
   std::string message;
-  exec::CallSite where;  // resolved when asked for; may be empty
+  exec::CallSite where;  // names and lines are looked up on demand; may be empty
 };
 
-// What the code has asked of the storage of a tensor that exists before the graph.
+// The captured code asked for the storage size of a tensor that exists before the graph, and got this answer.
 struct StorageFact {
   at::Tensor tensor;
-  std::optional<std::int64_t> bytes = {};  // nothing: as many as its elements take
+  std::optional<std::int64_t> bytes = {};  // nullopt: as many as its elements take
 };
 
-// What a capture gives.
+// The result of a capture.
 struct CapturedGraph {
-  // The forward graph: a placeholder for each of `inputs`, in order; its output is a list.
+  // The forward graph: one placeholder for each of `inputs`, in order. Its output is a list.
   std::shared_ptr<graph::GraphModule> module;
   std::vector<GraphInput> inputs;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
   std::vector<StorageFact> storages;
-  // Of a capture that was cut into segments (segments.h) the last one, whose results are those of the whole.
+  // If the capture was cut into segments (segments.h): the last one, whose results are the results of the whole.
   std::shared_ptr<Segment> last_segment = {};
 };
 

@@ -30,8 +30,8 @@ struct NamedTensor {
 };
 
 // Captures what code does with tensors as a graph, above autograd: composite operators stay whole, and grad mode and
-// autocast regions become nodes. Nothing is computed: the code sees fakes in place of its inputs, and its parameters
-// stand for fakes of their own; no real tensor changes, nor its version, and no hook runs.
+// autocast regions become nodes. Computes nothing: the code gets fakes in place of its inputs, and operators treat its
+// parameters as fakes. No real tensor changes, neither its data nor its version, and no hook of a real tensor runs.
 //
 //   ForwardCapture capture(shapes, named_tensors);
 //   at::Tensor x = capture.add_tensor("x", real_x, {batch, 10});
@@ -39,9 +39,9 @@ struct NamedTensor {
 //   capture.run([&] { y = net->forward(x); });
 //   CapturedGraph graph = capture.finish({y});
 //
-// Belongs to the fiber that runs it; captures in several fibers may be under way at once. Not thread-safe.
-// Errors: CaptureError and those derived from it (errors.h) for what no graph can hold, with the user's line;
-// what the code throws, and what operators throw for wrong arguments, leaves as it is.
+// Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe. Errors: CaptureError
+// and its derived classes (errors.h) for what no graph can hold, with the user's line; exceptions of the code, and of
+// operators for wrong arguments, pass through unchanged.
 class ForwardCapture {
  public:
   ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -49,39 +49,41 @@ class ForwardCapture {
   ForwardCapture(const ForwardCapture&) = delete;
   ForwardCapture& operator=(const ForwardCapture&) = delete;
 
-  // The fake that stands for tensor #0, #1, ... of the call's inputs. `sizes`: those of `real`, where some may be
-  // symbols of the shape environment. A tensor that was added before, or is a parameter, gives the same fake again.
+  // Returns the fake for tensor #0, #1, ... of the call's inputs. `sizes`: the sizes of `real`, some of them symbols of
+  // the shape environment. Returns the same fake again for a tensor that was added before or is a parameter.
   at::Tensor add_tensor(std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
 
-  // Integer #0, #1, ... of the call's inputs; `value` is a symbol of the shape environment, or a number.
+  // Adds integer #0, #1, ... of the call's inputs. `value`: a symbol of the shape environment, or a number.
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // Makes reads of data and eager regions end a segment (segments.h), instead of the capture, and has it run what was
-  // recorded up to where no graph can hold what follows. Before run().
+  // Enables segments (segments.h): a read of data, an eager region or code that no graph can hold ends a segment, which
+  // the listener runs, instead of ending the capture. Call it before run().
   void set_listener(SegmentListener& listener);
 
-  // Runs the code under the tracer. May be called once.
+  // Runs the code under the tracer. Call it once.
   void run(const std::function<void()>& user_code);
 
-  // The graph whose results are `outputs`: tensors (fakes, or real ones that are inputs or parameters), symbolic and
-  // plain numbers, none, and lists of these. Fakes that are alive besides them are an error.
+  // Returns the graph whose results are `outputs`: tensors (fakes, or real ones that are inputs or parameters),
+  // symbolic and plain numbers, None, and lists of these. Throws if the code keeps any other fake alive.
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
-  // Behind the code, also where it has thrown: has `run` run what was recorded since the last read or region, and ends
-  // the capture. False: the code did what cannot be told from what was recorded, and nothing has run.
+  // Call it after the code, also if the code has thrown: `run` runs what was recorded since the last read or region,
+  // and the capture ends. Returns false, without running anything, if the recording does not say what the code did.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
-  // Behind the code: the line that made a tensor which the code keeps beside these outputs. Null: it keeps none.
+  // Call it after the code: returns the line that made a tensor which the code keeps beside these outputs, or null.
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
 
-  // The last that is asked, for when the capture is gone (left_fakes.h). Where it has failed, with what it made:
-  // `find_value` knows values of segments that have run, and is empty where that cannot be told.
+  // Call it last, before the capture is destroyed (left_fakes.h): returns the fakes that the code still holds. If the
+  // capture has failed, the result has what they stand for: `find_value` returns values of segments that have run, and
+  // is empty if these are unknown.
   LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
-  // Whether the capture has ended before the code: the rest of that ran, or will run, on real tensors. Then there is no
-  // graph, real_value() is what an output of the code stands for, and what it has kept elsewhere has become real.
+  // Whether the capture ended before the code did: the rest of the code ran, or will run, on real tensors. Then there
+  // is no graph, real_value() maps an output of the code to its value, and fakes that the code keeps elsewhere have
+  // become real.
   bool ended() const noexcept;
-  // Why, where it was on_refusal() that ended it.
+  // Why it ended, if on_refusal() ended it.
   const std::string& refusal() const noexcept;
   c10::IValue real_value(const c10::IValue& value) const;
 
@@ -89,8 +91,9 @@ class ForwardCapture {
   std::unique_ptr<Tracer> tracer_;
 };
 
-// The integer in a tensor of one element, and those in a tensor of one dimension. In a capture: new unbacked symbols of
-// its graph, without an end to it; they may be negative. Elsewhere: the values.
+// sym_item() reads the integer in a tensor of one element, sym_tolist() those in a tensor of one dimension. In a
+// capture they return new unbacked symbols, which may be negative, and the graph goes on. Elsewhere they return the
+// values.
 c10::SymInt sym_item(const at::Tensor& tensor);
 std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor);
 

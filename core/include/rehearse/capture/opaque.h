@@ -31,13 +31,14 @@ std::vector<at::Tensor> run_opaque(const std::vector<at::Tensor>& tensors, std::
 
 }  // namespace capture::detail
 
-// function(tensors...), as one node where it is captured: what a graph could not hold otherwise, a custom autograd
-// function or a hook on what is computed within, runs with each call of the graph as it stands, with its own gradients.
+// Calls function(tensors...), which a capture records as one node. For code that a graph could not hold otherwise, such
+// as a custom autograd function or a hook on an intermediate tensor: each call of the graph runs the function itself,
+// with its own gradients.
 //
 //   auto y = rehearse::opaque([](const at::Tensor& x) { return Cube::apply(x); }, x * 2);
 //
-// The function has no state, because the graph outlives the call: no captures, no function pointer. It gives a tensor
-// or a vector of tensors. In a capture it is run once on fakes to learn what it gives, so it must not look at data.
+// The function must have no state (no captures, no function pointer), because the graph outlives the call. It returns a
+// tensor or a vector of tensors. A capture runs it once on fakes to learn its outputs, so it must not read data.
 template <class Function, class... Tensors>
 auto opaque(Function, const Tensors&... tensors) {
   static_assert(std::is_empty_v<Function> && std::is_default_constructible_v<Function>,

@@ -16,80 +16,81 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse/graph/graph_module.h>
 
-// A capture that goes on behind a read of data. What was recorded up to the read is a graph by itself, a segment: it is
-// run at once, and what the code holds then are inputs of the next segment, by the same fakes.
+// Captures that go on after a read of data. The graph up to the read is a segment: it runs at once, and the tensors
+// that the code then holds become inputs of the next segment. The code keeps the same fakes.
 namespace rehearse::capture {
 
-// One stretch of a capture. Its results are values of the capture, numbered through all segments from 0 on.
+// One stretch of a capture. Its results are values of the capture, numbered from 0 through all segments.
 struct Segment {
-  using Source = std::variant<GraphInput, std::size_t>;  // from outside of the capture, or the value of that number
+  // an input from outside of the capture, or the number of a value
+  using Source = std::variant<GraphInput, std::size_t>;
 
   std::shared_ptr<graph::GraphModule> module;  // its output is a list
-  std::vector<Source> sources;                 // of its placeholders, in order
-  std::size_t results = 0;                     // get the next numbers
-  // It writes to one of several inputs that share memory: only run operator by operator it is surely right.
+  std::vector<Source> sources;                 // one for each placeholder, in order
+  std::size_t results = 0;                     // how many values it adds; they get the next numbers
+  // It writes to one of several inputs that share memory: only running it operator by operator is sure to be right.
   bool writes_to_alias = false;
 };
 
-// A fake that the code still holds, and its value.
+// A fake that the code still holds, and where its value comes from.
 struct LiveValue {
   std::uint64_t fake_id;
   Segment::Source source;
 };
 
-// A number that only data tells, by its symbol.
+// A number that depends on data, by its symbol.
 struct LiveNumber {
   std::string symbol;
   Segment::Source source;
 };
 
-// Where a segment ends. `read`: a graph of one operator, whose result the code wants as a number; at an eager region no
-// graph, and the sources of the region's tensors.
+// The end of a segment. At a read of data, `read` is a graph of one operator whose result the code wants as a number.
+// At an eager region, `read` has no graph, and its sources are the region's tensors.
 struct SegmentEnd {
   Segment before;
   Segment read;
   std::vector<LiveValue> alive;
   std::vector<LiveNumber> numbers;
   exec::CallSite where;
-  bool grad_enabled = true;  // where an eager region is called
+  bool grad_enabled = true;  // at the call of an eager region
 };
 
-// What an eager region gave: tensors, and other things beside them.
+// What an eager region returned: tensors, and other values.
 struct RegionResult {
   virtual ~RegionResult() = default;
   virtual std::vector<at::Tensor> tensors() = 0;  // in order; may be undefined
   virtual void replace(const std::vector<at::Tensor>& tensors) = 0;
-  virtual std::string constants() = 0;  // all else, for comparison
+  virtual std::string constants() = 0;  // everything else, as text to compare
 };
 
-// Code that runs as it is, on real tensors, between two segments.
+// Code that runs eagerly, on real tensors, between two segments.
 struct EagerRegion {
   virtual ~EagerRegion() = default;
-  virtual std::string identity() const = 0;  // equal for the same code and the same numbers
+  virtual std::string identity() const = 0;  // equal for the same code with the same numbers
   virtual std::shared_ptr<RegionResult> run(std::vector<at::Tensor> tensors) const = 0;
 };
 
-// What has run at a segment's end.
+// The listener's answer after it has run a segment's end.
 struct SegmentAnswer {
   std::vector<c10::IValue> values;            // the number that was read, or the region's real tensors
-  std::shared_ptr<RegionResult> result = {};  // of a region
-  // Not empty: the capture ends here, and the rest of the code runs operator by operator on the values of the sources.
+  std::shared_ptr<RegionResult> result = {};  // for a region
+  // If set, the capture ends here, and the rest of the code runs operator by operator on the values of the sources.
   std::function<c10::IValue(const Segment::Source&)> value_of = {};
 };
 
-// Who runs segments. Called in the fiber of the capture, with dispatch keys and modes put back to those of the call.
-// What it throws goes to the user's code.
+// Runs segments. Called in the fiber of the capture, with the dispatch keys and modes of the original call. If it
+// throws, the user's code gets the exception.
 struct SegmentListener {
   virtual ~SegmentListener() = default;
   virtual SegmentAnswer on_read(SegmentEnd end) = 0;
   virtual SegmentAnswer on_region(SegmentEnd end, const std::shared_ptr<const EagerRegion>& region) = 0;
-  // The capture cannot go on; `why`. What was recorded is run, and the answer ends the capture. One that does not: the
-  // code is not to be helped, and gets the refusal as an exception.
+  // The capture cannot go on; `why` says why. Runs what was recorded and returns an answer that ends the capture. If
+  // the answer does not end it, the user's code gets the refusal as an exception.
   virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
 };
 
-// Ends the segment, has the listener run the region, and gives the result with fakes in it; runs it at once where the
-// calling fiber captures nothing. Throws NotCapturable where a capture has no listener.
+// Ends the segment, has the listener run the region, and returns the result with fakes in it. If the calling fiber
+// captures nothing, runs the region at once. Throws NotCapturable if the capture has no listener.
 std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                          std::vector<at::Tensor> tensors);
 

@@ -8,29 +8,28 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 
-// The number by which autograd finds out that a tensor was changed in place since it was saved for a backward. Code
-// that knows better may set it back: the backward then takes the tensor as it is by then.
+// A tensor's version counter, with which autograd notices that a tensor saved for backward was changed in place. Code
+// that knows the change to be harmless may set it back; the backward then uses the tensor's contents at that time.
 //
 //   {
 //     const at::NoGradGuard no_grad;
 //     const rehearse::PreserveVersion keep(whole);
-//     whole.copy_(gathered);  // autograd has seen nothing
+//     whole.copy_(gathered);  // autograd does not notice
 //   }
 //
-// PyTorch's Python has torch.autograd._unsafe_set_version_counter() and _unsafe_preserve_version_counter(). In a
-// captured function these are nodes of the graph, and a version is a symbol: no guard, and no compilation for each
-// number. Tensor::_version() is a plain number, and refused there.
+// Python's PyTorch has torch.autograd._unsafe_set_version_counter() and _unsafe_preserve_version_counter(). In a
+// captured function both calls are nodes of the graph and the version is a symbol, so it adds no guard and does not
+// recompile for each value. Tensor::_version() returns a plain number; a capture refuses it.
 //
-// Fibers, threads: as operators. Blocking: never.
-// Errors: c10::ValueError for an undefined tensor, for one of inference mode, which has no version, and for a negative
-// number. In a captured function capture::NotCapturable, with the line, for a question behind a read or an eager
-// region.
+// Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for an undefined tensor, for an inference
+// tensor (it has no version), and for a negative number. In a captured function: capture::NotCapturable, with the line,
+// for a question after a read or an eager region.
 namespace rehearse {
 
 c10::SymInt version(const at::Tensor& tensor);
 void set_version(const at::Tensor& tensor, const c10::SymInt& version);
 
-// While it lives, changes of these tensors are not counted: it sets their versions back at its end.
+// Restores the versions of these tensors at its destruction, so that changes during its life are not counted.
 class PreserveVersion {
  public:
   explicit PreserveVersion(const at::Tensor& tensor) : PreserveVersion(std::vector<at::Tensor>{tensor}) {}
@@ -39,7 +38,7 @@ class PreserveVersion {
   }
   PreserveVersion(const PreserveVersion&) = delete;
   PreserveVersion& operator=(const PreserveVersion&) = delete;
-  // Throws what a captured function throws, but not while an exception is on its way.
+  // Throws what set_version() throws in a captured function, but not during stack unwinding.
   ~PreserveVersion() noexcept(false) {
     const bool is_unwinding = std::uncaught_exceptions() > exceptions_;
     try {

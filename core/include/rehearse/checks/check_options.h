@@ -7,33 +7,36 @@
 
 namespace rehearse::checks {
 
-// Of one call of a state checker.
+// The options of one call of a state checker.
 struct CheckOptions {
-  // The n-th check of a name on one rank is compared with the n-th of that name on the others. Reports show it.
-  std::string name = {};        // empty: the checker's own
-  std::vector<int> ranks = {};  // of the world, whose state is compared; empty: all
-  // Are buffers looked at? Nothing: those of a DistributedDataParallel that broadcasts them in its next forward are
-  // not, all others are.
+  // Pairs the calls: the n-th check of a name on one rank is compared with the n-th check of that name on the other
+  // ranks. Reports show the name.
+  std::string name = {};        // empty: the checker's own name
+  std::vector<int> ranks = {};  // ranks of the world whose state is compared; empty: all
+  // Whether buffers are compared. nullopt: yes, except those of a DistributedDataParallel that broadcasts its buffers
+  // in the next forward.
   std::optional<bool> buffers = {};
-  // Of gradients: the relative error that is still none; 0: 1e-3 of float, 1e-6 of double, 2e-2 of shorter types.
+  // For gradients: the largest relative error that passes. 0: 1e-3 for float, 1e-6 for double, 2e-2 for shorter types.
   double tolerance = 0;
 };
 
-// What the default generators of ranks are to have in common.
+// How the states of the ranks' default generators must relate.
 enum class Draws {
   same,       // every rank has drawn the same numbers
   different,  // no two ranks draw the same
 };
 
-// What is checked although the program does not ask for it: in simulations, at each forward of a
-// DistributedDataParallel that trains, and replicas once more when it is destroyed.
+// Checks that run although the program does not ask for them. Simulations run them at each forward of a
+// DistributedDataParallel in training mode; `replicas` runs once more when the DistributedDataParallel is destroyed.
 struct AutomaticChecks {
-  bool replicas = false;  // its parameters, and its buffers where it broadcasts them, are the same on all ranks
-  // No rank brings NaN or Inf into a sum, a mean or a product, and none comes out of one. No rank brings NaN into a
+  // The parameters are the same on all ranks, and so are the buffers if the DistributedDataParallel broadcasts them.
+  bool replicas = false;
+  // No rank contributes NaN or Inf to a sum, mean or product, and no result contains one. No rank contributes NaN to a
   // minimum or maximum.
   bool finite = false;
   std::optional<Draws> draws = {};
-  // Watch each operator, so that a finding can say where it began. A run that is made again to explain a finding does.
+  // Watch each operator, so that a finding can say where the bad value arose. A run that is repeated to explain a
+  // finding sets this.
   bool explain = false;
 
   bool any() const noexcept { return replicas || finite || draws || explain; }

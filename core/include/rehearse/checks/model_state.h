@@ -19,9 +19,9 @@ class Module;
 
 namespace rehearse::checks {
 
-// Which rows of a whole tensor a rank has.
+// The rows of a whole tensor that a rank holds.
 struct RowsOfWhole {
-  std::vector<std::int64_t> sizes;  // of the whole
+  std::vector<std::int64_t> sizes;  // of the whole tensor
   std::int64_t first = 0;
 };
 
@@ -29,17 +29,20 @@ struct NamedTensor {
   std::string name;
   at::Tensor tensor;
   bool is_buffer = false;
-  std::optional<RowsOfWhole> rows = {};  // of a sharded model's parameter; nothing: it is the whole
+  // Set for a parameter of a sharded model; nullopt: `tensor` is the whole.
+  std::optional<RowsOfWhole> rows = {};
 };
 
 class ModelState;
 
-// Puts whole values into a sharded model's module, and gives the module's own tensors. Once those are gone, so is the
-// memory of the values. Throws std::logic_error where the model is under way.
+// Puts the whole values into the module of a sharded model and returns the module's own tensors. When the returned
+// state is destroyed, so is the memory of the values. Throws std::logic_error if a forward or backward of the model is
+// in progress.
 using LendWhole = std::function<std::shared_ptr<const ModelState>(const std::vector<NamedTensor>& values)>;
 
-// A rank's tensors under their names, to be looked at by a state checker: those of a module, of what wraps one (a
-// DistributedDataParallel), or a list. Parameters come first, each tensor once. It shares the tensors.
+// A rank's tensors with their names, for a state checker: those of a module, of a wrapper such as
+// DistributedDataParallel, or of a list. Parameters come first, and each tensor appears once. Shares the tensors with
+// the model.
 class ModelState {
  public:
   ModelState(std::vector<NamedTensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: implicit
@@ -47,14 +50,14 @@ class ModelState {
   ModelState(const torch::nn::Module& module);                                    // NOLINT: implicit
   ModelState(const torch::nn::Module& module, const std::vector<std::string>& left_out);
 
-  // A DistributedDataParallel: without what it was told to ignore.
+  // From a DistributedDataParallel, without the parameters that it ignores.
   template <class Ddp>
     requires requires(const Ddp& ddp) { ddp.module(), ddp.bucket_options().ignored, ddp.broadcasts_buffers(); }
   ModelState(const Ddp& ddp) : ModelState(ddp.module(), ddp.bucket_options().ignored) {  // NOLINT: implicit
     rebroadcast_ = ddp.broadcasts_buffers();
   }
 
-  // A FullyShardedDataParallel: this rank's shards, what is ignored, and buffers.
+  // From a FullyShardedDataParallel: this rank's shards, the ignored parameters, and the buffers.
   template <class Sharded>
     requires requires(const Sharded& sharded) {
       { sharded.checked_state() } -> std::same_as<ModelState>;
@@ -63,7 +66,7 @@ class ModelState {
   ModelState(std::vector<NamedTensor> tensors, LendWhole lend)
       : tensors_(std::move(tensors)), lend_whole_(std::move(lend)) {}
 
-  // A module holder.
+  // From a module holder.
   template <class Holder>
     requires requires(const Holder& holder) {
       typename Holder::ContainedType;
@@ -76,16 +79,17 @@ class ModelState {
 
   const std::vector<NamedTensor>& tensors() const noexcept { return tensors_; }
 
-  // Empty: the model is not sharded.
+  // Empty if the model is not sharded.
   const LendWhole& lend_whole() const noexcept { return lend_whole_; }
 
-  // Without its buffers where `wanted` is false, or says nothing and the next forward broadcasts them.
+  // Drops the buffers if `wanted` is false, or if `wanted` is nullopt and the next forward broadcasts them.
   ModelState with_buffers(std::optional<bool> wanted) const;
 
  private:
   std::vector<NamedTensor> tensors_;
   LendWhole lend_whole_;
-  bool rebroadcast_ = false;  // its buffers are those of one rank at each forward, and their own in between
+  // Each forward broadcasts one rank's buffers; between forwards each rank has its own.
+  bool rebroadcast_ = false;
 };
 
 }  // namespace rehearse::checks

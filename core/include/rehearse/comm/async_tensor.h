@@ -9,28 +9,30 @@
 
 #include <rehearse/comm/functional.h>
 
-// A tensor whose collective may still be on its way, and which waits for it when somebody first uses it as a tensor:
-// torch.distributed's AsyncCollectiveTensor for C++.
+// A tensor whose collective may still be in flight. It waits for the collective when it is first used as a tensor, like
+// torch.distributed's AsyncCollectiveTensor.
 //
 //   const rehearse::functional::AsyncTensor sum = rehearse::functional::all_reduce_async(x, ctx.group());
 //   const at::Tensor squares = x * x;  // while the ranks reduce
 //   return squares + sum;              // waits
 //
-// Where LibTorch takes a tensor it is one: `sum + 1`, `at::relu(sum)`. Members of a tensor are those of `sum.wait()`.
-// It is an argument and a result of compiled functions as well. There the wait is a node of the graph, at the first
-// use; whether it is still pending is guarded, its sizes are as those of a tensor.
+// It converts to a tensor wherever LibTorch takes one: `sum + 1`, `at::relu(sum)`. To call a member of at::Tensor,
+// write `sum.wait().sizes()`. Compiled functions accept and return it, too. There the wait is a node of the graph at
+// the first use; guards cover whether the tensor is pending, and its sizes are guarded like any tensor's.
 //
-// Blocking: launching a collective does not wait, the first use does. If nobody ever waits, the report has the remark
-// that it has for each call in flight. Fibers, threads: as the group. Ownership: copies share the tensor, and each
-// waits once. Errors: as the functions of functional.h. c10::NotImplementedError for an input that requires a gradient,
-// where grad mode is on: no gradient can wait.
+// Blocking: launching a collective does not wait; the first use does. If nobody waits, the report has the same remark
+// as for any call in flight. Fibers, threads: as the group. Ownership: copies share the tensor, and each copy waits
+// once. Errors: as in functional.h, and c10::NotImplementedError for an input that requires a gradient while grad mode
+// is on, because a gradient cannot wait.
 namespace rehearse::functional {
 
-// `Tensor`: at::Tensor. As an argument of the template it makes C++ find LibTorch's operators.
+// `Tensor` is always at::Tensor. It is a template argument so that argument-dependent lookup finds LibTorch's
+// operators.
 template <std::same_as<at::Tensor> Tensor>
 class Pending {
  public:
-  // `launched`: what an operator of _c10d_functional gave. A tensor that no call is to fill is there at once.
+  // `launched`: the output of an operator of _c10d_functional. Waiting for a tensor that no collective fills returns at
+  // once.
   explicit Pending(Tensor launched) : tensor_(std::move(launched)) {}
 
   const Tensor& wait() const {
@@ -39,7 +41,7 @@ class Pending {
   }
   operator const Tensor&() const { return wait(); }
 
-  // Whether nobody has waited by this object.
+  // True until this object has waited. A copy may have waited before.
   bool is_pending() const noexcept { return is_pending_; }
 
   template <class Visit>
@@ -55,8 +57,8 @@ class Pending {
 
 using AsyncTensor = Pending<at::Tensor>;
 
-// The same as the functions without _async, along dimension 0, and without a gradient. The input must not be changed
-// before somebody has waited.
+// As the functions without _async, along dimension 0 and without gradients. The caller must not change the input until
+// the result has been waited for.
 AsyncTensor all_reduce_async(const at::Tensor& input, const ProcessGroup& group, const std::string& reduce_op = "sum");
 AsyncTensor all_gather_tensor_async(const at::Tensor& input, const ProcessGroup& group);
 AsyncTensor reduce_scatter_tensor_async(const at::Tensor& input, const ProcessGroup& group,

@@ -20,22 +20,22 @@
 
 namespace rehearse::comm {
 
-// One call of one rank: a cache line. Names are those of c10d's flight recorder where it has one.
+// One call of one rank, in one cache line. Names are those of c10d's flight recorder if it has the field.
 struct alignas(64) Event {
   static constexpr VirtualTime kNever = VirtualTime::min();
-  static constexpr std::uint64_t kNotRecorded = ~std::uint64_t{0};  // the record_id of what has no event
+  static constexpr std::uint64_t kNotRecorded = ~std::uint64_t{0};  // the record_id of a call without an event
 
-  std::uint64_t record_id = 0;        // over all ranks, from 0, in order of the calls
-  VirtualTime time_created = kNever;  // the call
-  VirtualTime time_started = kNever;  // every rank was there (or the peer was)
-  VirtualTime time_ended = kNever;    // it was complete, or it failed
+  std::uint64_t record_id = 0;        // counts the calls of all ranks, from 0
+  VirtualTime time_created = kNever;  // when the rank made the call
+  VirtualTime time_started = kNever;  // when the last rank, or the peer, arrived
+  VirtualTime time_ended = kNever;    // when it completed or failed
   std::uint32_t seq_id = 0;           // collective_seq_id, or p2p_seq_id for sends and receives; from 1
-  std::uint32_t op_id : 31 = 0;       // counts both kinds, for this rank and group; from 1
-  std::uint32_t failed : 1 = 0;       // how it ended: with an error, after a timeout or an abort, say
+  std::uint32_t op_id : 31 = 0;       // counts collectives and messages of this rank and group together; from 1
+  std::uint32_t failed : 1 = 0;       // it ended with an error, for example after a timeout or an abort
   std::uint32_t pg_id = 0;
   std::uint32_t signature = 0;
-  std::int32_t rank = -1;  // of the world
-  std::int32_t peer = -1;  // of the world; sends and receives only, -1: any
+  std::int32_t rank = -1;  // in the world
+  std::int32_t peer = -1;  // in the world, for sends and receives; -1: any
   std::int32_t tag = 0;
   std::uint32_t call_site = 0;  // see EventLog::call_site(); equal for calls from equal stacks, 0: not captured
 
@@ -44,7 +44,8 @@ struct alignas(64) Event {
 };
 static_assert(sizeof(Event) == 64);
 
-// A record as c10d's flight recorder dumps it (fr_trace reads it once it is written as JSON), without the frames.
+// A record as c10d's flight recorder dumps it, without the stack frames. fr_trace reads the JSON that is written from
+// it.
 struct FlightRecord {
   std::uint64_t record_id;
   std::uint32_t pg_id;
@@ -64,14 +65,14 @@ struct FlightRecord {
 
 struct EventLogOptions {
   int ranks = 1;
-  std::size_t last_of_each_rank = 16;  // how many events of each rank are kept
-  bool keep_all = false;               // or all of them (64 bytes each)
+  std::size_t last_of_each_rank = 16;  // how many events of each rank the log keeps
+  bool keep_all = false;               // keep all events instead, at 64 bytes each
 };
 
-// Every collective and point-to-point call of a world: the last few of each rank, or all, and a hash over all.
+// Every collective and point-to-point call of a world: the last few of each rank or all of them, and a hash over all.
 //
-// Equal runs have equal hashes; with the decision log's hash it is the run's identity. Written by the groups, read by
-// reports. Not thread safe. Reading does not block. References to events hold until the next record().
+// Equal runs have equal hashes; this hash and that of the decision log are the run's identity. Groups write the log,
+// and reports read it. Not thread safe. Reading does not block. References to events are valid until the next record().
 class EventLog {
  public:
   struct Group {
@@ -82,13 +83,13 @@ class EventLog {
 
   explicit EventLog(EventLogOptions options);
 
-  // Events of one rank that are still kept, oldest first.
+  // The events of one rank that the log still keeps, oldest first.
   std::vector<Event> of_rank(int rank) const;
 
-  // All events that are still kept, in order of the calls.
+  // All events that the log still keeps, in the order of the calls.
   std::vector<Event> kept() const;
 
-  // The rank's last call, and the last one that has completed; null: none, or no longer kept.
+  // The rank's last call, and the last one that completed. Null if there is none or if the log no longer keeps it.
   const Event* last(int rank) const;
   const Event* last_completed(int rank) const;
 
@@ -99,48 +100,48 @@ class EventLog {
   const Group& group(const Event& event) const { return groups_.at(event.pg_id); }
   const std::vector<Group>& groups() const noexcept { return groups_; }
 
-  // Where the call was made; empty unless captured.
+  // Where the call was made. Empty unless call sites were captured.
   const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.call_site); }
 
-  // All that were captured; the first is empty.
+  // All captured call sites; the first is empty.
   const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
 
-  // What ranks did between their calls; as many of each rank are kept as of its calls.
+  // What ranks did between their calls. The log keeps as many spans of each rank as it keeps calls.
   const SpanLog& spans() const noexcept { return spans_; }
   SpanLog& spans() noexcept { return spans_; }
 
-  // The call with this Event::record_id; null unless all events are kept.
+  // The call with this Event::record_id. Null unless the log keeps all events.
   const Event* find(std::uint64_t record_id) const {
     return options_.keep_all && record_id < all_.size() ? &all_[record_id] : nullptr;
   }
 
-  // What a report adds to the call with this record_id; empty for most.
+  // Text that a report adds to this call. Empty for most calls.
   const std::string& note(const Event& event) const {
     static const std::string none;
     const auto found = notes_.find(event.record_id);
     return found != notes_.end() ? found->second : none;
   }
 
-  // `allreduce #7 on group "world"`; with a label `allreduce #7 of "fc1.weight" on group "world"`.
+  // `allreduce #7 on group "world"`, or with a label: `allreduce #7 of "fc1.weight" on group "world"`.
   std::string title(const Event& event) const;
   FlightRecord flight_record(const Event& event) const;
 
  private:
-  friend class EventWriter;  // of the groups
+  friend class EventWriter;
 
   template <class Matters>
   const Event* last_that(int rank, const Matters& matters) const;
 
-  // What a rank has made.
+  // How many calls a rank has made.
   struct Made {
     std::size_t events = 0;
-    std::size_t next_round = 0;  // where its next one goes: `events` modulo the number of rounds
+    std::size_t next_round = 0;  // the round of its next event: `events` modulo the number of rounds
   };
 
   EventLogOptions options_;
   SpanLog spans_;
-  // Unless all are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's place. What ranks do
-  // together lies together, and rounds that nobody has come to take no memory.
+  // Used unless all events are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's index.
+  // Thus calls that ranks make together are close in memory, and rounds that no rank has reached take none.
   std::vector<std::vector<Event>> rounds_;
   std::vector<Made> made_;  // by rank
   std::deque<Event> all_;

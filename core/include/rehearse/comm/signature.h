@@ -11,12 +11,13 @@
 
 namespace rehearse::comm {
 
-// What calls of one kind have in common (op, sizes, dtypes, label, timeout): stored once, named by number in events.
+// The facts that repeated calls share (op, sizes, dtypes, label, timeout). The log stores them once; events refer to
+// them by number.
 struct Signature {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   std::string name;         // "allreduce", "monitored_barrier", ...
-  std::string fingerprint;  // as in Mismatch
-  std::string label;        // what the payload is called; empty: nothing
+  std::string fingerprint;  // the part that all ranks must agree on, as text
+  std::string label;        // names the payload; empty: no label
   std::vector<std::vector<std::int64_t>> input_sizes, output_sizes;
   std::vector<at::ScalarType> input_dtypes, output_dtypes;
   std::chrono::milliseconds timeout{0};

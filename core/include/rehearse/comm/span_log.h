@@ -17,30 +17,30 @@ namespace rehearse::comm {
 struct Span {
   static constexpr VirtualTime kNever = VirtualTime::min();
 
-  std::uint64_t id = 0;  // over all ranks, from 0, in order of the beginnings
+  std::uint64_t id = 0;  // counts the spans of all ranks, from 0
   VirtualTime begin{};
   VirtualTime end = kNever;
-  // How many calls of the world were made before: a call whose record_id is less was made before the span began. Tells
-  // the order also where neither takes virtual time.
+  // How many calls the world had made: a call with a smaller record_id was made before the span began (or ended).
+  // Orders spans and calls even if neither takes virtual time.
   std::uint64_t calls_before_begin = 0;
   std::uint64_t calls_before_end = 0;
   std::int32_t rank = -1;
   std::uint32_t name = 0;  // see SpanLog::name()
 };
 
-// The spans of a world, the latest ones or all. Not thread safe. Reading does not block. References to spans hold until
-// the next begin().
+// The latest spans of a world, or all of them. Not thread safe. Reading does not block. References to spans are valid
+// until the next begin().
 class SpanLog {
  public:
-  // How many are kept; 0: all.
+  // `kept`: how many spans to keep; 0: all.
   explicit SpanLog(std::size_t kept = 0) : kept_max_(kept) {}
 
   const std::deque<Span>& kept() const noexcept { return spans_; }
   const std::string& name(const Span& span) const { return names_.at(span.name); }
 
-  // Gives the span's id. `calls`: how many there were so far.
+  // Returns the span's id. `calls`: how many calls the world has made so far.
   std::uint64_t begin(int rank, std::string_view name, VirtualTime now, std::uint64_t calls);
-  // Nothing happens when it is no longer kept.
+  // Does nothing if the log no longer keeps the span.
   void end(std::uint64_t id, VirtualTime now, std::uint64_t calls) noexcept;
 
  private:
@@ -53,7 +53,7 @@ class SpanLog {
 
 class EventLog;
 
-// A span of the calling rank while it lives. Nothing is recorded where no log was given to this fiber.
+// Records a span of the calling rank from construction to destruction. Records nothing if the fiber has no log.
 class SpanScope {
  public:
   explicit SpanScope(std::string_view name);
@@ -66,7 +66,7 @@ class SpanScope {
   std::uint64_t id_ = 0;
 };
 
-// Spans of the calling fiber go to this log, which outlives it. For whoever runs ranks.
+// Makes the calling fiber record its spans in `log`, which must outlive the fiber. For code that starts ranks.
 void record_spans_in(EventLog& log);
 
 }  // namespace rehearse::comm

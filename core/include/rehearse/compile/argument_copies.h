@@ -16,24 +16,24 @@
 
 namespace rehearse::compiler {
 
-// An argument as the tree knows it: texts of any kind are std::string, all else is itself.
+// An argument's type in the tree: std::string for every kind of text, the type itself otherwise.
 template <class Arg>
 using ArgumentType =
     std::conditional_t<std::is_convertible_v<Arg, std::string_view> && !std::is_same_v<std::decay_t<Arg>, std::string>,
                        std::string, std::decay_t<Arg>>;
 
-// walk() takes values that it may change, and LeafSink and SourceSink change none.
+// walk() needs mutable values, but LeafSink and SourceSink change none.
 template <class T, class Sink>
 void walk_unchanged(const T& value, Sink& sink) {
   walk(const_cast<T&>(value), sink);
 }
 
-// Whether the function may change this argument of the caller's: it is no constant and no temporary.
+// Whether the function may change this argument of the caller's, because it is neither constant nor a temporary.
 template <class Arg>
 inline constexpr bool kIsWritable = std::is_lvalue_reference_v<Arg> && !std::is_const_v<std::remove_reference_t<Arg>> &&
                                     std::is_same_v<std::decay_t<Arg>, ArgumentType<Arg>>;
 
-// A copy of the argument as the function gets the argument itself, so that the same overload is called.
+// Returns the copy with the constness and value category of the argument, so that the same overload is called.
 template <class Arg>
 decltype(auto) as_given(ArgumentType<Arg>& copy) {
   if constexpr (kIsWritable<Arg>) {
@@ -53,14 +53,14 @@ void reset_values(T& value) {
   for_each_value(value, [](at::Tensor& tensor) { tensor.reset(); }, [](c10::SymInt& number) { number = 0; });
 }
 
-// The arguments of one call, as copies that the function gets in their place: with stand-ins for tensors and symbolic
-// integers. `Args`: each `T&`, `const T&` or `T&&`.
+// Copies of the arguments of one call, for the function to take in their place. Stand-ins replace tensors and symbolic
+// integers in them. `Args`: each `T&`, `const T&` or `T&&`.
 template <class... Args>
 class ArgumentCopies {
  public:
   using Left = std::tuple<std::optional<ArgumentType<Args>>...>;
 
-  // `args`: the caller's, or where one is a text of another kind, that text as std::string. Kept by reference.
+  // `args`: the caller's arguments; a text of another type is passed as std::string. Kept by reference.
   explicit ArgumentCopies(const std::tuple<const ArgumentType<Args>&...>& args) : args_(args) {}
 
   void make(const StandIns& stand_ins) {
@@ -99,7 +99,7 @@ class ArgumentCopies {
     return leaves;
   }
 
-  // Numbers and texts of arguments that the function has changed.
+  // The numbers and texts of arguments that the function has changed.
   std::vector<std::string> changed_constants() const {
     std::vector<std::string> constants;
     for (const ArgumentContents& each : writable_contents()) {
@@ -125,9 +125,10 @@ class ArgumentCopies {
     take_left(left, kEach);
     return left;
   }
-  // Puts it into the caller's arguments, whose tensors and symbolic integers stay.
+  // Puts `left` into the caller's arguments, which keep their tensors and symbolic integers.
   void leave(const Left& left) const { leave(left, kEach); }
-  // Puts what the function has changed into the caller's arguments: `real` gives what a value of a copy stands for.
+  // Puts what the function has changed into the caller's arguments. `real` returns the value that a copy's value stands
+  // for.
   void give(const UserCode::RealValue& real) const { give(real, kEach); }
 
  private:
@@ -135,11 +136,11 @@ class ArgumentCopies {
   template <std::size_t i>
   using Arg = std::tuple_element_t<i, std::tuple<Args...>>;
 
-  // What stands in a copy that the function may change; nothing of others.
+  // The contents of a copy that the function may change. Empty for other copies.
   struct ArgumentContents {
     std::size_t argument = 0;
     bool is_assignable = true;
-    std::vector<std::string> texts = {};  // of what is neither tensor nor symbolic integer
+    std::vector<std::string> texts = {};  // all leaves but tensors and symbolic integers
     std::vector<at::Tensor> tensors = {};
     std::vector<c10::SymInt> ints = {};
 
@@ -207,7 +208,7 @@ class ArgumentCopies {
       for_each_value(
           changed, [&](at::Tensor& tensor) { tensor = real(tensor).toTensor(); },
           [&](c10::SymInt& number) { number = real(number).toInt(); });
-      const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_)) = std::move(changed);  // it is no constant: kIsWritable
+      const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_)) = std::move(changed);  // not a constant: kIsWritable
     }
   }
 
@@ -215,12 +216,12 @@ class ArgumentCopies {
   void leave(const Left& left, std::index_sequence<i...>) const {
     (leave<i>(std::get<i>(left)), ...);
   }
-  // The tensors and symbolic integers of the argument stay the caller's.
+  // The argument keeps the caller's tensors and symbolic integers.
   template <std::size_t i>
   void leave(const std::optional<ArgumentType<Arg<i>>>& left) const {
     if constexpr (kIsWritable<Arg<i>> && std::is_move_assignable_v<ArgumentType<Arg<i>>>) {
       if (!left) return;
-      auto& argument = const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_));  // it is no constant: kIsWritable
+      auto& argument = const_cast<ArgumentType<Arg<i>>&>(std::get<i>(args_));  // not a constant: kIsWritable
       ArgumentType<Arg<i>> changed = *left;
       std::vector<at::Tensor> tensors;
       std::vector<c10::SymInt> ints;

@@ -15,7 +15,7 @@
 #include <rehearse/compile/argument_walk.h>
 #include <rehearse/compile/leaf.h>
 
-// What walk() is used for.
+// The sinks with which walk() is used.
 namespace rehearse::compiler {
 
 // Puts the leaves into a list.
@@ -53,7 +53,7 @@ class SourceSink {
     lengths_.pop_back();
   }
 
-  // The argument that is walked next.
+  // Starts the next argument.
   void begin(std::string name) { path_ = std::move(name); }
 
  private:
@@ -68,14 +68,13 @@ class SourceSink {
   std::vector<std::size_t> lengths_;
 };
 
-// Stand-ins for leaves, by the index of the leaf. Where there is none (undefined, or a plain number that is the
-// argument's own), the leaf stays.
+// Stand-ins for leaves, by the index of the leaf. A leaf without one (undefined tensor, plain number) stays as it is.
 struct StandIns {
   std::vector<at::Tensor> tensors;
   std::vector<c10::SymInt> ints;
 };
 
-// Puts stand-ins in the places of tensors and symbolic integers.
+// Replaces tensors and symbolic integers by their stand-ins.
 class StandInSink {
  public:
   explicit StandInSink(const StandIns& stand_ins) : stand_ins_(stand_ins) {}
@@ -98,7 +97,7 @@ class StandInSink {
   std::size_t next_ = 0;
 };
 
-// Calls tensor_fn(at::Tensor&) and int_fn(c10::SymInt&) and leaves the rest alone.
+// Calls tensor_fn(at::Tensor&) and int_fn(c10::SymInt&), and ignores other leaves.
 template <class TensorFn, class IntFn>
 class ValueSink {
  public:
@@ -118,7 +117,7 @@ class ValueSink {
   IntFn& int_fn_;
 };
 
-// Tensors and symbolic integers in `value`, in order.
+// Visits the tensors and symbolic integers in `value`, in order.
 template <class T, class TensorFn, class IntFn>
 void for_each_value(T& value, TensorFn&& tensor_fn, IntFn&& int_fn) {
   ValueSink<std::remove_reference_t<TensorFn>, std::remove_reference_t<IntFn>> sink(tensor_fn, int_fn);

@@ -21,10 +21,10 @@
 #include <rehearse/job/group.h>
 #include <rehearse/parallel/placement.h>
 
-// The arguments and results of compiled functions as trees, known by their types.
+// Walks the arguments and results of compiled functions as trees. Their C++ types give the shape of the trees.
 namespace rehearse::compiler {
 
-// LibTorch's placements. For exactly these types: a class derived from one may have more to guard.
+// LibTorch's placements. The overloads take exactly these types, because a derived class may have more fields to guard.
 template <std::same_as<torch::distributed::Replicate> T, class Visit>
 void visit_fields(T&, Visit&&) {}
 template <std::same_as<torch::distributed::Shard> T, class Visit>
@@ -70,7 +70,7 @@ concept ProcessGroup = std::is_same_v<T, Group> || std::is_same_v<T, c10::intrus
 template <class>
 inline constexpr bool kNotOfTheList = false;
 
-// Does not compile, with the list in the message. `T`: the type that is none of it.
+// Fails to compile; the message lists the accepted types. `T`: the type that was refused.
 template <class T>
 constexpr void refuse_type() {
   static_assert(kNotOfTheList<T>,
@@ -80,7 +80,7 @@ constexpr void refuse_type() {
                 "visit_fields(struct&, visit) beside it; a parameter for text is a std::string or a std::string_view");
 }
 
-// `T`: torch::distributed::Placement, which its copies cut down to the base, or a class of the user's derived from one.
+// `T` is torch::distributed::Placement, whose copies lose the derived class, or a user's class derived from it.
 template <class T>
 constexpr void refuse_placement() {
   static_assert(kNotOfTheList<T>,
@@ -92,13 +92,13 @@ constexpr void refuse_placement() {
 }  // namespace detail
 
 // Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&), text(std::string&),
-// group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t); around the parts of `value`, enter(index) or
-// enter(name) and leave(). Sinks may write to tensors and symbolic integers.
+// group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t). Calls enter(index) or enter(name) before each
+// part of `value`, and leave() after it. Sinks may write to tensors and symbolic integers.
 //
 // Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups, device
 // meshes, LibTorch's placements; std::optional, std::variant, std::tuple, std::pair, std::array, std::vector and other
-// owning lists, and std::map of these with keys that are integers or strings. A struct of your own takes part through a
-// function beside it, which names every field that the function reads:
+// owning lists of these; std::map with keys that are integers or strings. To add a struct of your own, write a function
+// beside it that names every field that the compiled code reads:
 //
 //   struct Batch { at::Tensor ids; std::optional<at::Tensor> mask; };
 //   template <class Visit>

@@ -19,36 +19,37 @@ namespace rehearse::shapes {
 class ShapeEnv;
 }
 
-// What turns a captured graph into something that runs: the counterpart of torch.compile's `backend`.
+// Back ends compile captured graphs: the counterpart of torch.compile's `backend`.
 namespace rehearse::compiler {
 
 // One graph to compile: the whole forward, or one partition of it.
 struct BackendInput {
   std::shared_ptr<graph::GraphModule> module;
-  // One for each placeholder, in order: fake tensors and symbolic integers. They are the back end's to read, not to
-  // keep: they belong to the capture that made them.
+  // One for each placeholder, in order: fake tensors and symbolic integers. They belong to the capture that made them:
+  // the back end may read them during compile() but must not keep them.
   std::vector<c10::IValue> example_inputs;
-  std::shared_ptr<shapes::ShapeEnv> shapes;  // of the symbols among them; null when the graph has none
-  std::string name;                          // "forward", or "submod_1" of a split one
-  // For a back end that runs the graph under eager autograd after all: why, for explain(). Empty where nobody asks; may
-  // be called during compile() only.
+  std::shared_ptr<shapes::ShapeEnv> shapes;  // of the symbols in example_inputs; null if there are none
+  std::string name;                          // "forward", or "submod_1" for a partition
+  // A back end that falls back to eager autograd calls this, during compile() only, with the reason, which explain()
+  // shows. Empty if no one wants to know.
   std::function<void(const std::string& why)> note_eager = {};
-  // By output: whether it must lie in memory as the graph has it, because it shares that memory with something that is
-  // still to be used (an argument, or another output), or begins where only the data tell. Other outputs may lie as the
-  // back end likes, if it says so in CompiledGraph::outputs. Empty: no output must.
+  // By output: true if the output must have the strides and offset that it has in the graph, because it shares memory
+  // with something that is used later (an argument or another output), or because its storage offset depends on data.
+  // The back end may choose the layout of other outputs if it states it in CompiledGraph::outputs. Empty: every layout
+  // is free.
   std::vector<bool> fixed_layouts = {};
 };
 
-// What a back end makes of a graph, and what it states of it.
+// The result of a back end: a function that runs the graph, and what the back end states about its outputs.
 struct CompiledGraph {
   // Runs the graph: one input for each placeholder, in order; one output for each item of the graph's list of outputs.
-  // A function that takes `inputs` by value, or moves from them, owns them: what it lets go of early is freed early.
-  // One that takes a const reference spares the count of references to each. May be called by several fibers, also
-  // while a call of it is suspended. Errors of operators leave as they are.
+  // A function that takes `inputs` by value, or moves from them, owns them and frees an input early by dropping it. A
+  // function that takes a const reference saves the reference counting. Several fibers may call it, also while another
+  // call of it is suspended. Errors of operators must pass through unchanged.
   using Run = std::function<std::vector<c10::IValue>(std::vector<c10::IValue>&& inputs)>;
 
   CompiledGraph() = default;
-  // A function alone states nothing.
+  // A function without `stated` states nothing about its outputs.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, CompiledGraph> && std::convertible_to<F, Run>)
   CompiledGraph(F&& function, std::optional<std::vector<graph::ValueMeta>> stated = std::nullopt)
@@ -58,54 +59,55 @@ struct CompiledGraph {
   std::vector<c10::IValue> operator()(std::vector<c10::IValue> inputs) const { return run(std::move(inputs)); }
 
   Run run;
-  // Of each output of `run` its sizes, strides, storage offset and dtype; all else in it counts for nothing. What is no
-  // tensor has an empty ValueMeta. Strides and offset are the back end's choice but for BackendInput::fixed_layouts;
-  // sizes and dtype must be those of outputs_of(). The piece that takes an output is compiled for what is stated here.
-  // What leaves the compiled function, and what a piece takes as the graph has it (a view() of it, an operator of your
-  // own), is copied into the layout that the graph has.
+  // The sizes, strides, storage offset and dtype of each output of `run`; compile() ignores the other fields. An output
+  // that is no tensor has an empty ValueMeta. The back end chooses strides and offset, except as
+  // BackendInput::fixed_layouts says; sizes and dtype must be those of outputs_of(). The piece that takes an output is
+  // compiled for the layout stated here. An output is copied into the graph's layout if it leaves the compiled
+  // function, or if the next piece needs that layout (for a view() of it, or for an operator of your own).
   //
-  // Not given: nothing is known. Then each call compares what it gets with outputs_of(), and copies what lies
-  // otherwise. A statement is believed where the output leaves the function, and compared where it goes into the next
-  // piece; CompileOptions::check_backend compares it everywhere.
+  // nullopt: the back end states nothing. Then each call compares its outputs with outputs_of() and copies those that
+  // have another layout. If it states layouts, compile() trusts them for outputs that leave the function, and compares
+  // them for outputs that enter the next piece. CompileOptions::check_backend compares all of them.
   std::optional<std::vector<graph::ValueMeta>> outputs = std::nullopt;
 
-  // For CompileOptions::cache_dir: what Backend::restore() makes this graph of again, in another process. Called at
-  // most once, right after compile(). What it throws is why the graph is not written. Not given: it never is.
+  // For CompileOptions::cache_dir: returns the text from which Backend::restore() makes this graph in another process.
+  // Called at most once, right after compile(). If it throws, the graph is not written, and the error's text is the
+  // reason. Empty: the graph is never written.
   std::function<std::string()> store = {};
 };
 
-// A back end. One object serves one compiled function of one rank, all of its graphs and recompilations.
+// A back end. One object serves one compiled function of one rank: all of its graphs and recompilations.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
-  // Runs in the fiber of the rank that compiles, outside of any capture; of the pieces of a split graph in the order in
-  // which they are called. What it throws ends the call that compiled; nothing is put into the cache.
+  // Runs in the fiber of the rank that compiles, outside of any capture. Gets the pieces of a split graph in the order
+  // of their calls. If it throws, the call that needed the graph throws the same, and the cache stays as it was.
   virtual CompiledGraph compile(const BackendInput& input) = 0;
 
-  // A back end that takes part in CompileOptions::cache_dir overrides these two and gives CompiledGraph::store.
-  // cache_key(): what decides, beside the input, what compile() makes and how it is written: a version, options. None:
-  // the back end takes no part.
+  // To take part in CompileOptions::cache_dir, a back end overrides these two functions and sets CompiledGraph::store.
+  // cache_key() returns everything besides the input that decides what compile() makes and how it is written: a
+  // version, options. nullopt: the back end does not take part.
   virtual std::optional<std::string> cache_key() const { return std::nullopt; }
-  // What compile() would make of the input, from what was stored of an input that was the same in all that a key holds
-  // (docs/COMPILE.md lists it). What it throws is a miss: the graph is compiled.
+  // Makes the result of compile() from what was stored for an equal input; docs/COMPILE.md lists what equal inputs have
+  // in common. If it throws, that is a cache miss, and compile() makes the graph.
   virtual CompiledGraph restore(const BackendInput& input, const std::string& stored);
 };
 
-// What the operators of the graph itself give for the example inputs, one value for each output: the statement of a
-// back end that keeps layouts, and what one that changes some begins with. Call it within compile(). Throws what
-// operators throw for inputs that they cannot take in these layouts; compile() gets none of that kind.
+// What the graph's own operators return for the example inputs, one value for each output. A back end that keeps all
+// layouts states this; one that changes some starts from it. Call it within compile() only. Throws what operators throw
+// for inputs whose layouts they cannot take; compile() never passes such inputs.
 std::vector<graph::ValueMeta> outputs_of(const BackendInput& input);
 
 using BackendFactory = std::function<std::shared_ptr<Backend>()>;
 
-// Makes `name` a value of CompileOptions::backend for the whole process. Throws std::invalid_argument when the name is
-// empty or taken, or the factory is empty.
+// Makes `name` a value of CompileOptions::backend for the whole process. Throws std::invalid_argument if the name is
+// empty or taken, or if the factory is empty.
 void register_backend(std::string name, BackendFactory factory);
 
-// A new back end of that name. Always there: "eager" (runs the graph node by node), "counting" (the same, and
-// counts; see counting_backend.h) and "aot_eager" (a forward and a backward graph; see aot_eager.h). Throws
-// std::invalid_argument, with the names that there are, for any other.
+// Returns a new back end of that name. Always available: "eager" (runs the graph node by node), "counting" (the same,
+// and counts; see counting_backend.h) and "aot_eager" (a forward and a backward graph; see aot_eager.h). For any other
+// name throws std::invalid_argument, which lists the known names.
 std::shared_ptr<Backend> make_backend(std::string_view name);
 
 // The names that make_backend() knows, sorted.

@@ -15,8 +15,8 @@ class Module;
 
 namespace rehearse::compiler {
 
-// The part of a compiled function that does not depend on types: for each rank that calls it a cache of its own. Use
-// rehearse::compile(), which documents what it does.
+// The part of a compiled function that does not depend on types. Each rank that calls it has its own cache. Programs
+// use rehearse::compile(), which documents the behaviour.
 class Callable {
  public:
   // `module`: null for a function.
@@ -25,7 +25,7 @@ class Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
 
-  // What the call gives, by what was compiled before or is compiled now. None: the function is to be run as it is.
+  // Serves the call with an entry from the cache, or compiles one. nullopt: the caller must run the function eagerly.
   std::optional<CallResult> call(const LeafList& leaves, UserCode& code);
 
   Explanation explain() const;

@@ -37,7 +37,7 @@ concept ModuleHandle = requires(T& value) {
   { value } -> std::convertible_to<std::shared_ptr<torch::nn::Module>>;
 };
 
-// DistributedDataParallel and what looks like it, and FullyShardedDataParallel.
+// DistributedDataParallel, classes with the same members, and FullyShardedDataParallel.
 template <class T>
 concept DataParallelModule = requires(const T& value) {
   { value.module() } -> std::convertible_to<torch::nn::Module&>;
@@ -70,7 +70,7 @@ concept HasOneForward = requires { &Module::forward; };
 template <class Module>
 struct IsOverloaded<Forward<Module>> : std::bool_constant<!HasOneForward<Module>> {};
 
-// The forward of the module of a data-parallel one.
+// forward() of the module inside a data-parallel wrapper.
 template <class Ddp>
 struct ForwardWithin {
   Ddp& ddp;
@@ -87,8 +87,8 @@ struct IsOverloaded<ForwardWithin<Ddp>>
 
 }  // namespace compiler
 
-// What compile() gives: called like the function, from the rank that called it first or from others, each of which has
-// a cache of its own. Copies share their caches.
+// What compile() returns. It is called like the function, by any number of ranks, each of which has its own cache.
+// Copies share their caches.
 template <class Function>
 class Compiled {
  public:
@@ -102,7 +102,7 @@ class Compiled {
     return compiler::call(*callable_, function_, std::forward<Args>(args)...);
   }
 
-  // What has been done so far, by the calling rank.
+  // What the calling rank's cache has done so far.
   compiler::Explanation explain() const { return callable_->explain(); }
   compiler::CompileStats stats() const { return callable_->stats(); }
 
@@ -111,8 +111,8 @@ class Compiled {
   std::shared_ptr<compiler::Callable> callable_;
 };
 
-// As Compiled, around the forward of a data-parallel or sharded module: what that does before and after the module's
-// forward is done in each call, outside of what is compiled.
+// As Compiled, for the forward of a data-parallel or sharded module. What the wrapper does before and after the
+// module's forward runs in each call and is not compiled.
 template <class Ddp>
 class CompiledDataParallel {
  public:
@@ -138,28 +138,29 @@ class CompiledDataParallel {
   std::shared_ptr<compiler::Callable> callable_;
 };
 
-// A callable like `net` or `function` that runs what a back end makes of it: torch.compile in C++. The first call runs
-// the user's code on fakes, which gives a graph; later calls run what was compiled while all that it takes for granted
-// holds, and else compile anew, at most CompileOptions::recompile_limit times.
+// Returns a callable like `net` or `function` that runs what a back end makes of it: torch.compile in C++. The first
+// call runs the user's code on fakes, which gives a graph. Later calls run the compiled graph as long as all of its
+// guards hold, and otherwise compile anew, up to CompileOptions::recompile_limit times.
 //
 //   auto compiled = rehearse::compile(net, {.backend = "aot_eager"});
 //   at::Tensor y = compiled(x);
 //
-// Include your module's own header (torch/nn/modules/linear.h, say): this one brings in none of torch::nn.
+// Include the headers of your modules (torch/nn/modules/linear.h, say): this header includes none of torch::nn.
 //
-// Accepted: a module holder, a std::shared_ptr to a module (their forward()), a DistributedDataParallel, FakeDDP or
-// FullyShardedDataParallel (which must outlive the result), and any function object. Arguments and results: see
+// Accepted: a module holder or a std::shared_ptr to a module (their forward()), any function object, and a
+// DistributedDataParallel, FakeDDP or FullyShardedDataParallel, which must outlive the result. For arguments and
+// results see argument_walk.h.
 // argument_walk.h.
 //
-// Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes where the graph uses it; an
-// integer by value, a c10::SymInt until it varies), parameters and buffers as they were, train() or eval() of modules,
-// grad mode, autocast, deterministic mode, default dtype, and what rehearse::watch() was told. Not seen: whatever else
-// the code reads (members, globals, the clock); see CompileOptions::verify. A module, parameter or buffer registered
-// in the place of another one is seen.
+// Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes if the graph uses them; an
+// integer by value, a c10::SymInt by value until it varies), the identity of modules, parameters and buffers, train()
+// or eval() of modules, grad mode, autocast, deterministic mode, default dtype, and values passed to rehearse::watch().
+// A module, parameter or buffer that replaces another one fails its guard. Not guarded: everything else that the code
+// reads (members, globals, the clock); see CompileOptions::verify.
 //
-// Inside of another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the
-// rank compiles the same function. Errors: those of the capture (capture::FakeError, shapes::ShapeError) with
-// fullgraph, compiler::CompileError, and what the code and the graph's operators throw.
+// Inside another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the rank
+// compiles the same function. Errors: with fullgraph, those of the capture (capture::FakeError, shapes::ShapeError);
+// compiler::CompileError; what the code and the graph's operators throw.
 template <compiler::ModuleHandle Net>
 auto compile(Net net, CompileOptions options = {}) {
   using Traits = parallel::ModuleTraits<Net>;

@@ -10,7 +10,7 @@
 
 namespace rehearse::compiler {
 
-// Counts what it is given and leaves the work to another back end, "eager" unless said otherwise: for tests of how a
+// Counts the graphs that it gets and lets another back end compile them ("eager" by default). For tests of how a
 // function is split and how often it is compiled. Pass it as CompileOptions::backend and keep a pointer to it.
 class CountingBackend final : public Backend {
  public:
@@ -20,8 +20,8 @@ class CountingBackend final : public Backend {
   CompiledGraph compile(const BackendInput& input) override;
 
   std::size_t graphs() const noexcept { return graphs_.size(); }  // calls of compile()
-  std::size_t nodes() const noexcept;                             // of all graphs, without placeholders and outputs
-  // In the order in which they came.
+  std::size_t nodes() const noexcept;                             // in all graphs, without placeholders and outputs
+  // The graphs, in the order of the calls.
   const std::vector<std::shared_ptr<graph::GraphModule>>& modules() const noexcept { return graphs_; }
 
  private:

@@ -61,7 +61,7 @@ class TypedRegion final : public capture::EagerRegion {
     for_each_argument([this](at::Tensor& tensor) { tensors_.push_back(std::exchange(tensor, {})); });
   }
 
-  // Of the arguments, which keeps none of them.
+  // Moves the tensors out of the arguments; the region keeps none.
   std::vector<at::Tensor> take_tensors() { return std::exchange(tensors_, {}); }
 
   std::string identity() const override {
@@ -126,9 +126,10 @@ class TypedRegion final : public capture::EagerRegion {
 
 }  // namespace compiler
 
-// Runs fn(args...) as it is, once in each call, also within a compiled function: a piece that no graph can hold, such
-// as a log line, a write to a file, a call of another library. The graph ends before it and another one begins behind
-// it; what it returns comes back as inputs of that. Outside of a compiled function it is fn(args...).
+// Runs fn(args...) eagerly, once per call, also within a compiled function. For code that no graph can hold, such as a
+// log line, a write to a file, a call of another library. The graph ends before the region and another one begins after
+// it; the region's result becomes inputs of the second graph. Outside of a compiled function it simply calls
+// fn(args...).
 //
 //   auto compiled = rehearse::compile([](at::Tensor x) {
 //     at::Tensor y = x.relu();
@@ -136,15 +137,16 @@ class TypedRegion final : public capture::EagerRegion {
 //     return y * 2;
 //   });
 //
-// `fn` is a function or a lambda without captures: a later call runs it again without the code around it. What it needs
-// are arguments: tensors (it gets real ones), numbers, strings and structures of these (argument_walk.h), which are
-// those of the call that compiled where they do not come from tensors, and std::ref() to what outlives the compiled
-// function. A result is of the same types; a number in it selects a branch, as a read of a tensor does. A reference
-// that fn returns becomes a value.
+// `fn` is a function or a lambda without captures, because later calls run it without the code around it. Pass what it
+// needs as arguments. A tensor arrives as a real one. Numbers, strings and structures of these (argument_walk.h) keep
+// the values of the call that compiled, unless they come from tensors. std::ref() passes an object that outlives the
+// compiled function. The result has the same types; a number in it selects a branch, as a read of a tensor does. If fn
+// returns a reference, the caller gets a value.
 //
-// Errors: with CompileOptions::fullgraph capture::NotCapturable, with the line; what fn throws. What fn does to its
-// tensors' data is seen by the code behind it. A region that changes whether a tensor requires grad, or its sizes, or
-// whose result shares memory with an argument, is run right, but ends the compilation of the function, with a warning.
+// Errors: capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the
+// region sees what fn does to the data of its tensors. A region still runs correctly if it changes whether a tensor
+// requires grad, or a tensor's sizes, or if its result shares memory with an argument; but then the function is no
+// longer compiled, with a warning.
 template <class Fn, class... Args>
 auto eager_region(Fn fn, Args... args) {
   static_assert(std::is_empty_v<Fn> || (std::is_pointer_v<Fn> && std::is_function_v<std::remove_pointer_t<Fn>>),

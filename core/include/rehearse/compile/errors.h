@@ -6,7 +6,7 @@
 
 namespace rehearse::compiler {
 
-// A function could not be compiled. what() is complete by itself. The cache is as it was before the call.
+// A function could not be compiled. what() is complete by itself. The cache stays as it was before the call.
 class CompileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -19,24 +19,24 @@ class StaleCapture : public CompileError {
   using CompileError::CompileError;
 };
 
-// Code that had to run again from its start, because a read gave a value that no branch was compiled for or because it
-// cannot be captured behind a read, did something else than before. what() shows the first operators that differ, with
-// their lines. What ran before the read has run once.
+// The code behaved differently when it was run again. It must run again from its start if a read gives a value for
+// which no branch was compiled, or if the code after a read cannot be captured. what() shows the first operators that
+// differ, with their lines. What precedes the read has run once.
 class NotRepeatable : public CompileError {
  public:
   using CompileError::CompileError;
 };
 
-// A tensor that goes from one piece of a compiled function to another (DDP's buckets, reads, eager regions) is not what
-// the capture has recorded. what() names the tensor and the line that makes it. The pieces before it have run.
+// A tensor that passes from one piece of a compiled function to another (at DDP's buckets, reads, eager regions) is not
+// what the capture recorded. what() names the tensor and the line that makes it. The pieces before it have run.
 class BorderMismatch : public CompileError {
  public:
   using CompileError::CompileError;
 };
 
-// A back end gives, or says that it gives, what its graph does not: another number of outputs, another size or dtype,
-// or strides where the output shares memory with something else; with CompileOptions::check_backend also other strides
-// than it has stated. what() names the back end, the graph and the output.
+// A back end returns, or states, outputs that its graph does not have: another number of them, another size or dtype,
+// or other strides for an output that shares memory. With CompileOptions::check_backend also: strides that differ from
+// what it stated. what() names the back end, the graph and the output.
 class BackendMismatch : public CompileError {
  public:
   using CompileError::CompileError;

@@ -5,12 +5,12 @@
 
 namespace rehearse::compiler {
 
-// Why an entry of the cache did not serve a call: its first guard that did not hold.
+// Why an entry of the cache did not serve a call: its first guard that failed.
 struct GuardFailure {
-  std::string source;    // what was looked at: "x.size(0)", "k", "net.weight", "grad mode"
+  std::string source;    // the guarded value: "x.size(0)", "k", "net.weight", "grad mode"
   std::string expected;  // "4"
   std::string found;     // "5"
-  std::string line;      // the user's line that the guard comes from, "model.cpp:12"; empty when unknown
+  std::string line;      // the user's line that the guard comes from, "model.cpp:12"; empty if unknown
 };
 
 // "x.size(0): expected 4, found 5 (model.cpp:12)".

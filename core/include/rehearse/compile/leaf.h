@@ -19,23 +19,22 @@ namespace rehearse::compiler {
 
 enum class LeafKind : std::uint8_t {
   Tensor,
-  Undefined,  // a tensor without one
+  Undefined,  // an undefined tensor
   SymInt,     // may become dynamic
-  Int,        // guarded by value, as all that follow; enums too
+  Int,        // and enums; guarded by value, as all kinds below
   Bool,
   Double,
   Text,
-  Group,   // a process group, by identity
-  Length,  // items of a list, map or optional, which follow
+  Group,   // guarded by identity
+  Length,  // number of items of a list, map or optional; the items follow
   Choice,  // which type a variant holds; the value follows
 };
 
-// The word for people: "tensor", "int", ...
+// The kind's name for people: "tensor", "int", ...
 std::string_view text_of(LeafKind kind) noexcept;
 
-// One value at the bottom of a call's arguments, looked at in place: it must outlive the leaf. Arguments are told apart
-// by the sequence of their leaves alone: what stands above a leaf is given by the types and by Length and Choice before
-// it.
+// One value at the bottom of a call's arguments. Points to the value, which must outlive the leaf. A leaf needs no
+// path: the argument types, and the Length and Choice leaves before it, say where it belongs.
 struct Leaf {
   LeafKind kind;
   union {
@@ -53,16 +52,16 @@ struct Leaf {
   static Leaf of(const std::string& value) noexcept { return {.kind = LeafKind::Text, .text = &value}; }
   static Leaf of_group(c10d::ProcessGroup* group) noexcept { return {.kind = LeafKind::Group, .group = group}; }
   static Leaf of(LeafKind kind, std::int64_t value) noexcept { return {.kind = kind, .number = value}; }
-  // By its bits: NaN is itself, and 0.0 is not -0.0.
+  // Compared by its bits: NaN equals itself, and 0.0 differs from -0.0.
   static Leaf of(double value) noexcept { return of(LeafKind::Double, std::bit_cast<std::int64_t>(value)); }
 };
 
-// The leaves of a call. Without allocation up to 32 of them.
+// The leaves of a call. Up to 32 take no allocation.
 using LeafList = c10::SmallVector<Leaf, 32>;
 
 // The value for people: "4", "true", "'mean'", "tensor float32[4, 8]".
 std::string text_of(const Leaf& leaf);
-// The kind and the value, another text for each: a double by its bits, a group by its address.
+// The kind and the value. Different values give different texts: a double is shown by its bits, a group by its address.
 std::string exact_text_of(const Leaf& leaf);
 
 }  // namespace rehearse::compiler

@@ -18,7 +18,7 @@
 
 namespace rehearse {
 
-// Takes a hook of a module back. It outlives neither hook nor module: afterwards remove() does nothing.
+// Removes a hook of a module. Owns neither hook nor module: when they are gone, remove() does nothing.
 class HookHandle {
  public:
   explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
@@ -58,30 +58,30 @@ class ModuleHookLists {
 
   List<OneList> forward_pre, backward_pre;
   List<TwoLists> forward, backward;
-  std::int64_t changes = 0;  // what a compiled function is guarded by
+  std::int64_t changes = 0;  // compiled functions guard this counter
 };
 
-// One call of a module with hooks. Calls those of the forward, and puts those of the backward around it.
+// One call of a module with hooks. Calls the forward hooks, and installs the backward hooks around the call.
 class HookedCall {
  public:
   using Tensors = ModuleHookLists::Tensors;
 
-  // In a captured function the hooks that are there now are guarded.
+  // In a captured function, guards the hooks that are registered now.
   explicit HookedCall(const std::shared_ptr<ModuleHookLists>& hooks);
   HookedCall(const HookedCall&) = delete;
   HookedCall& operator=(const HookedCall&) = delete;
   ~HookedCall();
 
-  // In front of the module's forward() and behind it; tensors may be replaced.
+  // Call these before and after the module's forward(). They may replace tensors.
   void before(Tensors& inputs);
   void after(Tensors& outputs);
 
  private:
   class Backward;
 
-  ModuleHookLists hooks_;  // as they are when the call begins
+  ModuleHookLists hooks_;  // a copy, made when the call begins
   Tensors inputs_;
-  std::shared_ptr<Backward> backward_;  // null: there are no hooks for it, or no gradients
+  std::shared_ptr<Backward> backward_;  // null if there are no backward hooks or no gradients
 };
 
 template <class Value>
@@ -97,8 +97,8 @@ void put_tensors(Value& value, const ModuleHookLists::Tensors& tensors) {
   parallel::for_each_tensor(value, [&](at::Tensor& tensor) { tensor = *next++; });
 }
 
-// forward() of a module with hooks: with the parameters of the module's own, if it has one, so that a
-// torch::nn::Sequential takes it; else a template.
+// forward() of a module with hooks. If the module's own forward() is not overloaded, this one has the same parameters,
+// so that torch::nn::Sequential accepts it; otherwise it is a template.
 template <class Hooked, class Forward>
 struct HookedForward {
   template <class... Args>
@@ -124,31 +124,30 @@ auto forward_of() {
 
 }  // namespace compiler
 
-// A module with hooks, which LibTorch's modules lack: PyTorch's register_forward_pre_hook() and so on.
+// Adds hooks to a module, which LibTorch's modules lack: PyTorch's register_forward_pre_hook() and its siblings.
 //
 //   auto layer = std::make_shared<rehearse::ModuleHooks<torch::nn::Linear>>(torch::nn::Linear(10, 10));
 //   layer->register_full_backward_hook([](auto&, auto& grad_inputs, const auto&) { grad_inputs[0] *= 2; });
 //   torch::nn::Sequential net(layer, torch::nn::ReLU());
 //
-// It stands in the place of the module: hooks are called by its forward(), not by that of the module itself. A hook
-// gets the module, and lists of tensors: those in the arguments or in the output, in order (output_tensors.h), or a
-// gradient for each of them, undefined where a tensor requires none. It changes a list that is not const by putting
-// other tensors there. Hooks are called in the order in which they were registered, those that are there when forward()
+// Use it in place of the module: its own forward() calls the hooks, the inner module's does not. A hook gets the module
+// and lists of tensors: the tensors in the arguments or in the output, in order (output_tensors.h), or a gradient for
+// each of them (undefined if the tensor requires none). To change a list that is not const, a hook puts other tensors
+// into it. Hooks run in the order in which they were registered; forward() runs those that are registered when it
 // begins.
 //
-//   forward pre       (module, inputs)                       before forward()
-//   forward           (module, const inputs, outputs)        after it
-//   full backward pre (module, grad_outputs)                 once the gradients of all outputs are there
-//   full backward     (module, grad_inputs, const grad_outputs)  once those of all inputs are there; if no input
-//   requires
-//                     grad, behind the backward pre hooks, with undefined gradients that must stay so
+//   forward pre        (module, inputs)                           before forward()
+//   forward            (module, const inputs, outputs)            after forward()
+//   full backward pre  (module, grad_outputs)                     once the gradients of all outputs are known
+//   full backward      (module, grad_inputs, const grad_outputs)  once the gradients of all inputs are known. If no
+//                      input requires grad: after the backward pre hooks, with undefined gradients that must stay so
 //
-// Inputs and outputs become views of themselves where there are hooks of the backward, and cannot be changed in place
-// in eager mode. In a function that compile() captures, hooks are part of the graph: of its backward those of modules
-// with at most one input and one output that require grad. Registering and removing hooks compiles anew.
+// If backward hooks are registered, inputs and outputs become views of themselves, and eager code cannot change them in
+// place. If compile() captures the function, hooks become part of the graph; its backward includes the hooks of modules
+// with at most one input and one output that require grad. Registering or removing a hook compiles anew.
 //
-// `Net` is a module holder or a std::shared_ptr to a module, which is registered as "module". What a hook throws comes
-// to the caller of forward(), or of backward(). Throws c10::ValueError if a hook leaves a list of another length.
+// `Net` is a module holder or a std::shared_ptr to a module, which is registered as "module". An exception of a hook
+// reaches the caller of forward() or backward(). Throws c10::ValueError if a hook changes the length of a list.
 // Threads: as a module. Source: torch/utils/hooks.py, BackwardHook.
 template <class Net>
 class ModuleHooks : public torch::nn::Module,
@@ -188,7 +187,7 @@ class ModuleHooks : public torch::nn::Module,
   Module& module() const { return *net_; }
   Module* operator->() const { return net_.get(); }
 
-  // What forward() does.
+  // The body of forward().
   template <class... Args>
   auto call(Args&&... args) {
     compiler::HookedCall hooked(hooks_);
@@ -204,7 +203,7 @@ class ModuleHooks : public torch::nn::Module,
   }
 
  private:
-  // Calls that are under way share the hook, and keep the module.
+  // Calls in progress share the hook and keep the module alive.
   template <class Hook>
   compiler::ModuleHookLists::OneList of_one(Hook hook) {
     const auto shared = std::make_shared<Hook>(std::move(hook));

@@ -23,24 +23,24 @@ namespace rehearse::compiler {
 template <class Function>
 concept HasOneCallOperator = requires { &Function::operator(); };
 
-// Whether it may matter to the function if an argument is a constant or a temporary: there may be an overload for each.
+// Whether the function may have overloads that differ in whether an argument is a constant or a temporary.
 template <class Function>
 struct IsOverloaded : std::bool_constant<!std::is_pointer_v<Function> && !std::is_function_v<Function> &&
                                          !HasOneCallOperator<Function>> {};
 
-// Calls that differ in one of these types have different entries.
+// A key: calls that differ in one of these types have different entries.
 template <class Function, class Result, class... Args>
 struct CallTypes {};
 
-// What of a call's result and arguments an entry keeps: the result without its values, and what the function has left
-// in arguments that it changed.
+// The parts of a call's result and arguments that an entry keeps: the result without its values, and what the function
+// left in arguments that it changed.
 template <class Kept, class... Arguments>
 struct CallFrame {
   std::optional<Kept> result;
   std::tuple<std::optional<Arguments>...> left;
 };
 
-// UserCode of a function with these arguments, each `T&`, `const T&` or `T&&`.
+// UserCode for a function with these arguments, each `T&`, `const T&` or `T&&`.
 template <class Function, class... Args>
 class TypedCode final : public UserCode {
  public:
@@ -128,7 +128,7 @@ class TypedCode final : public UserCode {
     return frame;
   }
 
-  // The result of a call that has been served. What the function leaves in its arguments is there then.
+  // The result of a call that a graph has served. Also puts into the arguments what the function leaves there.
   Result result_of(const std::shared_ptr<const void>& frame, std::vector<c10::IValue> values) const {
     const Frame& kept_frame = *static_cast<const Frame*>(frame.get());
     arguments_.leave(kept_frame.left);
@@ -162,7 +162,7 @@ class TypedCode final : public UserCode {
 
 template <class Function, class... Args>
 struct TypedCaller {
-  // Temporaries among the arguments live until it returns.
+  // Temporaries among the arguments live until call() returns.
   template <class Eagerly>
   static auto call(Callable& callable, Function& function, Eagerly&& eagerly, const ArgumentType<Args>&... args) {
     using Code = TypedCode<Function, Args...>;

@@ -15,48 +15,51 @@
 
 namespace rehearse::compiler {
 
-// What a call gave.
+// What a call returned.
 struct CallResult {
-  std::shared_ptr<const void> frame;  // as take_frame() gives it
-  std::vector<c10::IValue> values;    // as values() gives them
+  std::shared_ptr<const void> frame;  // from take_frame()
+  std::vector<c10::IValue> values;    // from values()
 };
 
-// One call of a compiled function, with the types of its arguments and of its result forgotten. Lives while the call
-// does.
+// One call of a compiled function, without the types of its arguments and result (type erasure). Lives as long as the
+// call.
 class UserCode {
  public:
   virtual ~UserCode() = default;
 
-  // Tells the types of the function, its arguments and its result.
+  // Identifies the types of the function, its arguments and its result.
   virtual const std::type_info& types() const = 0;
 
-  // Where the function object lies; empty if its code may change it, or it is none.
+  // The bytes of the function object. Empty if calling may change the object, or if the function is no object.
   virtual std::span<const std::byte> function() const = 0;
 
-  // Where each leaf of the arguments comes from, in order; `names`: of the arguments, arg0, arg1, ... for the rest.
+  // Names the source of each leaf of the arguments, in order. `names`: names of the arguments; unnamed ones are arg0,
+  // arg1, ...
   virtual std::vector<std::string> sources(const std::vector<std::string>& names) const = 0;
 
-  // Runs the function on copies of the arguments with stand-ins in them; what it returns is kept.
+  // Runs the function on copies of the arguments with `stand_ins` in them, and keeps what it returns.
   virtual void run(const StandIns& stand_ins) = 0;
 
-  // Of the kept result: tensors (undefined: none) and symbolic integers, in order.
+  // Tensors (None for an undefined one) and symbolic integers of the kept result, in order.
   virtual std::vector<c10::IValue> values() = 0;
-  // All else in it, for comparison.
+  // Everything else in the kept result, and in arguments that the function changed, as texts to compare.
   virtual std::vector<std::string> constants() = 0;
   // The process groups in the kept result.
   virtual std::vector<c10d::ProcessGroup*> groups() = 0;
-  // The first argument that the function has changed through a reference as no later call could: it put in another
-  // tensor, more of them or a size. Empty: there is none. `names`: of the arguments.
+  // The first argument that the function has changed in a way that a later call cannot repeat: it has put in another
+  // tensor, more tensors, or a size. Empty if there is none. `names`: names of the arguments.
   virtual std::string unrepeatable_argument(const std::vector<std::string>& names) const = 0;
-  // Changes the caller's arguments as the function has changed its copies, but for tensors, where it has thrown.
+  // After the function has thrown: changes the caller's arguments as the function has changed its copies, except for
+  // tensors.
   virtual void change_arguments() const = 0;
-  // The same where the code has run to its end on real tensors: `real` gives what a value of a copy stands for.
+  // After the function has finished on real tensors: the same including tensors. `real` returns the value that a copy's
+  // value stands for.
   using RealValue = std::function<c10::IValue(const c10::IValue&)>;
   virtual void give_arguments(const RealValue& real) const = 0;
   // Drops the copies of the arguments and the kept result.
   virtual void forget() = 0;
-  // The kept result without its tensors and symbolic integers, of the type that the function returns, and what the
-  // function left in its arguments; no longer kept.
+  // Moves the kept result out, without its tensors and symbolic integers but with the function's return type, together
+  // with what the function left in its arguments.
   virtual std::shared_ptr<const void> take_frame() = 0;
 };
 

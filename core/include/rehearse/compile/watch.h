@@ -23,17 +23,17 @@ class Watched {
   virtual ~Watched() = default;
   virtual bool holds() const = 0;
   virtual GuardFailure failure() const = 0;
-  // The process groups in the value (null: one of which the rank is no member).
+  // The process groups in the value. An entry is null if this rank is not a member of the group.
   virtual std::vector<c10d::ProcessGroup*> groups() const { return {}; }
 };
 
-// Is the calling fiber capturing a compiled function?
+// Whether the calling fiber is capturing a compiled function.
 bool is_watching() noexcept;
-// Adds a guard to the capture. Throws CompileError when `address` lies in the frames of the compiled call itself, where
-// nothing is left to look at later.
+// Adds a guard to the capture. Throws CompileError if `address` is on the stack of the compiled call, because the
+// variable will be gone when the guard is checked.
 void add_watched(const void* address, std::shared_ptr<const Watched> watched);
 
-// Tensors and process groups by identity, all else by ==.
+// Compares tensors and process groups by identity, everything else by ==.
 inline bool is_unchanged(const at::Tensor& before, const at::Tensor& now) { return before.is_same(now); }
 inline bool is_unchanged(const Group& before, const Group& now) { return before.get() == now.get(); }
 inline std::vector<c10d::ProcessGroup*> groups_in(const Group& group) { return {group.get().get()}; }
@@ -78,14 +78,15 @@ class WatchedValue final : public Watched {
 
 }  // namespace compiler
 
-// In a compiled function: `value`, which is not among its arguments, decides what the function does, and a call in
-// which it is another one compiles anew. What a guard on an attribute, a global or a closure is in Python. Returns
-// `value`. Outside of a capture nothing else happens.
+// For use in a compiled function: says that `value`, which is not an argument, decides what the function does. A call
+// in which `value` has changed compiles anew. Python's counterpart is a guard on an attribute, a global or a closure.
+// Returns `value`. Does nothing else outside of a capture.
 //
 //   auto compiled = rehearse::compile([&](const at::Tensor& x) { return x * rehearse::watch(scale_); });
 //
-// `value` must live as long as the compiled function, at its place; a copy is kept and compared in each call: tensors
-// and process groups by identity, all else by ==. Throws compiler::CompileError for a variable of the function itself.
+// `value` must live as long as the compiled function, at the same address. The capture keeps a copy, and each call
+// compares: tensors and process groups by identity, everything else by ==. Throws compiler::CompileError for a local
+// variable of the function.
 template <compiler::Watchable T>
 const T& watch(const T& value) {
   if (compiler::is_watching()) {

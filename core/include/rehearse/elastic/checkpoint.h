@@ -14,26 +14,27 @@ class Module;
 
 namespace rehearse::elastic {
 
-// What a job takes up from when ranks have been lost: a module's parameters and buffers, its optimizer's state, and how
-// many steps are behind them, as torch::save() writes them. Kept in a store: the job's own, which lives as long as the
-// job; or another one, such as a c10d::FileStore, that all ranks reach.
+// What a job resumes from after it has lost ranks: a module's parameters and buffers, its optimizer's state, and the
+// number of steps done, as torch::save() writes them. Kept in a store: by default the job's own, which lives as long as
+// the job; or another one that all ranks reach, such as a c10d::FileStore.
 //
-// Complete or not there: a rank that is lost while it saves leaves the checkpoint before. Of rounds that overlap,
-// because a rank has not yet noticed that its own is over, the later one counts.
+// Saving is atomic: if a rank is lost while it saves, the previous checkpoint stays. Rounds overlap if a rank has not
+// yet noticed that its round is over; then the checkpoint of the later round counts.
 //
-// Ownership: refers to round, module and optimizer. Blocking: load(). Errors: c10::Error where what is kept is of
-// another module or optimizer; those of the group and of the store.
+// Ownership: refers to round, module and optimizer. Blocking: load(). Errors: c10::Error if the checkpoint belongs to
+// another module or optimizer; the errors of the group and of the store.
 class Checkpoint {
  public:
   Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Optimizer& optimizer,
              c10::intrusive_ptr<c10d::Store> store = {});
 
-  // The steps behind the last checkpoint, which module and optimizer then are as; 0: there is none, and both stay. All
-  // ranks of the round call it: the group's first rank says which one is the last, by a broadcast. Before
-  // DistributedDataParallel is made.
+  // Restores module and optimizer from the last checkpoint and returns its number of steps. Returns 0 and changes
+  // nothing if there is no checkpoint. All ranks of the round must call it, before they make a DistributedDataParallel:
+  // the group's first rank chooses the checkpoint and broadcasts the choice.
   std::int64_t load();
 
-  // All ranks may call it; the group's first one saves. Its own parameters are right as soon as its own step is done.
+  // All ranks may call it; only the group's first rank saves. Its parameters are final as soon as its own optimizer
+  // step is done.
   void save(std::int64_t steps_done);
 
  private:

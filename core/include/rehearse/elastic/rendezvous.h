@@ -15,20 +15,21 @@ class RankContext;
 
 namespace elastic {
 
-// The limits of a round, by torchelastic's names.
+// The limits of a round, named as in torchelastic.
 struct RendezvousOptions {
-  // A round of fewer ranks does not begin. 0: it takes all, so that a lost rank must come back. With half of them or
-  // fewer, two parts of a job that do not reach each other go on as two jobs.
+  // A round needs at least this many ranks. 0: all ranks, so that a lost rank must come back. With half of the ranks or
+  // fewer, two parts of a job that cannot reach each other would go on as two jobs.
   int min_ranks = 0;
 
-  // When min_ranks have joined, a rank waits so long for further ones before it completes the round.
+  // After min_ranks have joined, how long a rank waits for more before it completes the round.
   std::chrono::milliseconds last_call = std::chrono::seconds(30);
 
-  // A rank waits so long for its round. 0: twice the timeout of the job's store, because ranks that wait for a lost one
-  // in a collective may come only when that has timed out.
+  // How long a rank waits for its round. 0: twice the timeout of the job's store, because a rank that waits for a lost
+  // one in a collective may join only after that collective has timed out.
   std::chrono::milliseconds join{0};
 
-  // Where its keys lie in the store. Of several in one job each has a name of its own; run() sees to that.
+  // The prefix of its keys in the store. If a job has several rendezvous, each needs its own name; run() takes care of
+  // that.
   std::string name = "rendezvous";
 };
 
@@ -37,46 +38,47 @@ class RendezvousError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// No round was complete in time.
+// No round was completed in time.
 class RendezvousTimeoutError : public RendezvousError {
  public:
   using RendezvousError::RendezvousError;
 };
 
-// The job is over: close() has been called.
+// The job is over: a rank has called close().
 class RendezvousClosedError : public RendezvousError {
  public:
   using RendezvousError::RendezvousError;
 };
 
-// The ranks that go on together.
+// The ranks of a round.
 struct Members {
   int round = 0;           // counts up from 0
   std::vector<int> ranks;  // of the world, ascending
 };
 
-// Where the ranks of a job meet, through its store, to go on together: at the start, and each time that one has been
-// lost. A round is open while ranks join it, and complete when it is decided, once and for all, who is in it: all
-// ranks, or those that have come in time. Who comes later joins the next one.
+// Where the ranks of a job meet, through its store: at the start, and each time that a rank has been lost. A round is
+// open while ranks join it. It is complete once its members are decided for good: all ranks, or those that came in
+// time. A rank that arrives later joins the next round.
 //
-// A rank that has begun again (RankContext::incarnation()) takes the place of its former life in a round that is open;
-// in one that is complete it is not a member, and the others find that out by their first call that needs it.
+// A rank that has been restarted (RankContext::incarnation()) replaces its previous incarnation in a round that is
+// open. If the round is complete, the new incarnation is not a member; the members notice the loss at their first call
+// that needs the rank.
 //
-// One for each rank, with equal options. Blocking: next(). Threads: as the context's store. The context outlives it.
-// Errors: see each call; what the store throws.
+// Each rank makes one, with equal options. Blocking: next(). Threads: as the context's store. The context must outlive
+// it. Errors: as each function says, and those of the store.
 class Rendezvous {
  public:
-  // Throws std::invalid_argument when min_ranks is not in 0 ... size of the world, or a limit is negative.
+  // Throws std::invalid_argument if min_ranks is not in 0 ... world size, or if a limit is negative.
   explicit Rendezvous(RankContext& context, const RendezvousOptions& options = {});
 
-  // Blocks until a round is complete of which the rank is a member. Throws RendezvousTimeoutError with those that had
-  // come, and RendezvousClosedError.
+  // Joins and blocks until a round that includes this rank is complete. Throws RendezvousTimeoutError, which names the
+  // ranks that had joined, and RendezvousClosedError.
   Members next();
 
   // How many ranks wait for the round after `round`.
   int num_waiting(int round);
 
-  // The job is over: ranks that wait for a round, or will, get RendezvousClosedError. By any rank, more than once.
+  // Ends the job: ranks that wait for a round now or later get RendezvousClosedError. Any rank may call it, repeatedly.
   void close();
 
  private:

@@ -10,27 +10,29 @@ namespace rehearse::elastic {
 
 struct Options {
   RendezvousOptions rendezvous = {};
-  // A rank that has lost its group more often gives up: what was thrown then leaves run(). As torchelastic's.
+  // How many lost rounds a rank survives. After one more, run() rethrows the error that ended the round. As in
+  // torchelastic.
   int max_restarts = 3;
 };
 
-// One try of a job, by the ranks that are there. Valid while the body runs.
+// One attempt at a job by the ranks that are present. Valid while the body runs.
 class Round {
  public:
-  // Made and given by run().
+  // Only run() makes rounds.
   Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count, int run = 1);
 
-  int run() const noexcept { return run_; }  // of the rank's calls of run() the how many, from 1
+  int run() const noexcept { return run_; }  // which of the rank's calls of run() this is, from 1
   int number() const noexcept { return members_.round; }
-  const std::vector<int>& ranks() const noexcept { return members_.ranks; }  // of the world, by rank in the group
+  // ranks of the world, in the order of the group
+  const std::vector<int>& ranks() const noexcept { return members_.ranks; }
   const Group& group() const noexcept { return group_; }
-  int restart_count() const noexcept { return restart_count_; }  // how many rounds this rank has lost before
+  int restart_count() const noexcept { return restart_count_; }  // how many rounds this rank has lost so far
   RankContext& context() const noexcept { return context_; }
 
-  // Ends this round on all of its ranks when others wait to be let in (who were lost, and came back too late): its
-  // group's first rank asks, and tells the rest by a broadcast. Where it ends, an exception goes through the body that
-  // run() alone catches. For jobs that go on with fewer ranks (RendezvousOptions::min_ranks); once a step, or once for
-  // each checkpoint.
+  // Ends this round on all of its ranks if other ranks (lost, and back too late) wait to join. The group's first rank
+  // asks the store and broadcasts the answer. To end the round, it throws an exception that the body must let through
+  // and run() catches. For jobs that go on with fewer ranks (RendezvousOptions::min_ranks). Call it once per step, or
+  // once per checkpoint.
   void let_in_waiting();
 
  private:
@@ -42,7 +44,7 @@ class Round {
   Group group_;
 };
 
-// Runs `body` until it has come to its end on all ranks of a round: a job that survives the loss of ranks.
+// Runs `body` until it has finished on all ranks of a round: a job that survives the loss of ranks.
 //
 //   rehearse::elastic::run(ctx, [&](rehearse::elastic::Round& round) {
 //     Net net;
@@ -53,18 +55,19 @@ class Round {
 //     for (; step < steps; checkpoint.save(++step)) train_step(ddp, optimizer, round.group(), step);
 //   });
 //
-// Where a call on the round's group throws c10::DistBackendError (CommError, TimeoutError) and the body lets it
-// through, the rank aborts its calls on the group, joins the next round, and begins the body again; so does a rank that
-// was lost and has begun again, from the start of its program. A body thus makes what it needs, and takes up from the
-// last Checkpoint. At its end ranks meet in a barrier of the group, so that none leaves that others may yet need.
+// If a call on the round's group throws c10::DistBackendError (CommError, TimeoutError) and the body lets it through,
+// the rank aborts its calls on the group, joins the next round and starts the body again. A rank that was lost and
+// restarted does the same from the start of its program. Therefore the body must make everything that it needs, and
+// resume from the last Checkpoint. At the end the ranks meet in a barrier of the group, so that no rank leaves while
+// others may still need it.
 //
-// A job may have several, one after the other and not one inside of another, which all ranks call in the same order;
-// each has checkpoints of its own.
-// A rank that begins again in a later one gets false of those that are over.
+// A job may call run() several times, one after the other but not nested. All ranks must make these calls in the same
+// order; each call has its own checkpoints. If a rank restarts during a later call, the earlier ones return false to
+// it.
 //
-// True: this rank was there at the end. False: the others had come to the end before it was back.
-// Blocking: as the body; between rounds until the next one is complete. Errors: what else leaves the body;
-// the error of the group after max_restarts; RendezvousTimeoutError.
+// Returns true if this rank was in the round that finished, false if the others finished before it was back.
+// Blocking: as the body, and between rounds until the next one is complete. Errors: what else leaves the body; the
+// error of the group after max_restarts; RendezvousTimeoutError.
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options = {});
 
 }  // namespace rehearse::elastic

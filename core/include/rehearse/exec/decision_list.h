@@ -17,15 +17,15 @@ namespace rehearse {
 struct Decision {
   ChoiceKind kind = ChoiceKind::next_fiber;
   std::uint32_t options = 0;  // how many candidates there were
-  std::uint32_t answer = 0;   // the index taken
+  std::uint32_t answer = 0;   // the index of the one taken
   bool operator==(const Decision&) const = default;
 };
 
 // Decisions in order, in 2 to 6 bytes each instead of a Decision's 12: every switch between ranks adds one, and a long
-// run makes hundreds of millions. The same bytes stand in a run log.
+// run makes hundreds of millions. A run log stores the same bytes.
 //
-// A decision is two varints (7 bits a byte, lowest first, the high bit set in all but the last): the number of options
-// times 16 plus the kind, then the answer.
+// A decision is two varints (7 bits per byte, lowest first, the high bit set in all but the last byte). The first holds
+// the number of options times 16 plus the kind, the second the answer.
 class DecisionList {
  public:
   class Iterator {
@@ -62,7 +62,7 @@ class DecisionList {
   }
   ~DecisionList() = default;
 
-  // Nothing when `bytes` is not exactly `count` decisions whose answers are among their options.
+  // Returns nullopt unless `bytes` holds exactly `count` decisions, each with its answer among its options.
   static std::optional<DecisionList> from_bytes(std::string bytes, std::size_t count);
 
   void push_back(const Decision& decision) {
@@ -74,7 +74,7 @@ class DecisionList {
     ++size_;
   }
 
-  // Constant time. Iterators last until the next push_back(); one step decodes one decision.
+  // These take constant time. Iterators are valid until the next push_back(); each step decodes one decision.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   Iterator begin() const noexcept { return Iterator(bytes_.data()); }
@@ -84,7 +84,7 @@ class DecisionList {
   bool operator==(const DecisionList& other) const { return size_ == other.size_ && bytes() == other.bytes(); }
 
  private:
-  static constexpr std::uint64_t kKinds = 16;  // room for kinds beside the number of options
+  static constexpr std::uint64_t kKinds = 16;  // leaves room for the kind beside the number of options
   static constexpr unsigned kPayloadBits = 7;
   static constexpr std::uint8_t kMoreFollows = 0x80;
   static constexpr std::size_t kLongest = 6 + 5;  // a 32-bit number of options with its kind, and a 32-bit answer
@@ -97,13 +97,13 @@ class DecisionList {
     *at++ = static_cast<char>(number);
     return at;
   }
-  // Takes a number off the front of bytes that are known to hold one.
+  // Takes a number off the front of bytes that must hold one.
   static std::uint64_t take(const char*& at) noexcept;
   static std::optional<std::uint64_t> take_checked(std::string_view& bytes) noexcept;
   void grow();
   void swap(DecisionList& other) noexcept;
 
-  std::string bytes_;  // with room for more behind the first used_
+  std::string bytes_;  // the first used_ bytes hold decisions; the rest is reserve
   std::size_t used_ = 0;
   std::size_t size_ = 0;
 };

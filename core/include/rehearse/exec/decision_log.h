@@ -12,16 +12,16 @@
 
 namespace rehearse {
 
-// Every choice of a run in order, and the run's identity: a hash over the choices, what they chose, and the virtual
-// time and fiber of each step. Two runs of one binary with the same hash took the same way.
+// Every choice of a run in order, and the run's identity: a hash over the choices, their answers, and the virtual time
+// and fiber of each step. Two runs of one binary with equal hashes took the same path.
 class DecisionLog {
  public:
-  // From here on nothing is written down: where the machine decides as well, no run is taken again.
+  // Records nothing from here on. For real runs, which depend on the machine too and cannot be replayed.
   void keep_nothing() noexcept { keeps_ = false; }
 
   void record(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::uint32_t answer);
 
-  // A step of the schedule: `fiber` runs next, at `now`. Mixed into the hash, not stored.
+  // A step of the schedule: `fiber` runs next, at `now`. Goes into the hash, but is not stored.
   void note_step(std::uint32_t fiber, VirtualTime now) noexcept {
     if (!keeps_) return;
     hash_.add((static_cast<std::uint64_t>(fiber) << 32) ^ static_cast<std::uint64_t>(now.time_since_epoch().count()));
@@ -39,21 +39,20 @@ class DecisionLog {
   bool keeps_ = true;
 };
 
-// Asks the oracle and writes the answer down; nothing else calls Oracle::choose().
+// Asks the oracle and records the answer. Nothing else calls Oracle::choose().
 class Decisions {
  public:
-  // Neither is owned; both outlive this object.
+  // Owns neither; both must outlive this object.
   Decisions(Oracle& oracle, DecisionLog& log) : oracle_(oracle), log_(log) {}
 
-  // Returns an index into `candidates`; with a single candidate it is 0 and nobody is asked. `weights`: see
-  // Oracle::choose(); they are not written down, for the answer is.
-  // Throws what the oracle throws, and std::logic_error when there is no candidate, the weights are not as Oracle says,
-  // or the oracle answers out of range. Once the oracle has failed nobody asks it again: every later choice throws the
-  // same.
+  // Returns an index into `candidates`. If there is a single candidate, returns 0 without asking the oracle. `weights`:
+  // see Oracle::choose(); only the answer is recorded, not the weights. Throws what the oracle throws, and
+  // std::logic_error if there is no candidate, if the weights break the oracle's rules, or if its answer is out of
+  // range. After the oracle has failed once, every later choice throws the same exception.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                        std::span<const std::uint32_t> weights = {});
 
-  // What the oracle failed with; null: it has not.
+  // The exception with which the oracle failed; null if it has not.
   const std::exception_ptr& failure() const noexcept { return failure_; }
 
   DecisionLog& log() noexcept { return log_; }

@@ -7,8 +7,8 @@
 
 namespace rehearse::exec {
 
-// What a blocked call tells about itself. Scheduler, deadlock report, trace and replay read this one object, so they
-// cannot disagree. It lives on the stack of the blocked call; nothing in it is computed unless somebody asks.
+// Describes one blocked call. Scheduler, deadlock report, trace and replay all read this object, so they cannot
+// disagree. It lives on the stack of the blocked call and computes its answers on demand.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -19,21 +19,22 @@ class Observer {
   // The call alone, e.g. `allreduce #7 on group "world"`.
   virtual std::string call() const { return describe(); }
 
-  // The ranks (of the world) without which the call cannot go on; empty when unknown. Edges of the wait-for graph.
+  // The ranks of the world without which the call cannot go on; empty if unknown. These are edges of the wait-for
+  // graph.
   virtual std::vector<int> waits_for() const { return {}; }
 
-  // Would any other rank do, as for a key of a store? waits_for() is empty then.
+  // True if any other rank could end the wait, for example by setting a key of a store. Then waits_for() is empty.
   virtual bool any_rank_may_end_it() const { return false; }
 
-  // A primitive of libc that cannot say what it is there for, such as the condition variable inside a future: reports
-  // then ask the executor's WaitExplainer.
+  // True for a primitive of libc that does not know its purpose, such as the condition variable inside a future.
+  // Reports then ask the executor's WaitExplainer.
   virtual bool is_opaque() const { return false; }
 
-  // Equal for calls that are the same operation, whatever rank makes them; 0 when there is no such notion.
+  // Equal for calls that are the same operation, on any rank. 0 if the call has no fingerprint.
   virtual std::uint64_t fingerprint() const { return 0; }
 };
 
-// For calls whose line is known up front.
+// For calls with a fixed line.
 class FixedObserver final : public Observer {
  public:
   explicit FixedObserver(const char* line) : line_(line) {}
@@ -43,7 +44,7 @@ class FixedObserver final : public Observer {
   const char* line_;
 };
 
-// A FixedObserver for primitives that code of any kind waits with.
+// A FixedObserver for primitives that any kind of code may use to wait.
 class OpaqueObserver final : public Observer {
  public:
   explicit OpaqueObserver(const char* line) : line_(line) {}
@@ -54,11 +55,11 @@ class OpaqueObserver final : public Observer {
   const char* line_;
 };
 
-// Knows what a rank has begun and not seen the end of. Asked when a report is made, never while ranks run.
+// Knows which calls a rank has started and not seen the end of. Reports ask it; it is never asked while ranks run.
 class WaitExplainer {
  public:
   struct Explanation {
-    // As in Observer; empty: the rank has nothing pending.
+    // As in Observer. Empty if the rank has no pending call.
     std::string description;
     std::string call;
     std::vector<int> waits_for;
@@ -66,7 +67,7 @@ class WaitExplainer {
 
   virtual ~WaitExplainer() = default;
 
-  // What an opaque wait of `rank` must be for.
+  // What an opaque wait of `rank` must be waiting for.
   virtual Explanation explain_wait(int rank) const = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// What a choice is about. The numbers are written to decision logs: add at the end, never renumber.
+// The subject of a choice. Decision logs contain the numbers: add at the end, never renumber.
 enum class ChoiceKind : std::uint8_t {
   next_fiber = 0,          // candidates: ids of the fibers that can run, in the order they became runnable
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
@@ -18,20 +18,21 @@ enum class ChoiceKind : std::uint8_t {
 
 std::string_view to_string(ChoiceKind kind) noexcept;
 
-// The one place where a run may go either way. A seeded generator, a search or a log stands behind it; everything
-// else in a simulated run is a function of the program and of these answers.
+// Answers every choice that a run leaves open. Behind it is a seeded generator, a search or a log. Everything else in a
+// simulated run is a function of the program and of these answers.
 //
-// Called on the executor's thread, never from two threads. It may throw (a replay that no longer fits does): the
-// executor then ends the world and rethrows from run().
+// Called on the executor's thread only. If it throws, as a replay that no longer fits does, the executor ends the world
+// and rethrows from run().
 class Oracle {
  public:
   virtual ~Oracle() = default;
 
-  // Returns an index into `candidates`, which has at least two entries: a choice with one answer is not asked.
+  // Returns an index into `candidates`, which has at least two entries: a choice with one candidate is never asked.
   //
-  // `weights` says how likely each candidate is beside the others; empty: all alike. Else it has one number for each
-  // candidate, and their sum is from 1 to 2^32 - 1. A seeded oracle draws by them, and never one of weight 0. A search,
-  // a fixed order and a log do not look at them: what is unlikely may happen all the same.
+  // `weights` says how likely each candidate is compared with the others; empty: all are equally likely. Otherwise it
+  // has one number for each candidate, and their sum is from 1 to 2^32 - 1. A seeded oracle draws by the weights and
+  // never picks a candidate of weight 0. A search, a fixed order and a log ignore them, because unlikely things may
+  // happen.
   virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                std::span<const std::uint32_t> weights = {}) = 0;
 };

@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// Time inside a world. It starts at zero, moves only when the executor says so, and never depends on the wall
-// clock. Its own clock type keeps it from being mixed up with std::chrono::steady_clock by accident.
+// Time inside a world. It starts at zero, only the executor advances it, and it never depends on the wall clock. It has
+// its own clock type, so that it cannot be mixed up with std::chrono::steady_clock.
 struct VirtualClockTag {
   using rep = std::int64_t;
   using period = std::nano;

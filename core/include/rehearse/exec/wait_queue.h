@@ -13,11 +13,11 @@ class Fiber;
 
 enum class WaitResult { notified, timed_out };
 
-// Where fibers wait for something: the fibers' condition variable, without a mutex (all fibers share a thread, and
-// nothing runs between a check and wait()). Fibers are notified in the order in which they came.
+// A queue of fibers that wait for a condition: a condition variable without a mutex, because all fibers share a thread
+// and no other code runs between a check and wait(). Fibers are notified in the order in which they began to wait.
 //
-// Ownership: the queue must outlive its waiters; destroying it with waiters is a programming error (checked).
-// Errors: wait() throws RankAborted when the world ends; the waiter is then no longer in the queue.
+// Ownership: the queue must outlive its waiters; destroying it earlier is a programming error, which is checked.
+// Errors: wait() throws RankAborted when the world ends, after it has left the queue.
 class WaitQueue {
  public:
   WaitQueue() = default;
@@ -25,31 +25,31 @@ class WaitQueue {
   WaitQueue& operator=(const WaitQueue&) = delete;
   ~WaitQueue();
 
-  // Suspends the calling fiber until it is notified or virtual time reaches `deadline`. Check the condition in a
-  // loop: another fiber may run between the notification and the return. Must be called on a fiber of an executor.
-  // `observer` must live until the call returns (put it on the stack).
+  // Suspends the calling fiber until it is notified or virtual time reaches `deadline`. Check the condition in a loop,
+  // because another fiber may run between the notification and the return. Call it on a fiber of an executor.
+  // `observer` must live until the call returns; put it on the stack.
   WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
-  // As wait(), but returns nullopt where wait() throws: for a caller that has to put something right first. It then
-  // calls meet_the_end() (exec/wait/suspension.h) itself.
+  // As wait(), but returns nullopt instead of throwing. For callers that must clean up first; they then call
+  // meet_the_end() (exec/wait/suspension.h) themselves.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
-  // For a call that cannot be unwound although the world has ended: waits for what the unwinding of another fiber
-  // notifies. False: nobody is left who might.
+  // For a call that cannot be unwound although the world has ended: waits until the unwinding of another fiber notifies
+  // it. Returns false if no fiber is left that could.
   bool linger(const Observer& observer);
 
-  // Makes waiters runnable; they run later, when the scheduler picks them. May be called from anywhere on the
-  // executor's thread. Returns whether there was one.
+  // Make waiters runnable; the scheduler runs them later. May be called anywhere on the executor's thread. notify_one()
+  // returns false if no fiber waits.
   bool notify_one();
   std::size_t notify_all();
 
-  // As if the deadline of every waiter had come: for a timer that many waits share. Not progress: see
+  // Ends every wait as if its deadline had come. For a timer that many waits share. Does not count as progress: see
   // RunOutcome::hang.
   void time_out_all() noexcept;
 
   bool empty() const noexcept { return first_ == nullptr; }
 
-  // Fetches what notify_one() writes: for a caller that is about to notify many queues.
+  // Prefetches the memory that notify_one() writes. For callers that are about to notify many queues.
   void prefetch_waiter() const noexcept;
 
  private:

@@ -26,17 +26,17 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
-// How deep lists, dicts and slices may stand in one another in a node's arguments, lists in what is known about its
-// value, and submodules in a module. What is deeper is refused with a GraphError.
+// How deeply lists, dicts and slices may nest in a node's arguments, lists in the metadata of a value, and submodules
+// in a module. Deeper nesting is a GraphError.
 inline constexpr int kMaxNesting = 200;
 
-// A list. fx's tuples are lists here: no operator tells them apart.
+// A list. It also represents fx's tuples, because no operator distinguishes the two.
 using List = std::vector<Argument>;
 
 // Named values in the order in which they were given. Names are unique.
 using Dict = std::vector<std::pair<std::string, Argument>>;
 
-// start:stop:step as an index; a bound may be none, a number or a node.
+// start:stop:step as an index. A bound is None, a number or a node.
 class Slice {
  public:
   Slice(Argument start, Argument stop, Argument step);
@@ -49,8 +49,7 @@ class Slice {
   List bounds_;
 };
 
-// One argument of a node: a value, copied like one. A Node* refers to a node of the same graph and is not
-// owned.
+// One argument of a node, with value semantics. A Node* refers to a node of the same graph and is not owned.
 class Argument {
  public:
   using Value =
@@ -85,29 +84,29 @@ class Argument {
   bool is() const noexcept {
     return std::holds_alternative<T>(value_);
   }
-  // Throws std::bad_variant_access when it is not a T.
+  // Throws std::bad_variant_access if it is not a T.
   template <class T>
   const T& as() const {
     return std::get<T>(value_);
   }
-  // Null when it is not a T.
+  // Null if it is not a T.
   template <class T>
   const T* get_if() const noexcept {
     return std::get_if<T>(&value_);
   }
 
   bool is_none() const noexcept { return is<std::monostate>(); }
-  // The node this argument is, or null: nodes within lists do not count.
+  // The node, if this argument is one; else null. Does not look inside lists.
   Node* node() const noexcept;
 
-  // Same type and same value; doubles by their bits, so that NaN equals itself and 0.0 does not equal -0.0.
+  // Compares type and value. Doubles are compared by their bits, so NaN equals itself and 0.0 differs from -0.0.
   friend bool operator==(const Argument& left, const Argument& right);
 
  private:
   Value value_;
 };
 
-// Calls visit(const Argument&) for each value in `argument` that is no list, dict or slice, in order.
+// Calls visit(const Argument&) for each value in `argument` that is not a list, dict or slice, in order.
 template <class Visit>
 void for_each_leaf(const Argument& argument, Visit&& visit) {
   if (const List* list = argument.get_if<List>()) {
@@ -121,8 +120,8 @@ void for_each_leaf(const Argument& argument, Visit&& visit) {
   }
 }
 
-// Calls visit(Node&) for each node in `argument`, in order, also in lists, dicts and slices; repeated ones
-// each time.
+// Calls visit(Node&) for each node in `argument`, in order, also inside lists, dicts and slices. A node that occurs
+// twice is visited twice.
 template <class Visit>
 void for_each_node(const Argument& argument, Visit&& visit) {
   for_each_leaf(argument, [&visit](const Argument& leaf) {
@@ -130,7 +129,7 @@ void for_each_node(const Argument& argument, Visit&& visit) {
   });
 }
 
-// `argument` with each node replaced by map(Node&), which gives an Argument.
+// Returns a copy of `argument` with each node replaced by the Argument that map(Node&) returns.
 template <class Map>
 Argument map_nodes(const Argument& argument, Map&& map) {
   if (Node* const* node = argument.get_if<Node*>()) return map(**node);

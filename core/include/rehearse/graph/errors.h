@@ -6,12 +6,11 @@
 
 namespace rehearse::graph {
 
-// What all errors of this room have in common: a graph, a text, an archive or a call is not as it must be.
-// what() is complete by itself; the fields name the place for programs. The graph is unchanged unless the
-// function says so.
+// The base of all errors of graphs: a graph, a text, an archive or a call is malformed. what() is complete by itself;
+// the fields tell programs the place. The graph is unchanged unless the function says otherwise.
 class GraphError : public std::runtime_error {
  public:
-  // `node` and `field` may be empty; where they are not, what() begins with them.
+  // `node` and `field` may be empty; otherwise what() begins with them.
   GraphError(std::string node, std::string field, const std::string& message);
 
   const std::string& node() const noexcept { return node_; }    // name of the node at fault

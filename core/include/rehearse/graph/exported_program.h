@@ -12,30 +12,30 @@
 
 namespace rehearse::graph {
 
-// An archive or its model.json is not as it must be, or holds something that is not known here. node(): the node, where
-// it is in one, else empty. field(), by where the fault is:
-// - in the JSON: the path from its root on, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table the
-//   record's name stands first, `data/weights/model_weights_config.json.config.fc.weight`;
+// An archive or its model.json is malformed, or holds something that this reader does not know. node(): the node with
+// the fault, or empty. field(): the place of the fault:
+// - in the JSON: the path from its root, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table the
+//   record's name comes first, `data/weights/model_weights_config.json.config.fc.weight`;
 // - in a record of the archive as a whole: the record's name, `byteorder`;
-// - in the archive as a whole: its path, as it was given;
-// - in what the JSON says about the graph taken together: "name", "args", "kwargs.dim" and the like, as in GraphError.
+// - in the archive as a whole: its path, as the caller gave it;
+// - in the graph that the JSON describes: "name", "args", "kwargs.dim" and the like, as in GraphError.
 class ImportError : public GraphError {
  public:
   using GraphError::GraphError;
   explicit ImportError(const GraphError& error) : GraphError(error) {}
 };
 
-// What one placeholder is, in order.
+// The role of one placeholder. Specs are in the order of the placeholders.
 struct InputSpec {
   enum class Kind { UserInput, Parameter, Buffer, TensorConstant, ConstantInput };
   Kind kind = Kind::UserInput;
   std::string name;        // of the placeholder
-  std::string target;      // parameter, buffer, constant: its qualified name, an attribute of the module
-  bool persistent = true;  // a buffer that is part of the state
+  std::string target;      // qualified name of the parameter, buffer or constant: an attribute of the module
+  bool persistent = true;  // whether the state dict includes the buffer
   Argument constant;       // ConstantInput: the value with which the program was exported
 };
 
-// What one item of the graph's output is, in order.
+// The role of one item of the graph's output. Specs are in the order of the items.
 struct OutputSpec {
   enum class Kind {
     UserOutput,
@@ -47,7 +47,7 @@ struct OutputSpec {
     InputGradient
   };
   Kind kind = Kind::UserOutput;
-  // What is to be changed or what the gradient belongs to: an attribute, or the placeholder of a user input.
+  // The tensor to change, or the tensor of the gradient: an attribute, or the placeholder of a user input.
   std::string target;
 };
 
@@ -56,34 +56,34 @@ struct SymbolRange {
   std::optional<std::int64_t> max;
 };
 
-// A program of torch.export. Parameters, buffers and constants are placeholders of the graph, as there, and attributes
-// of the module; the targets are fx's, sizes are text in the notation of Dynamo.
+// A program of torch.export. Parameters, buffers and constants are placeholders of the graph, as in Python, and
+// attributes of the module. Targets are fx's; sizes are text in Dynamo's notation.
 struct ExportedProgram {
   std::shared_ptr<GraphModule> module;
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
-  std::map<std::string, SymbolRange> ranges;  // of the symbols
-  std::string torch_version;                  // that exported it
+  std::map<std::string, SymbolRange> ranges;  // by symbol
+  std::string torch_version;                  // the version that exported it
 };
 
-// From the text of a models/<name>.json, schema 8: attributes have no data. Throws ImportError.
+// Parses the text of a models/<name>.json of schema 8. Attributes have no data. Throws ImportError.
 ExportedProgram parse_exported_program(std::string_view json);
 
-// From a .pt2 archive, with the data of weights and constants. `model`: which of its models; empty: the only one.
-// Throws ImportError.
+// Reads a .pt2 archive, with the data of weights and constants. `model`: the name of a model in it; empty: the only
+// one. Throws ImportError.
 ExportedProgram load_pt2(const std::string& path, const std::string& model = "");
 
-// The same without the data, which is not read: attributes have metadata alone. Throws ImportError.
+// As load_pt2(), but does not read the data: attributes have only metadata. Throws ImportError.
 ExportedProgram load_pt2_graph(const std::string& path, const std::string& model = "");
 
-// Runs an exported program. Buffers that it changes stay changed in its attributes.
+// Runs an exported program. If the program changes buffers, they stay changed in its attributes.
 class ProgramRunner {
  public:
-  // Throws GraphError for what the interpreter does not know, and for attributes without data.
+  // Throws GraphError for nodes that the interpreter does not support, and for attributes without data.
   explicit ProgramRunner(ExportedProgram program);
 
-  // `inputs`: the user's inputs, flat, constants among them. Returns the user's outputs, flat. Throws GraphError that
-  // names the input when number, dtype, sizes, symbols or constants do not fit.
+  // `inputs`: the user's inputs, flattened, including constants. Returns the user's outputs, flattened. Throws
+  // GraphError, which names the input, if the number of inputs, a dtype, sizes, a symbol or a constant does not fit.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
 
   const ExportedProgram& program() const noexcept { return program_; }

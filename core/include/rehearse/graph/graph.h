@@ -14,9 +14,10 @@
 
 namespace rehearse::graph {
 
-// A list of nodes in an order in which they can be run, as torch.fx has it. Owns its nodes. Not copied or
-// moved: nodes point to their graph; see copy_graph_module() for a copy. All operations cost what they touch:
-// creating a node its arguments, erasing one a search among the users of its inputs from the latest on.
+// A list of nodes in an executable order, as in torch.fx. Owns its nodes. Neither copied nor moved, because nodes point
+// to their graph; copy_graph_module() makes a copy. The cost of an operation depends only on what it touches: creating
+// a node takes time linear in its arguments, erasing one a search in the user lists of its inputs, from the latest user
+// on.
 //
 //   Graph graph;
 //   Node& x = graph.placeholder("x");
@@ -29,8 +30,8 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Inserts a node before the insertion point. Its name is made from `name`, or from the target where that is
-  // empty, by the rules of Namespace. Throws GraphError as Node::set_args() does; the name is taken all the same.
+  // Inserts a node at the insertion point. Makes its name from `name`, or from the target if `name` is empty, by the
+  // rules of Namespace. Throws GraphError as Node::set_args() does; the name stays taken even then.
   Node& create_node(Op op, std::string target, List args = {}, Dict kwargs = {}, const std::string& name = "");
   Node& placeholder(std::string target, const std::string& name = "");
   Node& get_attr(std::string target, const std::string& name = "");
@@ -39,16 +40,16 @@ class Graph {
   Node& call_module(std::string target, List args, Dict kwargs = {}, const std::string& name = "");
   Node& output(Argument result);
 
-  // A node like `node` of another graph, its arguments' nodes replaced by map(Node&); metadata is shared.
+  // Copies `node` of another graph, with the nodes in its arguments replaced by map(Node&). Shares the metadata.
   Node& copy_node(const Node& node, const std::function<Argument(Node&)>& map);
 
-  // Removes and deletes it. Throws GraphError when it still has users.
+  // Removes and deletes the node. Throws GraphError if it still has users.
   void erase_node(Node& node);
-  // Moves it; the order is not checked.
+  // Moves the node. Does not check the order.
   void move_before(Node& node, Node& before);
 
-  // While it lives, new nodes come before `node`, or after it, in order of creation. The latest one counts; they end in
-  // reverse order. Where the node before which they go is erased, they go where it stood.
+  // While it lives, new nodes go before `node` (or after it) in the order of creation. Points nest: the latest one
+  // counts, and they must end in reverse order. If the node of the point is erased, new nodes go to where it was.
   class InsertionPoint {
    public:
     InsertionPoint(Graph& graph, Node* before) : graph_(graph) { graph.points_.push_back(before); }
@@ -59,19 +60,19 @@ class Graph {
    private:
     Graph& graph_;
   };
-  // Throws GraphError when `node` is of another graph.
+  // Throws GraphError if `node` belongs to another graph.
   [[nodiscard]] InsertionPoint inserting_before(Node& node) { return {*this, &own(node)}; }
   [[nodiscard]] InsertionPoint inserting_after(Node& node) { return {*this, own(node).next()}; }
 
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
-  Node* first() const noexcept { return first_; }  // null when empty
+  Node* first() const noexcept { return first_; }  // null if empty
   Node* last() const noexcept { return last_; }
-  Node* find(std::string_view name) const noexcept;  // linear; null when there is none
-  Node* output_node() const noexcept;                // the last node of Op::Output; null when there is none
+  Node* find(std::string_view name) const noexcept;  // linear; null if there is none
+  Node* output_node() const noexcept;                // the last node of Op::Output; null if there is none
   std::vector<Node*> placeholders() const;           // in order
 
-  // for (Node& node : graph): in order. A node may be changed on the way, but not erased or moved.
+  // for (Node& node : graph) visits nodes in order. The loop may change a node, but must not erase or move it.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
@@ -107,7 +108,7 @@ class Graph {
   Namespace names_;
   Node* first_ = nullptr;
   Node* last_ = nullptr;
-  std::vector<Node*> points_;  // where new nodes go: before the last one; null or none: the end
+  std::vector<Node*> points_;  // new nodes go before the last one; null or none: to the end
   std::size_t size_ = 0;
 };
 

@@ -17,13 +17,13 @@ namespace rehearse::graph {
 // A parameter, buffer or constant of a module.
 struct Attribute {
   TensorMeta meta;
-  at::Tensor tensor;         // undefined when only its metadata is known
-  bool ddp_ignored = false;  // DDP was told to ignore it
+  at::Tensor tensor;         // undefined if only the metadata is known
+  bool ddp_ignored = false;  // DistributedDataParallel ignores it
 };
 
-// A graph together with what its GetAttr and CallModule nodes name. A leaf (a Linear that was not traced
-// through) has attributes and an empty graph. Modules are shared: two nodes may call the same one. Not
-// copied; see copy_graph_module().
+// A graph together with the attributes and submodules that its GetAttr and CallModule nodes name. A leaf (for example a
+// Linear that was not traced into) has attributes and an empty graph. Modules are shared: two nodes may call the same
+// one. Not copyable; see copy_graph_module().
 class GraphModule {
  public:
   explicit GraphModule(std::string type = "GraphModule") : type_(std::move(type)) {}
@@ -36,20 +36,20 @@ class GraphModule {
   const Graph& graph() const noexcept { return graph_; }
   bool is_leaf() const noexcept { return graph_.empty(); }
 
-  // Names may contain dots. Setting a name again replaces what it held. Throws GraphError when the name is
-  // empty, or taken by the other kind, and when a submodule is this module or contains it: there are no cycles.
+  // Names may contain dots. Setting a name again replaces its value. Throws GraphError if the name is empty or names an
+  // object of the other kind, or if a submodule is or contains this module, because cycles are not allowed.
   void set_attribute(const std::string& name, Attribute attribute);
   void set_submodule(const std::string& name, std::shared_ptr<GraphModule> module);
-  void remove_submodule(const std::string& name);  // nothing happens when there is none
+  void remove_submodule(const std::string& name);  // does nothing if there is none
 
-  // Own ones, in the order in which they were set.
+  // The module's own attributes and submodules, in the order in which they were set.
   const std::vector<std::pair<std::string, Attribute>>& attributes() const noexcept { return attributes_; }
   const std::vector<std::pair<std::string, std::shared_ptr<GraphModule>>>& submodules() const noexcept {
     return submodules_;
   }
 
-  // By qualified name: an own one of that name, or `a.b.c` through submodules `a`, `a.b`. Null when there is
-  // none. Attributes stay where they are until one is set.
+  // Finds by qualified name: the module's own, or `a.b.c` through submodules `a`, `a.b`. Null if there is none.
+  // Pointers to attributes are valid until an attribute is set.
   const Attribute* find_attribute(std::string_view name) const noexcept;
   std::shared_ptr<GraphModule> find_submodule(std::string_view name) const noexcept;
 
@@ -62,8 +62,8 @@ class GraphModule {
   std::unordered_map<std::string, std::size_t> submodule_index_;
 };
 
-// The same graph with nodes of its own; metadata, tensors and submodules are shared with `module`. Throws GraphError
-// when a node stands before one that it uses.
+// Copies the graph with new nodes; shares metadata, tensors and submodules with `module`. Throws GraphError if a node
+// precedes one that it uses.
 std::shared_ptr<GraphModule> copy_graph_module(const GraphModule& module);
 
 }  // namespace rehearse::graph

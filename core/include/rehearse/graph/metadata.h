@@ -20,38 +20,38 @@ namespace rehearse::graph {
 class SymInt {
  public:
   SymInt(std::int64_t value = 0) : value_(value) {}
-  SymInt(SymExpr expression);  // a number where the expression is one
+  SymInt(SymExpr expression);  // becomes a number if the expression is constant
   SymInt(shapes::Expr expression) : SymInt(SymExpr(std::move(expression))) {}
 
   bool is_symbolic() const noexcept { return std::holds_alternative<SymExpr>(value_); }
-  std::int64_t number() const { return std::get<std::int64_t>(value_); }   // throws when symbolic
-  const SymExpr& expression() const { return std::get<SymExpr>(value_); }  // throws when a number
+  std::int64_t number() const { return std::get<std::int64_t>(value_); }   // throws if symbolic
+  const SymExpr& expression() const { return std::get<SymExpr>(value_); }  // throws if a number
   bool operator==(const SymInt&) const = default;
 
  private:
   std::variant<std::int64_t, SymExpr> value_;
 };
 
-// "5000" or the expression.
+// The number, "5000", or the expression.
 std::string to_string(const SymInt& value);
 
-// What is known about a tensor without its data.
+// The metadata of a tensor: everything but its data.
 struct TensorMeta {
   std::vector<SymInt> sizes = {};
-  std::vector<SymInt> strides = {};  // in elements; as many as sizes
+  std::vector<SymInt> strides = {};  // in elements; one for each size
   SymInt storage_offset = 0;         // in elements
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   c10::Layout layout = c10::Layout::Strided;
   bool requires_grad = false;
   bool is_parameter = false;                  // a parameter of the module, not an activation
-  std::optional<SymInt> storage_nbytes = {};  // bytes of the storage it views, where that is known
-  bool is_conj = false;  // LibTorch's lazy bits, of conj() and of a complex tensor's imaginary part
+  std::optional<SymInt> storage_nbytes = {};  // bytes of its storage; nullopt: unknown
+  bool is_conj = false;  // LibTorch's lazy bits, set by conj() and by the imaginary part of a complex tensor
   bool is_neg = false;
   bool operator==(const TensorMeta&) const = default;
 };
 
-// What is known about a symbolic scalar: fx's SymInt, SymFloat and SymBool. The expression may be a number.
+// The metadata of a symbolic scalar: fx's SymInt, SymFloat and SymBool. The expression may be a number.
 struct SymScalarMeta {
   enum class Kind { Int, Float, Bool };
   Kind kind = Kind::Int;
@@ -59,20 +59,19 @@ struct SymScalarMeta {
   bool operator==(const SymScalarMeta&) const = default;
 };
 
-// What is known about a node's value (fx's meta["val"], Dynamo's meta["example_value"]). Lists stand in one another at
-// most kMaxNesting deep.
+// The metadata of a node's value (fx's meta["val"], Dynamo's meta["example_value"]). Lists may nest kMaxNesting deep.
 class ValueMeta {
  public:
   using List = std::vector<ValueMeta>;
   using Value = std::variant<std::monostate, TensorMeta, SymScalarMeta, List>;
 
-  ValueMeta() = default;  // none: an optional output that is not there
+  ValueMeta() = default;  // None: an optional output that is absent
   ValueMeta(TensorMeta tensor) : value_(std::move(tensor)) {}
   ValueMeta(SymScalarMeta scalar) : value_(std::move(scalar)) {}
-  ValueMeta(List items);  // throws GraphError when that is too deep
+  ValueMeta(List items);  // throws GraphError if the lists nest too deeply
 
   const Value& value() const noexcept { return value_; }
-  // Null when it is something else.
+  // Null if the value is of another kind.
   const TensorMeta* tensor() const noexcept { return std::get_if<TensorMeta>(&value_); }
   const SymScalarMeta* scalar() const noexcept { return std::get_if<SymScalarMeta>(&value_); }
   const List* list() const noexcept { return std::get_if<List>(&value_); }
@@ -80,53 +79,53 @@ class ValueMeta {
 
  private:
   Value value_;
-  int depth_ = 0;  // of lists in one another
+  int depth_ = 0;  // how deeply its lists nest
 };
 
-// The symbols in sizes, strides and storage offset, or in the scalar, or in all items; sorted as text, each
-// once.
+// The symbols in sizes, strides and storage offset, in the scalar, or in all items. Sorted as text, without duplicates.
 std::vector<std::string> free_symbols(const ValueMeta& value);
 
-// Where in the user's program a node comes from.
+// The place in the user's program that a node comes from.
 struct Origin {
-  std::string stack_trace;      // Python's or ours, innermost frame last: `File "x.py", line 5, in forward\n    code`
-  std::string nn_module_stack;  // the modules around it, outermost first, `key,path,type` each, joined by ';'
-  std::string torch_fn;         // the function that was called there
-  // Of what was captured here: in place of a stack trace, which is made of it when it is asked for (milliseconds).
+  std::string stack_trace;  // Python's or Rehearse's, innermost frame last: `File "x.py", line 5, in forward\n    code`
+  std::string nn_module_stack;  // the enclosing modules, outermost first, `key,path,type` each, joined by ';'
+  std::string torch_fn;         // the function that the program called there
+  // For nodes captured in this process: replaces stack_trace, which is made from it on demand (milliseconds).
   exec::CallSite site = {};
-  // Of a node that communicates, in whose name it does so when the graph runs. The return addresses of `site` that lie
-  // within the captured code, innermost first, and the label that this code had set (RankContext::label()).
+  // For nodes that communicate: what reports say about the collective when the graph runs. `asked_from`: the return
+  // addresses of `site` within the captured code, innermost first. `label`: the label that this code had set
+  // (RankContext::label()).
   std::vector<void*> asked_from = {};
   std::optional<std::string> label = {};
 
-  std::string trace() const;        // the stack trace, or that of `site`
-  std::string source_line() const;  // `x.py:5` of the innermost frame; empty when unknown
-  std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty when unknown
+  std::string trace() const;        // the stack trace, or one made from `site`
+  std::string source_line() const;  // `x.py:5` of the innermost frame; empty if unknown
+  std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty if unknown
   friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
 };
 
-// Origin::source_line(); empty where the origin is unknown (null), too.
+// Origin::source_line(); also empty if `origin` is null.
 std::string source_line(const std::shared_ptr<const Origin>& origin);
 
-// What is known about a node. Copies share value and origin, which never change once set.
+// The metadata of a node. Copies share value and origin, which never change once set.
 struct Metadata {
   std::shared_ptr<const ValueMeta> value;      // null: unknown
   std::shared_ptr<const Origin> origin;        // null: unknown
-  std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node brings into being
-  bool ddp_ignored = false;                    // a parameter that DDP was told to ignore
-  // A tensor may begin to require grad after its node, when autograd's history comes to a view of it. The nodes that
-  // bring it there are numbered through the graph, from 1 on.
-  std::size_t brings_history = 0;  // the number of this node; 0: it is none of them
-  std::size_t history_from = 0;    // the number of the node from which on this value requires grad; 0: as `value` says
+  std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node introduces
+  bool ddp_ignored = false;                    // a parameter that DistributedDataParallel ignores
+  // A tensor may begin to require grad after its node has run, when autograd's history reaches a view of it. The nodes
+  // that bring history to it are numbered through the graph, from 1.
+  std::size_t brings_history = 0;  // the number of this node; 0: it brings none
+  std::size_t history_from = 0;    // the number of the node from which this value requires grad; 0: as `value` says
 
   void set_value(ValueMeta meta) { value = std::make_shared<const ValueMeta>(std::move(meta)); }
   void set_origin(Origin from) { origin = std::make_shared<const Origin>(std::move(from)); }
-  const TensorMeta* tensor() const noexcept { return value ? value->tensor() : nullptr; }  // null: no tensor
+  const TensorMeta* tensor() const noexcept { return value ? value->tensor() : nullptr; }  // null if it is not a tensor
   std::string source_line() const { return graph::source_line(origin); }
   friend bool operator==(const Metadata& left, const Metadata& right);  // by value, through the pointers
 };
 
-// What is known about the value of a node once the first `brought` of the nodes that bring history have run.
+// The metadata of a node's value after the first `brought` of the nodes that bring history have run.
 Metadata once_brought(Metadata meta, std::size_t brought);
 
 }  // namespace rehearse::graph

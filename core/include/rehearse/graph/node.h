@@ -13,25 +13,25 @@ namespace rehearse::graph {
 
 class Graph;
 
-// fx's opcodes. What target and args mean:
-//   Placeholder   target: the name of the input        args: none, or its default value
+// fx's opcodes. The meaning of target and args:
+//   Placeholder   target: the name of the input        args: empty, or the input's default value
 //   GetAttr       target: attribute or submodule of the GraphModule, `encoder.weight`
 //   CallFunction  target: an operator as fx spells it, `torch.ops.aten.add.Tensor`, or any other callable:
 //                 `_operator.getitem`, `torch._C._nn.linear`, `torch.ops.higher_order.cond`. A higher-order
 //                 operator's bodies are GetAttr nodes of submodules among its args.
 //   CallMethod    target: the method's name            args[0]: self
 //   CallModule    target: the submodule
-//   Output        target: "output"                     args[0]: what the graph returns
+//   Output        target: "output"                     args[0]: the result of the graph
 enum class Op { Placeholder, GetAttr, CallFunction, CallMethod, CallModule, Output };
 
 std::string_view to_string(Op op) noexcept;  // "call_function", ...
 std::optional<Op> op_from_string(std::string_view text) noexcept;
 
-// One step of a graph. Made, owned and deleted by its Graph; its address does not change. Changing args keeps
-// the lists of users up to date.
+// One step of a graph. Its Graph makes, owns and deletes it; its address does not change. The set functions keep the
+// lists of users up to date.
 class Node {
  public:
-  // Only a Graph can make one.
+  // Lets only Graph make nodes.
   class Key {
     friend class Graph;
     Key() = default;
@@ -47,22 +47,21 @@ class Node {
 
   const List& args() const noexcept { return args_; }
   const Dict& kwargs() const noexcept { return kwargs_; }
-  const Argument* kwarg(std::string_view name) const noexcept;  // null when there is none
+  const Argument* kwarg(std::string_view name) const noexcept;  // null if there is none
 
-  // Throws GraphError, and changes nothing, when a node in the arguments is of another graph, when kwargs or the keys
-  // of a dict are not unique, and when values are nested deeper than kMaxNesting.
+  // Throws GraphError, and changes nothing, if a node in the arguments belongs to another graph, if kwargs or the keys
+  // of a dict are not unique, or if values are nested deeper than kMaxNesting.
   void set_args(List args);
   void set_kwargs(Dict kwargs);
 
   // The nodes in args, then kwargs, in order, each once.
   const std::vector<Node*>& input_nodes() const noexcept { return inputs_; }
-  // The nodes that use this one, each once, in the order in which they began to.
+  // The nodes that use this one, each once, in the order in which they began to use it.
   const std::vector<Node*>& users() const noexcept { return users_; }
 
-  // In this node's arguments, puts `replacement` wherever `old` stands.
+  // Replaces `old` by `replacement` wherever it occurs in this node's arguments.
   void replace_input_with(Node& old, Node& replacement);
-  // In all users, puts `replacement` in place of this node. The replacement itself, if it uses this node,
-  // goes on doing so. Returns the nodes that changed.
+  // Replaces this node by `replacement` in all users, except in `replacement` itself. Returns the nodes that changed.
   std::vector<Node*> replace_all_uses_with(Node& replacement);
 
   Metadata& meta() noexcept { return meta_; }

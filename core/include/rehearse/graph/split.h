@@ -12,39 +12,40 @@ namespace rehearse::graph {
 
 // One part of a split module.
 struct Partition {
-  int id = 0;                           // what partition_of() said
+  int id = 0;                           // the value of partition_of()
   std::string name;                     // its name in the split module: "submod_<id>", or "submod_<id>_<n>"
   std::shared_ptr<GraphModule> module;  // its placeholders are `inputs`, in order
   std::vector<const Node*> inputs;      // nodes of the original graph
-  std::vector<const Node*> outputs;     // one: returned as it is; more: as a list
+  std::vector<const Node*> outputs;     // a single one is returned as it is, several as a list
 };
 
+// The order in which the split module calls partitions.
 enum class PartitionOrder {
-  Fx,       // torch.fx's
-  Program,  // the graph's own; the ids of its partitions must then not decrease
+  Fx,       // as torch.fx orders them
+  Program,  // the graph's own order; partition ids must then not decrease
 };
 
 struct SplitModule {
-  std::shared_ptr<GraphModule> module;  // placeholders and attributes, then one call a partition, then the output
-  std::vector<Partition> partitions;    // in the order in which they are called
+  std::shared_ptr<GraphModule> module;  // placeholders and attributes, then one call per partition, then the output
+  std::vector<Partition> partitions;    // in the order of their calls
 };
 
 // Splits a module as torch.fx.passes.split_module does with its default options: placeholders and attributes stay
-// outside; each other node goes into partition partition_of(node), asked once for each node in order. Orders of
+// outside; every other node goes into partition partition_of(node), called once for each node in order. The orders of
 // partitions, inputs and outputs, and all names, are fx's.
-// - A value that crosses a partition brings the symbols of its sizes with it as inputs, if a node before its use holds
-//   such a symbol alone (fx takes nodes after it as well, and then finds a cycle).
-// - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` hold until they are
-//   undone: later partitions begin with them again. Partition ids must then not decrease.
-// - Partitions are called in `order`. In fx's order that is as soon as their inputs are there: in-place changes and
-// draws
-//   of random numbers are no inputs, and a partition that changes a value may be called after one that reads it later.
-// - Attributes, submodules and metadata are shared with `module`, which stays as it is.
-// - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). Where that, or
-//   submod_<id> in the split module, is the name of something else, the latter one gets a number: `a_b_1`. fx
-//   overwrites instead.
-// Throws GraphError when partitions depend on each other in a cycle, when a node stands before one that it uses, when
-// there are two outputs, and when a target names nothing. Cost: linear in nodes and arguments.
+// - A value that crosses into a partition brings the symbols of its sizes with it as inputs, if a node before its use
+//   holds such a symbol alone (fx also considers nodes after the use, and then finds a cycle).
+// - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` take effect until they
+//   are undone: later partitions begin by repeating them. Partition ids must then not decrease.
+// - Partitions are called in `order`. fx's order calls a partition as soon as its inputs are there. In-place changes
+//   and draws of random numbers are no inputs, so a partition that changes a value may be called after one whose nodes
+//   read the value later.
+// - Shares attributes, submodules and metadata with `module`, which does not change.
+// - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). If that name, or
+//   submod_<id> in the split module, is taken by another object, the later one gets a number: `a_b_1`. fx overwrites
+//   the object instead.
+// Throws GraphError if partitions depend on each other in a cycle, if a node precedes one that it uses, if there are
+// two outputs, or if a target names nothing. Cost: linear in nodes and arguments.
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
                      PartitionOrder order = PartitionOrder::Fx);
 

@@ -6,11 +6,11 @@
 
 namespace rehearse {
 
-// What runs and calls are told apart by, word by word as they go: a multiply and a shift each, fast enough for every
-// switch of fibers and every call, and every bit reaches the high half.
+// Identifies runs and calls, word by word as they happen. Takes a multiply and a shift per word, fast enough for every
+// switch of fibers and every call. Every input bit reaches the high half.
 class WordHash {
  public:
-  // With 0, words that are 0 leave no trace until another one has come.
+  // With start 0, leading zero words leave no trace.
   explicit constexpr WordHash(std::uint64_t start) noexcept : value_(start) {}
 
   constexpr void add(std::uint64_t word) noexcept {

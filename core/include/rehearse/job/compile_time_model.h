@@ -5,9 +5,9 @@
 
 namespace rehearse::compiler {
 
-// How long compiling takes in virtual time: so much for each node of the graph. Each compilation takes up to `jitter`
-// of that longer, in 16 equal steps chosen by the oracle, so that ranks that compile the same graph are done at
-// different times; 0, or one that takes no time: no choice is made. Lent to a world by whoever runs it
+// How long compiling takes in virtual time: `per_node` for each node of the graph, lengthened by up to the fraction
+// `jitter`. The oracle chooses one of 16 equal steps of the jitter, so that ranks that compile the same graph finish at
+// different times. If the jitter or the time is 0, nothing is chosen. Whoever starts a world lends it the model
 // (exec::WorldLocal); by default compiling takes no time.
 struct CompileTimeModel {
   VirtualDuration per_node{};

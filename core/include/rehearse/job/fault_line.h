@@ -10,20 +10,20 @@
 
 namespace rehearse {
 
-// What became of one planned fault.
+// The outcome of one planned fault.
 struct FaultLine {
   struct Firing {
     int rank = -1;
-    std::string call;  // "allreduce #12 on group "world""; empty: it was in no call
+    std::string call;  // "allreduce #12 on group "world""; empty: the rank was in no call
     VirtualTime at{};
-    std::optional<VirtualTime> began_again = {};  // where it ended the rank's life: when the next one began
+    std::optional<VirtualTime> began_again = {};  // if the fault ended an incarnation: when the next one began
   };
 
-  std::string fault;  // as it is written: "crash rank=3 at=allreduce#12"
+  std::string fault;  // as the user wrote it: "crash rank=3 at=allreduce#12"
   bool optional = false;
   std::uint64_t times = 0;
-  std::vector<Firing> fired;  // the first of them
-  std::string why_not;        // where it never fired, or not on all ranks that it names
+  std::vector<Firing> fired;  // the first few
+  std::string why_not;        // set if it never fired, or not on all ranks that it names
 };
 
 }  // namespace rehearse

@@ -25,13 +25,13 @@ struct Program {
   ProgramSpec spec;
 };
 
-// All programs linked into this executable, in order of name. Throws std::logic_error when two share a name.
+// All programs linked into this executable, ordered by name. Throws std::logic_error if two have the same name.
 std::vector<const Program*> programs();
 
-// Null when there is none of that name. Throws as programs() does.
+// Null if no program has that name. Throws as programs() does.
 const Program* find_program(std::string_view name);
 
-// Use REHEARSE_PROGRAM instead.
+// Implementation of REHEARSE_PROGRAM; programs use the macro.
 class ProgramName {
  public:
   explicit ProgramName(std::string name) : name_(std::move(name)) {}
@@ -48,7 +48,7 @@ inline Program operator<<(ProgramName name, ProgramSpec spec) { return {name.tak
 
 }  // namespace rehearse
 
-// Registers a program, in a source file at namespace scope:
+// Registers a program. Use it in a source file at namespace scope:
 //
 //   REHEARSE_PROGRAM(lm_ddp){.summary = "...", .parameters = {{"steps", std::int64_t{20}, "training steps"}},
 //                            .body = train};

@@ -5,19 +5,19 @@
 
 namespace rehearse {
 
-// A shared object with programs cannot be what it is to be; the text names the file and says why.
+// A shared object with programs cannot be loaded or used. The text names the file and says why.
 class ModuleError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A static object of this type makes the programs of a shared object known, as if they were linked; each rank that runs
-// one has a copy of the object for itself, so that its globals, statics and thread_locals are the rank's own.
-// rehearse_add_program(<name> ... MODULE) writes it. The file is loaded when programs are first asked for, by
-// programs(), which then throws ModuleError where that fails.
+// A static object of this type registers the programs of a shared object as if they were linked. Each rank that runs
+// one has its own copy of the shared object, so that globals, statics and thread_locals belong to the rank.
+// rehearse_add_program(<name> ... MODULE) writes the object. The first call of programs() loads the file, and throws
+// ModuleError if that fails.
 class RegisteredModule {
  public:
-  // A literal: the file's name in the folder of the executable.
+  // `file`: a string literal, the file's name in the folder of the executable.
   explicit RegisteredModule(const char* file);
 };
 

@@ -21,14 +21,15 @@
 
 namespace rehearse {
 
-// What a rank's body is given: who it is, its groups and store, and how to tell the run about itself. The same
-// whatever runs the job.
+// What a rank's body gets from the run: the rank's number, its groups and store, and functions that report to the run.
+// The interface is the same in every mode.
 //
-// One for each rank, made and owned by the runner, valid while the body runs; used on that rank's fibers only.
+// Each rank has one. The runner makes and owns it. It is valid while the body runs, and only this rank's fibers may use
+// it.
 class RankContext {
  public:
-  // Names what the rank communicates (a parameter, a bucket, a module) while it lives; labels nest, the innermost
-  // counts. Two ranks that meet in a collective under different labels are a mismatch.
+  // Names what the rank communicates (a parameter, a bucket, a module) from construction to destruction. Labels nest;
+  // the innermost counts. Two ranks that meet in a collective under different labels are a mismatch.
   class Label {
    public:
     Label(RankContext& context, std::string_view name);
@@ -45,50 +46,52 @@ class RankContext {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
-  // How often this rank has begun again (a fault's restart, torchrun's); 0: its first life. Nothing of a former life is
-  // there: it is a member of no group that was made in it, and calls on one, group() too, throw CommError. It takes
-  // part in groups that are made anew, by new_local_group().
+  // How many times this rank has been restarted (by a fault or by torchrun); 0: the first incarnation. Nothing of an
+  // earlier incarnation remains: the rank is not a member of groups made then, and calls on them, group() included,
+  // throw CommError. It can join new groups, by new_local_group().
   virtual int incarnation() const noexcept = 0;
 
   // The group of all ranks, "world".
   virtual const Group& group() const noexcept = 0;
 
-  // A key-value store shared by all ranks. Its get() and wait() block, with timeouts in virtual time.
+  // A key-value store that all ranks share. Its get() and wait() block, with timeouts in virtual time.
   virtual const c10::intrusive_ptr<c10d::Store>& store() const noexcept = 0;
 
-  // A group of some ranks (of the world), in that order. Every rank of the world calls it, members or not, with the
-  // same ranks and in the same order among groups, as with torch.distributed.new_group. Empty on non-members.
-  // Does not wait for the other ranks, unless their calls differ: then until they have taken a side. Throws
-  // c10::ValueError if another group that all ranks have made has that name, whatever its ranks are.
+  // Makes a group of some ranks of the world, in the given order. As with torch.distributed.new_group, every rank of
+  // the world must call it, members or not, with the same ranks and in the same order relative to other groups. Returns
+  // an empty group to ranks that are not members. Does not wait for other ranks, unless their calls differ: then it
+  // waits for the end of the vote on the mismatch. Throws c10::ValueError if another group made by all ranks has that
+  // name, whatever its ranks.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
-  // As new_group(), but called by the members alone, whatever groups else there are: torch.distributed.new_group() with
-  // use_local_synchronization. A rank's n-th such call with these ranks and this name takes the n-th such group, so a
-  // name may be there more than once. Throws c10::ValueError when the calling rank is not among them.
+  // As new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
+  // use_local_synchronization. The n-th such call of a rank with these ranks and this name joins the n-th such group,
+  // so names may repeat. Throws c10::ValueError if the calling rank is not among `ranks`.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
-  // This rank's default CPU generator: the one that at::rand() and module initialisers draw from. All ranks start
-  // with the same seed, as after torch.manual_seed() in every process.
+  // This rank's default CPU generator, from which at::rand() and module initialisers draw. All ranks start with the
+  // same seed, as after torch.manual_seed() in every process.
   virtual at::Generator& generator() const noexcept = 0;
 
-  // Where this rank's tensors belong: its GPU where it has one, the CPU in a simulation.
+  // The device for this rank's tensors: its GPU if it has one; in a simulation the CPU.
   virtual at::Device device() const noexcept = 0;
 
   virtual VirtualTime now() const noexcept = 0;
 
-  // A folder for files of this rank alone, in which no other rank and no other seed writes. In a simulation it is empty
-  // when a run begins, a rank that begins again finds what it wrote before, and the folders of a run that is not OK are
-  // kept: the report says where. In a real run nobody removes it. Throws std::filesystem::filesystem_error.
+  // A folder for this rank's files alone: no other rank and no other seed writes there. In a simulation it is empty
+  // when a run begins, a restarted rank finds the files of its previous incarnation, and the folders of a run that is
+  // not OK are kept; the report says where. After a real run nobody removes it. Throws
+  // std::filesystem::filesystem_error.
   virtual std::filesystem::path scratch_folder();
 
-  // The rank computes for so long: its virtual time moves on, and other ranks run meanwhile. Anywhere in a rank, also
-  // in backward hooks and in operators' kernels. Throws std::invalid_argument below 0, and RankAborted when the world
-  // ends. What operators take by themselves: WorldOptions::compute.
+  // Computes for the given time: this rank's virtual time moves on while other ranks run. May be called anywhere in a
+  // rank, also in backward hooks and in operators' kernels. Throws std::invalid_argument if the duration is negative,
+  // and RankAborted when the world ends. WorldOptions::compute gives operators a duration of their own.
   virtual void compute(VirtualDuration duration) = 0;
 
   [[nodiscard]] Label label(std::string_view name) { return Label(*this, name); }
 
-  // One T for each rank, made on first use, gone when its rank ends: what a global variable is to a process.
+  // A T of this rank, made at its first use and destroyed when the rank ends: what a global variable is to a process.
   template <class T>
   T& local() {
     static const char key = 0;
@@ -98,36 +101,38 @@ class RankContext {
     return *std::any_cast<std::shared_ptr<T>&>(slot);
   }
 
-  // A check of the program's own. `what` names it in the report, which counts how often it held; when it does not
-  // hold, throws CheckError and the verdict is check_failed. `detail` says what was found.
+  // A check of the program's own. `what` names it in the report, which counts how often it held. If it does not hold,
+  // throws CheckError, and the verdict is check_failed. `detail` says what was found instead.
   void expect(bool holds, std::string_view what, std::string_view detail = {});
 
-  // State checkers (docs/STATE_CHECKS.md). In simulation what ranks have is compared directly: no collective is made,
-  // none of the calls waits for another rank, takes virtual time or draws a number. A finding is the verdict CHECK
-  // FAILED and ends the world, at the rank that comes last. In real runs check_replicas() and check_draws() do nothing,
-  // and the others throw CheckError. The n-th check of a name is compared with the n-th of the other ranks. Errors:
+  // State checkers (docs/STATE_CHECKS.md). A simulation compares the state of the ranks directly: the calls make no
+  // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding is the verdict CHECK
+  // FAILED; it ends the world at the last rank to arrive. In real runs check_replicas() and check_draws() do nothing,
+  // and the others throw CheckError. The n-th check of a name is compared with the n-th one of the other ranks. Errors:
   // std::invalid_argument for options that make no sense.
   //
-  // The same values under each name on all ranks. `model`: a DistributedDataParallel, a module, named tensors.
+  // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel, a module, or named
+  // tensors.
   void check_replicas(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
-  // The gradients that `model` has are those of one process: of `loss_of_all`, which computes the loss of the whole
-  // batch with the module itself, without any collective. After backward, before the optimizer's step. The function
-  // runs on the rank that comes last; buffers and generator are then put back.
+  // Checks that the gradients of `model` equal those of one process. `loss_of_all` must compute the loss of the whole
+  // batch with the module itself, without collectives. Call it after backward and before the optimizer's step. The last
+  // rank to arrive runs the function; its buffers and generator are then restored.
   void check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
                        const checks::CheckOptions& options = {});
 
-  // Default generators stand at the same place on all ranks, or draw different numbers on each.
+  // Checks that the default generators are in the same state on all ranks, or that they draw different numbers on each.
   void check_draws(checks::Draws wanted = checks::Draws::same, const checks::CheckOptions& options = {});
 
-  // No NaN and no Inf in this rank's `model` and its gradients.
+  // Checks that this rank's `model` and its gradients contain no NaN and no Inf.
   void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
-  // What this rank has come to: a loss, its parameters. A copy is kept, on the CPU, for what compares runs: `validate`
-  // sets those of the same name and rank side by side. The n-th result of a name is another one than the first.
+  // Records a result of this rank, such as a loss or its parameters, for comparing runs. Keeps a copy on the CPU.
+  // `validate` compares results of the same name and rank; the n-th result of a name meets the n-th one of the other
+  // run.
   void result(std::string_view name, const at::Tensor& value);
 
-  // For people to watch; rank 0 only is shown. Never part of a decision. `done` of `total` steps.
+  // Shows progress to people, for rank 0 only; it never influences the run. `done` of `total` steps.
   virtual void progress(std::int64_t done, std::int64_t total, std::string_view text) = 0;
 
  protected:

@@ -6,19 +6,19 @@
 
 namespace rehearse {
 
-// How a rank stood when its world ended.
+// The state of a rank when its world ended.
 enum class RankOutcome {
   returned,  // its body returned
-  failed,    // an exception left its body, or its process died of it
-  blocked,   // in a call that was not over
+  failed,    // an exception left its body, or killed its process
+  blocked,   // in a call that had not ended
   stopped,   // it could have gone on
-  crashed,   // by a planned fault: it never ran again
+  crashed,   // by a planned fault, and never restarted
 };
 
 // "returned", "failed", ...
 std::string_view to_string(RankOutcome outcome) noexcept;
 
-// The other way round, for JSON; nothing when no outcome has that name.
+// The inverse, for JSON; nullopt if no outcome has that name.
 std::optional<RankOutcome> rank_outcome_from_string(std::string_view name) noexcept;
 
 }  // namespace rehearse

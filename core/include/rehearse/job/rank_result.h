@@ -7,11 +7,11 @@
 
 namespace rehearse {
 
-// What a rank passed to RankContext::result().
+// A value that a rank passed to RankContext::result().
 struct RankResult {
   int rank = -1;
   std::string name;
-  at::Tensor value;  // on the CPU, a copy
+  at::Tensor value;  // a copy on the CPU
 };
 
 }  // namespace rehearse

@@ -16,36 +16,36 @@
 
 namespace rehearse {
 
-// How one rank ended.
+// The end of one rank.
 struct RankLine {
   static constexpr VirtualTime kNotKnown = VirtualTime::min();
 
   int rank = -1;
   RankOutcome state = RankOutcome::stopped;
-  VirtualTime at{};   // when it ended or, if blocked, since when the world stood still; kNotKnown: nobody saw it
+  VirtualTime at{};   // when it ended or, if blocked, when the world came to a standstill; kNotKnown: unknown
   std::string doing;  // the blocked call, or the exception's text
-  std::string last;   // the last operation it had completed: "broadcast #6 on group \"world\""; empty: none
+  std::string last;   // the last operation that it completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
 };
 
-// Calls that should have been the same.
+// Calls that should have been equal.
 struct Difference {
   std::string group;
   std::uint64_t sequence = 0;
   struct Side {
-    std::vector<int> ranks;  // all that are known to have made this call
+    std::vector<int> ranks;  // all ranks known to have made this call
     std::string fingerprint;
-    std::string where;  // of one of them
+    std::string where;  // the place of one of them
   };
-  Side first, second;        // where more than half of the ranks agree, first is theirs
-  std::vector<Side> others;  // that fit neither
+  Side first, second;        // if more than half of the ranks agree, first is theirs
+  std::vector<Side> others;  // calls that equal neither
   struct Field {
     std::string name;
-    std::string first, second;          // the first side's value, and the next that differs
-    std::vector<std::string> others{};  // further values, of others
+    std::string first, second;          // the value on the first side, and the next one that differs
+    std::vector<std::string> others{};  // further values, from others
   };
-  std::vector<Field> fields;  // in which they differ: those of first and second, then those of others alone
+  std::vector<Field> fields;  // those that differ: first those between first and second, then those of others only
 };
 
 // A collective that ranks called from different places.
@@ -54,7 +54,7 @@ struct CallPlaces {
   std::uint64_t sequence = 0;
   struct Side {
     std::vector<int> ranks;
-    std::string where;  // the innermost line in which the ranks' stacks differ
+    std::string where;  // the innermost line at which the ranks' stacks differ
   };
   std::vector<Side> sides;  // most ranks first
 };
@@ -70,7 +70,7 @@ struct CallCounts {
   std::vector<Side> sides;  // most ranks first
 };
 
-// All that a run has to say, as data; writers make text, JSON and JUnit of it.
+// Everything that a run reports, as data. Writers turn it into text, JSON and JUnit.
 struct Report {
   Verdict verdict = Verdict::ok;
   std::string headline;  // the verdict's line without the verdict's name
@@ -89,20 +89,21 @@ struct Report {
 
   std::vector<RankLine> rank_lines;
   std::vector<Difference> differences;
-  // Where calls of a group did not come together: its earlier calls from different places, the first of each kind. That
-  // may be meant (a branch for one rank), or be where a rank left a call out.
+  // If calls of a group did not meet: earlier calls of the group that ranks made from different places, the first of
+  // each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
-  std::vector<std::string> wait_cycle;          // one line for each edge
+  std::vector<std::string> wait_cycle;          // one line per edge
   std::vector<StateFinding> findings;           // of state checkers
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::vector<std::string> last_events;         // oldest first
-  std::vector<std::string> remarks;             // what is worth a word whatever the verdict
-  std::map<std::string, std::uint64_t> checks;  // what was checked, and how often it held
-  std::string replay;                           // the command that runs this again
-  std::vector<std::string> files;               // what was written beside the report
-  std::string hint;                             // what would let the report say more; empty: nothing
-  std::optional<DumpFacts> dumps;               // of a real job whose dumps were explained; nothing: of a run
+  std::vector<std::string> remarks;             // what is worth knowing, whatever the verdict
+  std::map<std::string, std::uint64_t> checks;  // how often each check held
+  std::string replay;                           // the command that repeats this run
+  std::vector<std::string> files;               // the files written besides the report
+  std::string hint;                             // how to get a more detailed report; empty: nothing
+  // Set if the report explains dumps of a real job instead of a run.
+  std::optional<DumpFacts> dumps;
 };
 
 }  // namespace rehearse

@@ -6,11 +6,11 @@
 
 namespace rehearse {
 
-// What a state checker found.
+// A finding of a state checker.
 struct StateFinding {
   std::string headline;              // on one line
-  std::vector<int> ranks;            // whose state it is about: where most ranks agree, the others
-  std::vector<std::string> details;  // a line each
+  std::vector<int> ranks;            // the ranks with the wrong state: if most ranks agree, the others
+  std::vector<std::string> details;  // one line each
 };
 
 }  // namespace rehearse

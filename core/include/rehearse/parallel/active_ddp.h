@@ -8,18 +8,18 @@
 
 namespace rehearse::parallel {
 
-// What a compiler must know of data parallelism to cut a graph where gradient buckets end.
+// The facts about data parallelism that a compiler needs to cut a graph where gradient buckets end.
 struct DdpBuckets {
   std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;
-  // Bytes of the buckets in the order in which they are reduced, from the graph's end on; the last one counts for all
-  // that follow. Empty: 1 MiB, or bucket_bytes_cap where that is less, and then bucket_bytes_cap, as in PyTorch's
-  // DDPOptimizer.
+  // Caps in bytes for each bucket, in the order of reduction, which starts at the graph's end; the last cap holds for
+  // all further buckets. Empty: 1 MiB (or bucket_bytes_cap if that is less) for the first bucket, then
+  // bucket_bytes_cap, as in PyTorch's DDPOptimizer.
   std::vector<std::int64_t> caps = {};
-  std::vector<std::string> ignored = {};  // parameters and buffers of the wrapped module, by name
+  std::vector<std::string> ignored = {};  // names of parameters and buffers of the wrapped module
 };
 
-// Says that the calling fiber is in the forward of a data-parallel module, as PyTorch's _inside_ddp_forward does: what
-// is compiled meanwhile is split by its buckets. Scopes nest, the innermost counts.
+// Marks the calling fiber as being in the forward of a data-parallel module, as PyTorch's _inside_ddp_forward does.
+// Code that is compiled meanwhile is split by its buckets. Scopes nest; the innermost counts.
 class ActiveDdp {
  public:
   // `buckets` must outlive the scope.
@@ -28,15 +28,15 @@ class ActiveDdp {
   ActiveDdp(const ActiveDdp&) = delete;
   ActiveDdp& operator=(const ActiveDdp&) = delete;
 
-  // Null outside of such a forward.
+  // The buckets of the innermost scope; null outside of such a forward.
   static const DdpBuckets* current() noexcept;
 
  private:
   const DdpBuckets* before_;
 };
 
-// Remembers the first data-parallel forward that the calling fiber begins while it lives: that of code which is
-// captured and wraps its module itself. Recorders nest; each sees its own.
+// Records the first data-parallel forward that the calling fiber begins during its life. For captured code that wraps
+// its module itself. Recorders nest; each sees its own.
 class DdpRecorder {
  public:
   DdpRecorder();

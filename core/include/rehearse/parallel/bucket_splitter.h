@@ -10,86 +10,87 @@
 #include <rehearse/graph/graph_module.h>
 #include <rehearse/graph/split.h>
 
-// Cuts a forward graph where DDP's gradient buckets end, so that a compiler that runs each piece as one step lets DDP
+// Cuts a forward graph where DDP's gradient buckets end. A compiler that runs each piece as one step then lets DDP
 // reduce a bucket while the backward of earlier pieces still runs. The algorithm is DDPOptimizer's
 // (torch/_dynamo/backends/distributed.py of PyTorch 2.11); docs/SPLITTING.md explains it and the differences.
 namespace rehearse::parallel {
 
-// What is counted towards a bucket where PyTorch's choice and DDP's buckets differ. The default follows PyTorch but
-// for parameters that DDP ignores.
+// Which parameters count towards a bucket, for cases in which PyTorch's choice and DDP's buckets differ. The default
+// follows PyTorch except for parameters that DDP ignores.
 struct CountingRules {
-  // Counts a parameter that DDP was told to ignore when its module was inlined into the graph: the placeholder's fake
-  // tensor has lost the mark. Parameters of called modules and attributes are skipped in any case.
+  // Counts a parameter that DDP ignores if its module was inlined into the graph, because the placeholder's fake tensor
+  // has lost the mark. Ignored parameters of called modules, and ignored attributes, never count.
   bool ignored_if_inlined = false;
-  // PyTorch's way: counts a parameter each time it is used, an attribute each time it is fetched, and a called module
-  // once, at its last call, with all its parameters, also where another module has or shares them. A fetch passes for a
-  // value of its bucket, so that a bucket may have nothing but fetches, and then no piece.
-  // Otherwise each parameter once, where backward completes its gradient: at its first use in the graph, be it as an
-  // input, as a fetched attribute that something takes (in whatever argument) or in a called module. Attributes that
-  // are one tensor are one parameter. Fetches end no bucket: each bucket has a piece.
+  // True, as in PyTorch: counts a parameter at each use, an attribute at each fetch, and a called module once, at its
+  // last call, with all its parameters, even if another module shares them. A fetch counts as a value of its bucket, so
+  // a bucket may contain only fetches; then it has no piece.
+  // False: counts each parameter once, at its first use in the graph, because backward completes its gradient there.
+  // The use may be an input, a fetched attribute in any argument, or a called module. Attributes that are one tensor
+  // count as one parameter. Fetches end no bucket: each bucket has a piece.
   bool each_use = true;
-  // Counts parameters in keyword arguments, and in lists among the arguments, and those of a method that is called on
-  // the result of a function.
+  // Also counts parameters in keyword arguments, in lists among the arguments, and those of a method called on the
+  // result of a function.
   bool nested_arguments = false;
 
   static CountingRules pytorch() { return {.ignored_if_inlined = true}; }
-  // As DDP itself fills its buckets: each parameter that it reduces once.
+  // The rules by which DDP itself fills its buckets: each parameter that it reduces counts once.
   static CountingRules ddp() { return {.ignored_if_inlined = false, .each_use = false, .nested_arguments = true}; }
 };
 
 struct BucketSplitterOptions {
   std::int64_t bucket_bytes_cap = 25 * 1024 * 1024;   // DDP's bucket_cap_mb
-  std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // of the bucket that is reduced first, at the graph's end
+  std::int64_t first_bucket_bytes_cap = 1024 * 1024;  // for the bucket that is reduced first, at the graph's end
   CountingRules rules;
-  graph::PartitionOrder order = graph::PartitionOrder::Fx;  // in which the pieces are called
-  // The items of a list or tuple are in the piece of the node that gives it. PyTorch lets the list itself cross over.
+  graph::PartitionOrder order = graph::PartitionOrder::Fx;  // the order in which the pieces are called
+  // Puts the items of a list or tuple into the piece of the node that returns it. PyTorch passes the list itself to the
+  // next piece.
   bool keep_items_together = false;
-  // Bytes of each bucket, from the graph's end on; the last one counts for all that follow. Takes the place of
-  // bucket_bytes_cap and first_bucket_bytes_cap, and may begin with a larger one. Empty: these two.
+  // Caps in bytes for each bucket, from the graph's end on; the last cap holds for all further buckets. If set,
+  // replaces bucket_bytes_cap and first_bucket_bytes_cap; its first cap may be larger than the others.
   std::vector<std::int64_t> bucket_bytes_caps = {};
 
-  // How many bytes fill bucket #`number`, counted from the graph's end.
+  // The cap in bytes of bucket #`number`, counted from the graph's end.
   std::int64_t cap_of(std::size_t number) const;
 };
 
 // The part of the graph whose parameters fill one of DDP's buckets.
 struct ForwardBucket {
   std::int64_t bytes = 0;               // of the parameters' storages
-  std::vector<std::string> parameters;  // in the order in which they were met, from the graph's end
-  std::vector<graph::Node*> nodes;      // of the graph that was given, in its order; without placeholders and output
-  // A bucket without a value that others use cannot be cut off, and goes on growing.
-  std::int64_t extended_ops = 0;            // nodes taken in since it was full, at a cap of 0 the first too
-  std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; says nothing where extended_ops is 0
+  std::vector<std::string> parameters;  // in the order in which they were found, from the graph's end
+  std::vector<graph::Node*> nodes;      // nodes of the input graph, in its order; without placeholders and output
+  // A full bucket cannot be cut off if no later node uses one of its values; then it goes on growing.
+  std::int64_t extended_ops = 0;            // nodes added after it was full; with a cap of 0 this includes the first
+  std::int64_t bytes_before_extension = 0;  // `bytes` when it was full; meaningless if extended_ops is 0
 };
 
-// The buckets in the graph's order; DDP reduces the last one first. At least one, which may be empty. Nodes belong to
-// `module` and live as long as it does. Cost: linear in nodes and uses. A cap of 0 cuts wherever it can. Throws
-// c10::ValueError when a cap is negative or the first cap larger than the other; for a parameter that counts with a
-// symbolic size where its storage is not known, with a negative size or storage, or with more than 63 bits of bytes;
-// and for a bucket with as many.
+// Returns the buckets in the graph's order; DDP reduces the last one first. There is at least one, which may be empty.
+// Nodes belong to `module` and live as long as it does. A cap of 0 cuts wherever possible. Cost: linear in nodes and
+// uses. Throws c10::ValueError if a cap is negative or the first cap is larger than the other; for a counted parameter
+// with a symbolic size and unknown storage, with a negative size or storage, or with more than 63 bits of bytes; and
+// for a bucket with that many bytes.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {
   std::vector<ForwardBucket> buckets;
-  // One call of a submodule submod_<index> for each bucket, but for those that only fetch attributes (only with
-  // each_use); graph::split_by() says in which order, and what happens where the graph has another thing of such a
-  // name. `module` itself when there is only one bucket.
+  // One call of a submodule submod_<index> for each bucket, except for those that only fetch attributes (possible with
+  // each_use). graph::split_by() says in which order, and how it avoids taken names. If there is only one bucket, this
+  // is the input `module` itself.
   std::shared_ptr<graph::GraphModule> module;
   bool was_split() const noexcept { return buckets.size() > 1; }
-  // Why there are fewer cuts than the caps ask for, or fewer pieces than buckets, and which parameters are in no
-  // bucket; empty when there is nothing to say.
+  // Says why there are fewer cuts than the caps ask for, or fewer pieces than buckets, and which parameters are in no
+  // bucket. Empty if there is nothing to report.
   std::vector<std::string> warnings;
-  // In the order in which they are called; `id` is the bucket's index. None when there is only one bucket.
+  // In the order of their calls; `id` is the bucket's index. Empty if there is only one bucket.
   std::vector<graph::Partition> pieces;
 };
 
-// assign_buckets(), and the graph in pieces. `module` does not change; its tensors and submodules are shared.
-// Symbols that a piece needs become its inputs, also where it only uses a tensor with such a size. Throws what
-// assign_buckets() throws, and graph::GraphError when `module` is null and as graph::split_by() does.
+// assign_buckets(), and then the graph in pieces. `module` does not change; the pieces share its tensors and
+// submodules. Symbols that a piece needs become its inputs, also if it only uses a tensor with such a size. Throws what
+// assign_buckets() throws, and graph::GraphError if `module` is null or as graph::split_by() does.
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module,
                              const BucketSplitterOptions& options = {});
 
-// For people: a row for each bucket with its bytes, extension and parameters.
+// A table for people: a row per bucket with its bytes, extension and parameters.
 std::string bucket_table(const std::vector<ForwardBucket>& buckets);
 
 }  // namespace rehearse::parallel

@@ -12,16 +12,16 @@
 
 namespace rehearse::parallel {
 
-// An argument of forward() as the module gets it: a copy with tensors of another dtype where
-// for_each_tensor() would find tensors in it, else the argument itself. Views (std::span, at::TensorList) are
-// passed on as they are: the tensors are not theirs.
+// The type with which the module gets an argument of forward(). If for_each_tensor() finds tensors in the argument, the
+// module gets a copy with tensors of another dtype; otherwise it gets the argument itself. Views (std::span,
+// at::TensorList) do not own their tensors and are passed on unchanged.
 template <class Arg>
 inline constexpr bool is_cast =
     holds_tensors<std::remove_cvref_t<Arg>>() && std::is_copy_constructible_v<std::remove_cvref_t<Arg>>;
 template <class Arg>
 using CastInput = std::conditional_t<is_cast<Arg>, std::remove_cvref_t<Arg>, Arg&&>;
 
-// Floating-point tensors of `arg`, if it is not yet of it, in `dtype`; as _cast_forward_inputs() of PyTorch.
+// Casts the floating-point tensors in `arg` to `dtype` if they have another one, as PyTorch's _cast_forward_inputs().
 template <class Arg>
 CastInput<Arg> cast_input(at::ScalarType dtype, Arg&& arg) {
   if constexpr (is_cast<Arg>) {
@@ -36,7 +36,7 @@ CastInput<Arg> cast_input(at::ScalarType dtype, Arg&& arg) {
   }
 }
 
-// Calls `body` with the arguments, each cast, of the same value category.
+// Calls `body` with the cast arguments, each with its original value category.
 template <class Body, class... Args>
 decltype(auto) with_cast_inputs([[maybe_unused]] at::ScalarType dtype, Body&& body, Args&&... args) {
   std::tuple<CastInput<Args>...> held(cast_input<Args>(dtype, std::forward<Args>(args))...);

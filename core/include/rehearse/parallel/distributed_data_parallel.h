@@ -21,9 +21,9 @@ class Module;
 
 namespace rehearse {
 
-// Data parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for
-// C++. Each rank holds a replica of `net` and runs its own part of the batch; after backward, every rank's
-// gradients are the mean over all ranks.
+// Data-parallel training over LibTorch's own c10d::Reducer: torch.nn.parallel.DistributedDataParallel for C++. Each
+// rank holds a replica of `net` and runs its own part of the batch. After backward, every rank's gradients are the mean
+// over all ranks.
 //
 //   rehearse::DistributedDataParallel ddp(net, ctx.group(), {.bucket_cap_mb = 1});
 //   torch::optim::SGD optimizer(ddp.parameters(), 0.1);
@@ -32,35 +32,32 @@ namespace rehearse {
 //   loss_of(ddp.forward(x)).backward();
 //   optimizer.step();
 //
-// `Net` is a module holder (TORCH_MODULE, torch::nn::Linear) or a std::shared_ptr to a module: forward() of
-// torch::nn::Module is not virtual, so the type must be known. Include your module's own header
-// (torch/nn/modules/linear.h, say): this one brings in none of torch::nn. `group` is any c10d::ProcessGroup or a
-// rehearse::Group; nothing of the simulation is assumed.
+// `Net` is a module holder (TORCH_MODULE, torch::nn::Linear) or a std::shared_ptr to a module. Its type must be known,
+// because torch::nn::Module's forward() is not virtual. Include the headers of your modules (torch/nn/modules/linear.h,
+// say): this header includes none of torch::nn. `group` is any c10d::ProcessGroup or a rehearse::Group; nothing here
+// needs the simulation.
 //
-// What it does, in the order in which collectives appear in the group (torch/nn/parallel/distributed.py and
+// The collectives, in the order in which they appear in the group (torch/nn/parallel/distributed.py and
 // torch/csrc/distributed/c10d/reducer.cpp of PyTorch):
-//   construction   an all-reduce that finds whether all ranks have the same parameters (PyTorch: an
-//                  all-gather of their number and a broadcast of their sizes), broadcast of rank 0's
-//                  parameters and buffers (coalesced up to 250 MiB)
-//   forward        in the second iteration: two broadcasts with rank 0's new buckets, which follow the order
-//                  in which gradients arrived in the first (never with find_unused_parameters);
-//                  rank 0's buffers; the module's forward
-//   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that
-//                  completes it; with find_unused_parameters one more, of the map of used parameters;
-//                  waited for at the end of backward
-// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on;
-// with static_graph its all-reduces come at the end of backward. As in PyTorch, buffers are not broadcast in
-// a forward that follows one without grad mode or inside no_sync().
+//   construction   an all-reduce that finds out whether all ranks have the same parameters (PyTorch: an all-gather of
+//                  their number and a broadcast of their sizes); a broadcast of rank 0's parameters and buffers
+//                  (coalesced up to 250 MiB)
+//   forward        in the second iteration, two broadcasts of rank 0's new buckets, which follow the order in which
+//                  gradients arrived in the first (never with find_unused_parameters); rank 0's buffers; then the
+//                  module's forward
+//   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that completes the
+//                  bucket; with find_unused_parameters one more, of the map of used parameters; backward waits for
+//                  all of them at its end
+// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on; with
+// static_graph its all-reduces come at the end of backward. As in PyTorch, buffers are not broadcast in a forward that
+// follows one without grad mode or one inside no_sync().
 //
-// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have made
-// theirs.
-// Threads: as a module: one thread (one fiber) at a time.
-// Ownership: shares the module, the group and the parameters, and hooks onto the parameters until destroyed.
-// Neither copied nor moved. Which parameters there are, and which require gradients, is looked up once, at
-// construction.
-// Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device
-// types and sizes of buckets; errors of the group's collectives. After an error in backward the object is of
-// no further use.
+// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have called theirs.
+// Threads: as a module: one thread (one fiber) at a time. Ownership: shares the module, the group and the parameters,
+// and hooks onto the parameters until destroyed. Neither copied nor moved. The constructor determines which parameters
+// exist and which of them require gradients; later changes have no effect. Errors: c10::Error in PyTorch's words, with
+// names of parameters added; c10::ValueError for mixed device types and for bucket sizes; errors of the group's
+// collectives. After an error in backward the object cannot be used any more.
 template <class Net>
 class DistributedDataParallel {
  public:
@@ -77,17 +74,17 @@ class DistributedDataParallel {
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
-  // The module's forward(). The output is returned as it is, but with find_unused_parameters, and in the
-  // first iteration with static_graph, its tensors (see TensorVisitor for where they are looked for) are
-  // copies through which unused outputs are noticed. With mixed_precision, the module gets copies of
-  // arguments that hold floating-point tensors, in param_dtype, and the output is what it computes from them.
+  // The module's forward(). Returns its output unchanged, with two exceptions. With find_unused_parameters, and in the
+  // first iteration with static_graph, the tensors in the output (TensorVisitor says where it looks for them) become
+  // copies, through which the reducer notices unused outputs. With mixed_precision, the module gets copies of the
+  // arguments that hold floating-point tensors, in param_dtype.
   template <class... Args>
   auto forward(Args&&... args) {
     return forward_with([this]<class... Each>(Each&&... each) { return module().forward(std::forward<Each>(each)...); },
                         std::forward<Args>(args)...);
   }
 
-  // forward() with `body` in the place of the module's: for a compiled form of it, or a part of it.
+  // forward() that calls `body` in place of the module's forward: for a compiled form of it, or a part of it.
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {
     session_.before_forward();
@@ -104,15 +101,15 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  // Clears the gradients. Use this in place of torch::optim::Optimizer::zero_grad(), which calls detach_()
-  // and so throws on gradients that are views of buckets. Other than PyTorch's default,
-  // gradient_as_bucket_view pays off with set_to_none = false: gradients set to none are made anew and copied
-  // into the bucket.
+  // Clears the gradients. Call this instead of torch::optim::Optimizer::zero_grad(), which calls detach_() and
+  // therefore throws on gradients that are views of buckets. gradient_as_bucket_view saves the copy only with
+  // set_to_none = false, unlike PyTorch's default: a gradient set to none is allocated anew and then copied into the
+  // bucket.
   void zero_grad(bool set_to_none = true) { module().zero_grad(set_to_none); }
 
-  // While the returned guard lives, gradients stay this rank's own and add up; the first backward of a
-  // forward made after it reduces what has come together. A forward inside it counts, wherever its backward
-  // is.
+  // While the returned guard lives, gradients accumulate on this rank and are not reduced. The first backward of a
+  // forward made after the guard's life reduces the accumulated sum. What counts is where forward runs, not where its
+  // backward runs.
   //
   //   {
   //     const auto guard = ddp.no_sync();
@@ -121,43 +118,43 @@ class DistributedDataParallel {
   //   loss_of(ddp.forward(last)).backward();
   [[nodiscard]] parallel::NoSyncGuard<parallel::ReducerSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
-  // Trains on inputs of which ranks have different numbers: `body` makes the iterations of this rank. When it
-  // has returned, the rank answers the collectives of the others with zeros until all have returned, and then
-  // takes the parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group call it, with
-  // equal options. Blocks. `body` must make no other collectives that ranks without inputs do not make. Cost:
-  // two small all-reduces more in each forward. Errors: c10::Error, also inside of `body`, with
-  // throw_on_early_termination; what `body` throws, at once.
+  // Trains on inputs of which ranks have different numbers: `body` runs the iterations of this rank. After `body` has
+  // returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
+  // parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group must call it, with equal options.
+  // Blocks. `body` must make no other collectives, because ranks without inputs would not make them. Cost: two more
+  // small all-reduces in each forward. Errors: c10::Error with throw_on_early_termination, also inside `body`;
+  // exceptions of `body`, at once.
   void join(const std::function<void()>& body, const parallel::JoinOptions& options = {}) {
     session_.join(options, body);
   }
 
-  // Takes the place of the all-reduce and division of each bucket. Once, and before the first backward;
-  // throws c10::Error otherwise. Hooks of rehearse: see comm_hooks.h. `name` is for logging_data().
+  // Replaces the all-reduce and division of each bucket by a hook. Call it once, before the first backward; otherwise
+  // it throws c10::Error. For hooks of Rehearse see comm_hooks.h. logging_data() reports `name`.
   void register_comm_hook(c10d::BuiltinCommHookType hook) { session_.register_comm_hook(hook); }
   void register_comm_hook(std::unique_ptr<c10d::CommHookInterface> hook, const std::string& name = "comm_hook") {
     session_.register_comm_hook(std::move(hook), name);
   }
 
-  // What LibTorch's c10d::Logger knows of this object ("bucket_sizes", "has_rebuilt_buckets", "comm_hook",
-  // ...), with PyTorch's keys. Times are those of the clock that the ranks see. Statistics of iterations are
-  // those of the last but one forward, of the first ten iterations and then of every hundredth.
+  // The data that LibTorch's c10d::Logger has about this object ("bucket_sizes", "has_rebuilt_buckets", "comm_hook",
+  // ...), with PyTorch's keys. Times are read from the ranks' clock. Statistics of iterations are sampled in the first
+  // ten iterations and then in every hundredth, and are those of the last forward but one.
   c10::DDPLoggingData logging_data() const { return session_.logging_data(); }
 
   Net& net() noexcept { return net_; }
   Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }
   Module* operator->() const { return &module(); }
 
-  // Each parameter once, frozen ones too. Module::parameters() has a shared parameter as often as it is
-  // registered, and an optimizer would step it as often.
+  // Each parameter once, frozen ones too. In contrast, Module::parameters() repeats a shared parameter for each
+  // registration, and an optimizer would step it that often.
   std::vector<at::Tensor> parameters() const { return session_.parameters(); }
 
-  // The buckets as they are now; they change in the second forward.
+  // The current buckets. They change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
-  // Are its buffers those of rank 0 from each forward that trains on, until the module changes them?
+  // Whether each forward in training mode replaces the buffers by rank 0's.
   bool broadcasts_buffers() const noexcept { return session_.broadcasts_buffers(); }
 
-  // By what a compiler splits the module's graph.
+  // The buckets by which a compiler splits the module's graph.
   const parallel::DdpBuckets& bucket_options() const noexcept { return buckets_; }
 
  private:

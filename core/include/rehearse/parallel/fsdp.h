@@ -20,7 +20,7 @@ class Module;
 
 namespace rehearse {
 
-// Data parallel training in which each rank keeps only its rows of every parameter, gradient and optimizer state:
+// Data-parallel training in which each rank keeps only its rows of every parameter, gradient and optimizer state:
 // PyTorch's fully_shard (FSDP2) for C++.
 //
 //   rehearse::FullyShardedDataParallel fsdp(net, ctx.group(), {.units = rehearse::UnitPolicy::of_type<BlockImpl>()});
@@ -31,28 +31,27 @@ namespace rehearse {
 //   fsdp.clip_grad_norm_(1.0);
 //   optimizer.step();
 //
-// The module keeps its tensors. Their memory is there while code uses them, in forward and in backward: the first
-// operator that is given a parameter of a unit waits for the unit's all-gather, whoever calls it. Nothing in the module
-// has to be changed. When backward has all of a unit's gradients, a reduce-scatter adds their mean to those of the
+// The module keeps its tensors, and you need not change it. Their memory exists only while code uses them, in forward
+// and in backward: the first operator that gets a parameter of a unit waits for the unit's all-gather, whoever calls
+// the operator. When backward has all gradients of a unit, a reduce-scatter adds their mean to the gradients of the
 // shards.
 //
-// `Net` is a module holder or a std::shared_ptr to a module; include your module's own header. `group` is any
+// `Net` is a module holder or a std::shared_ptr to a module; include the headers of your modules. `group` is any
 // c10d::ProcessGroup or a rehearse::Group. docs/FSDP.md has the memory formula and the differences from PyTorch.
 //
-// In the order in which collectives appear in the group:
-//   construction   whether all ranks have the same parameters, rank 0's values (see init_sync)
+// The collectives, in the order in which they appear in the group:
+//   construction   a check that all ranks have the same parameters; rank 0's values (see init_sync)
 //   forward        an all-gather for each unit
-//   backward       an all-gather for each unit that forward has freed, always one ahead, and a reduce-scatter for each
-//                  unit with gradients
-// A group of one rank makes none of them.
+//   backward       an all-gather for each unit that forward has freed, always one ahead of the computation, and a
+//                  reduce-scatter for each unit with gradients
+// In a group of one rank there are none.
 //
-// Blocking: the constructor, forward() and backward() wait for the other ranks.
-// Threads: as a module: one thread (one fiber) at a time, that which made it.
-// Ownership: shares the module and the group. The module's parameters are without memory from now on, also when this
-// object is gone. Neither copied nor moved.
-// Errors: c10::ValueError for a module that cannot be sharded; c10::Error that names parameter and unit, for code that
-// uses a parameter where it is not, changes it in place, or has changed the module; errors of the group's collectives.
-// After an error in backward, zero_grad() makes a fresh start.
+// Blocking: the constructor, forward() and backward() wait for the other ranks. Threads: as a module: one thread (one
+// fiber) at a time, and only the one that made it. Ownership: shares the module and the group. The module's parameters
+// lose their memory for good, even after this object is destroyed. Neither copied nor moved. Errors: c10::ValueError
+// for a module that cannot be sharded; c10::Error, which names parameter and unit, for code that uses a parameter
+// without memory, changes a parameter in place, or has changed the module; errors of the group's collectives. After an
+// error in backward, call zero_grad() to start afresh.
 template <class Net>
 class FullyShardedDataParallel {
  public:
@@ -66,9 +65,9 @@ class FullyShardedDataParallel {
     static_assert(std::is_base_of_v<torch::nn::Module, Module>,
                   "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
   }
-  // Over a mesh. Of one dimension: as over its group. Of two: hybrid sharding, PyTorch's HSDP. Ranks of a line of the
-  // second dimension have a shard each, and those of a line of the first the same shard, whose gradients an all-reduce
-  // adds up besides.
+  // Shards over a mesh. One dimension: as over its group. Two dimensions: hybrid sharding, PyTorch's HSDP. The ranks of
+  // a line of the second dimension share out the rows, one shard each. The ranks of a line of the first dimension hold
+  // the same shard, whose gradients an additional all-reduce sums.
   FullyShardedDataParallel(Net net, const DeviceMesh& mesh, FullyShardedOptions options = {})
       : net_(std::move(net)),
         output_dtype_(options.mixed_precision ? options.mixed_precision->output_dtype : std::nullopt),
@@ -77,14 +76,14 @@ class FullyShardedDataParallel {
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
   FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
 
-  // The module's forward(). The output is returned as it is, but for mixed_precision's dtypes.
+  // The module's forward(). Returns its output unchanged, except for mixed_precision's dtypes.
   template <class... Args>
   auto forward(Args&&... args) {
     return forward_with([this]<class... Each>(Each&&... each) { return module().forward(std::forward<Each>(each)...); },
                         std::forward<Args>(args)...);
   }
 
-  // forward() with `body` in the place of the module's: for code that uses the module's parameters besides.
+  // forward() that calls `body` in place of the module's forward: for code that uses the module's parameters besides.
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {
     parallel::FsdpSession::Forward forward(session_);
@@ -100,15 +99,16 @@ class FullyShardedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
-  // Clears the gradients of the shards, and what backward has left on this rank inside of no_sync().
+  // Clears the gradients of the shards, and the whole gradients that backward has left on this rank inside no_sync().
   void zero_grad() { session_.zero_grad(); }
 
-  // While the returned guard lives, gradients stay this rank's own, whole, and add up; the first backward of a forward
-  // made after it reduces what has come together. A forward inside it counts, wherever its backward is.
+  // While the returned guard lives, gradients stay on this rank, whole, and accumulate. The first backward of a forward
+  // made after the guard's life reduces the accumulated sum. What counts is where forward runs, not where its backward
+  // runs.
   [[nodiscard]] parallel::NoSyncGuard<parallel::FsdpSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
-  // Scales the shards' gradients so that the norm of the whole model's is at most `max_norm`, and returns what it was.
-  // All ranks call it; blocks. An infinite `norm_type` is the largest absolute value.
+  // Scales the shards' gradients so that the norm of the whole model's gradients is at most `max_norm`, and returns the
+  // norm before that. All ranks must call it; blocks. An infinite `norm_type` means the largest absolute value.
   at::Tensor clip_grad_norm_(double max_norm, double norm_type = 2.0) {
     return session_.clip_grad_norm(max_norm, norm_type);
   }
@@ -117,8 +117,8 @@ class FullyShardedDataParallel {
   Module& module() const { return *parallel::ModuleTraits<Net>::pointer(net_); }
   Module* operator->() const { return &module(); }
 
-  // This rank's shards, each once, frozen ones too, in order of modules: what an optimizer takes. Parameters that are
-  // ignored are there as they are.
+  // This rank's shards, each once, frozen ones too, in order of modules: the argument for an optimizer. Ignored
+  // parameters are among them, unsharded.
   std::vector<at::Tensor> parameters() const {
     std::vector<at::Tensor> tensors;
     for (auto& [name, tensor] : session_.named_parameters()) tensors.push_back(std::move(tensor));
@@ -128,25 +128,25 @@ class FullyShardedDataParallel {
 
   std::vector<parallel::ShardUnitInfo> units() const { return session_.units(); }
 
-  // For ctx.check_replicas(), check_gradients() and check_finite(), which take this object.
+  // State for ctx.check_replicas(), check_gradients() and check_finite(), which accept this object.
   checks::ModelState checked_state() const { return session_.checked_state(); }
 
-  // The whole model: parameters, in the dtype of the shards, and buffers, each under its first name. Tensors of their
-  // own. All ranks call it, between steps; blocks. What a group of any size loads.
+  // The whole model in new tensors: parameters in the dtype of the shards, and buffers, each under its first name. A
+  // group of any size can load it. All ranks must call it, between steps; blocks.
   NamedTensors full_state_dict() const { return session_.full_state_dict(); }
-  // Takes this rank's rows of what full_state_dict() gave. No communication. Throws c10::ValueError for names that are
-  // missing or that the module does not have, and for other sizes; then nothing is changed.
+  // Takes this rank's rows from the result of full_state_dict(). No communication. Throws c10::ValueError, and changes
+  // nothing, if names are missing or unknown, or if sizes differ.
   void load_full_state_dict(const NamedTensors& state) { session_.load_full_state_dict(state); }
 
-  // What this rank has: copies of its shards, and the buffers. No communication.
+  // This rank's part of the state: copies of its shards, and the buffers. No communication.
   std::vector<SavedRows> sharded_state_dict() const { return session_.sharded_state_dict(); }
-  // Takes this rank's rows out of what all ranks have saved, of a group of any size: their lists one after the other.
-  // Throws as load_full_state_dict(), and for rows that nobody has saved.
+  // Takes this rank's rows from what all ranks of a group of any size have saved, as one concatenated list. Throws as
+  // load_full_state_dict(), and if no rank has saved some rows.
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
-  // For what an optimizer keeps of a shard, as its averages: the whole of what all ranks have like their shards of the
-  // parameter (all ranks call it; blocks), and this rank's rows of such a whole. Together they bring an optimizer's
-  // state to another number of ranks.
+  // For the state that an optimizer keeps per shard, such as averages. gather_like() returns the whole of a tensor of
+  // which each rank has the same rows as of the parameter; all ranks must call it; blocks. rows_like() returns this
+  // rank's rows of such a whole. Together they convert an optimizer's state to another number of ranks.
   at::Tensor gather_like(const std::string& parameter, const at::Tensor& rows) const {
     return session_.gather_like(parameter, rows);
   }
@@ -176,7 +176,7 @@ class FullyShardedDataParallel {
   parallel::FsdpSession session_;
 };
 
-// A FullyShardedDataParallel on the heap, for code that hands it on. `over`: a group, or a mesh.
+// A FullyShardedDataParallel on the heap, for code that passes it on. `over`: a group, or a mesh.
 template <class Net, class Ranks>
 std::unique_ptr<FullyShardedDataParallel<Net>> fully_shard(Net net, const Ranks& over,
                                                            FullyShardedOptions options = {}) {

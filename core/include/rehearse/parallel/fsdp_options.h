@@ -18,20 +18,21 @@ class Module;
 
 namespace rehearse {
 
-// Which modules of a model are units of a FullyShardedDataParallel. A unit has the parameters below its module that no
-// unit inside has; the model itself is a unit, the root, with what is left.
+// Selects the modules of a model that become units of a FullyShardedDataParallel. A unit has the parameters below its
+// module, except those of units nested inside. The model itself is always a unit, the root, with the remaining
+// parameters.
 class UnitPolicy {
  public:
   // `name`: the module's path, as in named_modules(): "blocks.0".
   using Predicate = std::function<bool(const std::string& name, const torch::nn::Module& module)>;
 
-  // The root alone.
+  // Only the root.
   UnitPolicy() = default;
 
-  // These modules. A name that no module has is refused.
+  // The modules with these names. A name without a module is an error.
   static UnitPolicy named(std::vector<std::string> names);
   static UnitPolicy where(Predicate predicate);
-  // Modules with at least so many elements of parameters that no unit inside has.
+  // Modules with at least this many elements of parameters, not counting units nested inside.
   static UnitPolicy of_size(std::int64_t least_elements);
   // Modules of these classes: UnitPolicy::of_type<BlockImpl>().
   template <class... Modules>
@@ -51,50 +52,51 @@ class UnitPolicy {
   std::optional<std::int64_t> least_elements_;
 };
 
-// PyTorch's MixedPrecisionPolicy. What is not given stays as it is. Shards, and so the optimizer, keep the dtype that
-// the module's parameters had.
+// PyTorch's MixedPrecisionPolicy. A dtype that is nullopt does not change. Shards, and therefore the optimizer, keep
+// the original dtype of the module's parameters.
 struct FullyShardedMixedPrecision {
-  // In which parameters are gathered and computed with. The module's own parameters have it from construction on.
+  // For gathering parameters and computing with them. The module's own parameters have it from construction on.
   std::optional<at::ScalarType> param_dtype = std::nullopt;
-  // In which gradients are added up. Not given: param_dtype.
+  // For the reduction of gradients. nullopt: param_dtype.
   std::optional<at::ScalarType> reduce_dtype = std::nullopt;
-  // The dtype of floating-point tensors that forward() returns.
+  // For floating-point tensors that forward() returns.
   std::optional<at::ScalarType> output_dtype = std::nullopt;
-  // Are floating-point tensors among forward()'s arguments cast to param_dtype?
+  // Whether forward() casts floating-point tensors among its arguments to param_dtype.
   bool cast_forward_inputs = true;
 };
 
-// How parameters on the meta device (see move_to_meta()), which have no values, come to have some. They are made one at
-// a time, so that no rank ever has the whole model.
+// Gives values to parameters on the meta device (see move_to_meta()), which have none. Works on one parameter at a
+// time, so that no rank ever holds the whole model.
 struct FromMeta {
-  // Where shards are made, and parameters while they are whole. The module's tensors are there from construction on.
+  // The device of the shards, and of parameters while they are whole. The module's tensors are on it from construction
+  // on.
   at::Device device = at::kCPU;
-  // Fills a whole parameter in place. Called on all ranks, once for each parameter, in order of modules. Not given: the
-  // shards have no values until a state dict is loaded, and forward() is refused.
+  // Fills a whole parameter in place. Called on all ranks, once for each parameter, in order of modules. Null: the
+  // shards have no values until you load a state dict, and until then forward() throws.
   std::function<void(const std::string& name, at::Tensor whole)> fill = nullptr;
 };
 
 struct FullyShardedOptions {
   UnitPolicy units = {};
 
-  // Free a unit's memory in forward, when code of another unit begins, and gather it again in backward. Not given: all
-  // units but the root. Parameters of a unit that stays whole are freed in backward.
+  // Frees a unit's memory in forward, when code of another unit begins, and gathers it again in backward. nullopt: for
+  // all units but the root. The parameters of a unit that forward does not free are freed in backward.
   std::optional<bool> reshard_after_forward = std::nullopt;
 
-  // In forward, launch the all-gather of the next unit when the code of a unit begins; in the order of the forward
-  // before. Backward always does, in the order of its own forward.
+  // In forward, launches the all-gather of the next unit when the code of a unit begins, in the order of the previous
+  // forward. Backward always does this, in the reverse order of its own forward.
   bool forward_prefetch = true;
 
-  // Names of parameters ("encoder.0.weight") that stay as they are, on every rank, and whose gradients nobody reduces.
+  // Names of parameters ("encoder.0.weight") that are not sharded, and whose gradients are not reduced.
   std::vector<std::string> parameters_to_ignore = {};
 
   std::optional<FullyShardedMixedPrecision> mixed_precision = std::nullopt;
 
-  // For a module that has parameters on the meta device.
+  // For a module with parameters on the meta device.
   std::optional<FromMeta> from_meta = std::nullopt;
 
-  // At construction, take the parameters and buffers of rank 0. (PyTorch takes each rank's own rows, whatever the ranks
-  // have.)
+  // At construction, takes rank 0's parameters and buffers. (PyTorch takes each rank's own rows, even if the ranks
+  // differ.)
   bool init_sync = true;
 };
 

@@ -25,48 +25,49 @@ namespace rehearse::parallel {
 
 class ShardedModel;
 
-// The groups of a mesh of one or two dimensions. Throws c10::ValueError for another one, and on a rank outside of it.
+// The groups of a mesh of one or two dimensions. Both throw c10::ValueError for any other mesh, and on a rank outside
+// of it.
 c10::intrusive_ptr<c10d::ProcessGroup> shards_of(const DeviceMesh& mesh);
-c10::intrusive_ptr<c10d::ProcessGroup> replicas_of(const DeviceMesh& mesh);  // null: one dimension
+c10::intrusive_ptr<c10d::ProcessGroup> replicas_of(const DeviceMesh& mesh);  // null for a mesh of one dimension
 
 // A unit of a sharded model.
 struct ShardUnitInfo {
   std::string name;                     // the path of its module; empty: the root
   std::vector<std::string> parameters;  // names
-  bool is_whole = false;                // its memory is there, on this rank and now
+  bool is_whole = false;                // its memory is allocated, on this rank and at this moment
 };
 
-// The part of FullyShardedDataParallel that does not depend on the module's type. Use that; it documents what the calls
-// of the same name do.
+// The part of FullyShardedDataParallel that does not depend on the module's type. Programs use
+// FullyShardedDataParallel, which documents the functions of the same names.
 class FsdpSession {
  public:
   using GroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-  // `replicas`: in hybrid sharding, the ranks that have the same shard; null otherwise.
+  // `replicas`: with hybrid sharding, the ranks that hold the same shard; otherwise null.
   FsdpSession(std::shared_ptr<torch::nn::Module> module, GroupPtr group, GroupPtr replicas,
               FullyShardedOptions options);
   FsdpSession(const FsdpSession&) = delete;
   FsdpSession& operator=(const FsdpSession&) = delete;
   ~FsdpSession();
 
-  // A forward that is under way. Its end without finish() means that it has failed.
+  // A forward in progress. Destroying it without finish() means that the forward has failed.
   class Forward {
    public:
     explicit Forward(FsdpSession& session);
     Forward(const Forward&) = delete;
     Forward& operator=(const Forward&) = delete;
     ~Forward();
-    // Puts tensors in output_dtype into `outputs`, and learns from them when backward begins.
+    // Casts the tensors in `outputs` to output_dtype, and hooks onto them to notice when backward begins.
     void finish(std::vector<at::Tensor>& outputs);
 
    private:
     ShardedModel* model_;  // null: finished
   };
 
-  // The dtype that floating-point inputs of the module are to have. None: whatever they have.
+  // The dtype to which to cast floating-point inputs of the module; nullopt: none.
   std::optional<at::ScalarType> input_dtype() const noexcept;
 
-  // Are gradients of this and the following iterations reduced? Returns what was set before.
+  // Sets whether gradients of this and the following iterations are reduced. Returns the previous setting.
   bool set_gradient_sync(bool on) noexcept;
 
   void zero_grad();
@@ -84,7 +85,7 @@ class FsdpSession {
   at::Tensor rows_like(const std::string& parameter, const at::Tensor& whole) const;
 
  private:
-  std::shared_ptr<ShardedModel> model_;  // hooks of autograd look whether it is still there
+  std::shared_ptr<ShardedModel> model_;  // shared, so that autograd hooks can check whether it still exists
 };
 
 }  // namespace rehearse::parallel

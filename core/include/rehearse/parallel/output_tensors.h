@@ -15,21 +15,21 @@
 
 namespace rehearse::parallel {
 
-// Calls `visit` for each tensor in an IValue: in tensors, tuples, lists and dict values, to any depth.
-// Containers are made anew around what `visit` leaves, so that others who hold them see no change.
+// Calls `visit` for each tensor in an IValue: in tensors, tuples, lists and dict values, at any depth. Rebuilds
+// containers from the visited tensors, so that other owners of the old containers see no change.
 void visit_ivalue_tensors(c10::IValue& value, const std::function<void(at::Tensor&)>& visit);
 
-// Finds the tensors in what a module's forward() returned, in order, as _find_tensors() of PyTorch's
-// torch/nn/parallel/distributed.py does: in tensors, ranges (vector, array, list, span), values of maps,
-// pairs, tuples, optionals, variants and c10::IValue, to any depth. Anything else holds no tensors.
+// Finds the tensors in the result of a module's forward(), in order, as _find_tensors() in PyTorch's
+// torch/nn/parallel/distributed.py does: in tensors, ranges (vector, array, list, span), values of maps, pairs, tuples,
+// optionals, variants and c10::IValue, at any depth. Other types hold no tensors.
 //
-// A struct of your own takes part through a function beside it:
+// To add a struct of your own, write a function beside it:
 //
 //   struct Outputs { at::Tensor logits; std::vector<at::Tensor> hidden; };
 //   template <class Visit>
 //   void visit_tensors(Outputs& outputs, Visit&& visit) { visit(outputs.logits); visit(outputs.hidden); }
 //
-// `Fn` is called with at::Tensor& and may put another tensor in its place.
+// Calls `Fn` with an at::Tensor&, which `Fn` may replace by another tensor.
 template <class Fn>
 class TensorVisitor {
  public:
@@ -57,7 +57,7 @@ class TensorVisitor {
   }
 
  private:
-  // Not vector<bool> and the like, which hand out values.
+  // False for vector<bool> and the like, whose iterators return values.
   template <class T>
   static consteval bool is_range_of_references() {
     if constexpr (std::ranges::range<T>) return std::is_lvalue_reference_v<std::ranges::range_reference_t<T>>;
@@ -76,7 +76,7 @@ class TensorVisitor {
   Fn& fn_;
 };
 
-// Would for_each_tensor() look for tensors in a T that is not const?
+// Whether for_each_tensor() would look for tensors in a non-const T.
 template <class T>
 consteval bool holds_tensors() {
   if constexpr (std::is_base_of_v<at::Tensor, T> || std::is_same_v<T, c10::IValue>) {

@@ -8,9 +8,9 @@
 
 namespace rehearse {
 
-// How a tensor lies along one dimension of a mesh, in LibTorch's own classes: each rank has all of it, a shard, or a
-// term of its sum. Use this in place of the base torch::distributed::Placement, which loses what it holds when it is
-// copied by value, and has no ==.
+// How a tensor is distributed along one dimension of a mesh, in LibTorch's own classes: each rank has all of it, a
+// shard of it, or a term of its sum. Use this type instead of the base class torch::distributed::Placement, which loses
+// the derived class when copied by value and has no ==.
 using AnyPlacement =
     std::variant<torch::distributed::Replicate, torch::distributed::Shard, torch::distributed::Partial>;
 

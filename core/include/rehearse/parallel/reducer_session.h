@@ -20,8 +20,8 @@ class Module;
 
 namespace rehearse::parallel {
 
-// The part of DistributedDataParallel that does not depend on the module's type. Use that; it documents what
-// the calls of the same name do.
+// The part of DistributedDataParallel that does not depend on the module's type. Programs use DistributedDataParallel,
+// which documents the functions of the same names.
 class ReducerSession {
  public:
   ReducerSession(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
@@ -30,20 +30,20 @@ class ReducerSession {
   ReducerSession& operator=(const ReducerSession&) = delete;
   ~ReducerSession();
 
-  // Blocks for the collectives of join(), of bucket rebuilding (second iteration) and of buffers.
+  // Blocks for the collectives of join(), of the rebuilding of buckets (second iteration) and of buffers.
   void before_forward();
 
-  // The dtype that floating-point inputs of the module are to have. None: whatever they have.
+  // The dtype to which to cast floating-point inputs of the module; nullopt: none.
   std::optional<at::ScalarType> input_dtype() const noexcept;
 
-  // Does after_forward() want the tensors of the output?
+  // Whether after_forward() needs the tensors in the output.
   bool wants_outputs() const noexcept;
 
-  // If it wants them, puts tensors of the same values into `outputs`, through which backward passes to the
-  // reducer even for those that the loss leaves out.
+  // If wants_outputs(), replaces `outputs` by tensors of equal values through which backward reaches the reducer, even
+  // for outputs that the loss leaves out.
   void after_forward(std::vector<at::Tensor>& outputs);
 
-  // Are gradients of this and the following iterations reduced? Returns what was set before.
+  // Sets whether gradients of this and the following iterations are reduced. Returns the previous setting.
   bool set_gradient_sync(bool on) noexcept;
 
   void join(const JoinOptions& options, const std::function<void()>& body);

@@ -10,15 +10,15 @@
 
 namespace rehearse {
 
-// Parameters and buffers under their names, as Module::named_parameters() and named_buffers() have them.
+// Parameters and buffers with their names, as from Module::named_parameters() and named_buffers().
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Some rows of a tensor: what one rank saves of it.
+// Some rows of a tensor: the part that one rank saves.
 struct SavedRows {
   std::string name;                 // of the parameter or buffer
-  std::vector<std::int64_t> sizes;  // of the whole
+  std::vector<std::int64_t> sizes;  // of the whole tensor
   std::int64_t first_row = 0;
-  at::Tensor rows;  // a buffer's: all of it
+  at::Tensor rows;  // for a buffer: the whole
 };
 
 }  // namespace rehearse

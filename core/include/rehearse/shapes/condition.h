@@ -12,9 +12,9 @@
 
 namespace rehearse::shapes {
 
-// A truth about expressions: comparisons, and, or, not. Immutable, shared when copied, canonical as Expr is: a
-// comparison is brought to `expression == 0`, `!= 0` or `<= 0` without common factors, so that `2*s0 > 6` is `s0 >= 4`,
-// and a negation is another comparison. Errors are those of Expr.
+// A condition on expressions: comparisons, and, or, not. Immutable, shared when copied, and canonical as Expr is: a
+// comparison becomes `expression == 0`, `!= 0` or `<= 0` without common factors, so that `2*s0 > 6` equals `s0 >= 4`,
+// and a negated comparison is another comparison. Errors: as Expr.
 class Condition {
  public:
   enum class Kind { False, True, Equal, NotEqual, AtMostZero, And, Or };
@@ -34,12 +34,12 @@ class Condition {
   bool is_false() const noexcept { return kind_ == Kind::False; }
   bool is_comparison() const noexcept { return !is_constant() && kind_ != Kind::And && kind_ != Kind::Or; }
 
-  const Expr& expr() const;                        // of a comparison: what is compared with 0
-  const std::vector<Condition>& operands() const;  // of And and Or: at least two, in order
+  const Expr& expr() const;                        // for a comparison: the side that is compared with 0
+  const std::vector<Condition>& operands() const;  // for And and Or: at least two, in order
   std::vector<std::string> symbols() const;        // each once, in order of name
 
   Condition substitute(const ExprOf& replacement) const;
-  // None when it hangs on a symbol whose value is not known.
+  // Returns nullopt if the answer depends on a symbol without a known value.
   std::optional<bool> evaluate(const ValueOf& value) const;
 
   // `s0 == 8`, `u0 <= 128`, `(s0 >= 2) & (s1 != 3)`; `True` and `False` are constants.
@@ -61,8 +61,8 @@ class Condition {
   std::shared_ptr<const Parts> parts_;  // null for constants
 };
 
-// The condition that a text stands for; none when it is none. Reads what torch.export writes: `u0 >= 0`, `Eq(s0, 8)`,
-// `And(...)`. parse_condition(c.text()) == c.
+// Parses the notation that torch.export writes: `u0 >= 0`, `Eq(s0, 8)`, `And(...)`. Returns nullopt if the text is no
+// condition. parse_condition(c.text()) == c.
 std::optional<Condition> parse_condition(std::string_view text);
 
 }  // namespace rehearse::shapes
