@@ -12,38 +12,39 @@
 
 namespace rehearse::checks {
 
-// Where a NaN or an Inf came into being.
+// The place where a NaN or an Inf arose.
 struct Origin {
   int rank = -1;
   std::string kind;      // "NaN", "Inf"
   std::string made_by;   // "aten::log", "allreduce #3 on group "world""
-  std::string behind;    // what is known besides: "in the backward of LogBackward0, under label "head""; may be empty
-  exec::CallSite where;  // empty: not known
-  std::string way;       // by which collectives it came further: "allreduce #5 on group "world" to rank 2"
+  std::string behind;    // further facts: "in the backward of LogBackward0, under label "head""; may be empty
+  exec::CallSite where;  // empty: unknown
+  std::string way;       // the collectives that spread it: "allreduce #5 on group "world" to rank 2"
 
   // "made by aten::log on rank 1 at train.cpp:31 in loss, brought by allreduce #5 on group "world" to rank 2"
   std::string text() const;
 };
 using OriginPtr = std::shared_ptr<const Origin>;
 
-// Which memory of a world's ranks holds a NaN or an Inf, as far as operators and collectives were watched, and where it
-// came from. Memory is known by its storage; entries of storages that are gone are none. Not thread safe.
+// Which memory of a world's ranks contains a NaN or an Inf, as far as operators and collectives were watched, and where
+// the value arose. Identifies memory by its storage; the entry of a destroyed storage does not count. Not thread safe.
 class Origins {
  public:
-  // Null: none is known.
+  // Null if no origin is known.
   OriginPtr of(const at::Tensor& tensor) const;
   void set(const at::Tensor& tensor, OriginPtr origin);
-  // `tensor` has been found finite: where it is all of its storage, nothing is left there.
+  // `tensor` has been found finite. If it covers all of its storage, forgets the storage.
   void clear(const at::Tensor& tensor);
 
  private:
   struct Entry {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the address from being given to another one
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // prevents reuse of the address
     OriginPtr origin;
   };
   void drop_gone();
 
-  std::unordered_map<const c10::StorageImpl*, Entry> entries_;  // looked up by address, never walked for an answer
+  // looked up by address; answers do not depend on the order
+  std::unordered_map<const c10::StorageImpl*, Entry> entries_;
   std::size_t drop_at_ = 1024;
 };
 

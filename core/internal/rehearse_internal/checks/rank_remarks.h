@@ -12,20 +12,20 @@
 
 namespace rehearse::checks {
 
-// What ranks leave behind that reports mention: each text with the ranks that it is about. Every mode lends one to its
-// worlds, by exec::WorldLocal<RankRemarks>; a process that is one rank has that rank's alone.
+// Things that ranks leave behind and reports mention: each text with the ranks that it concerns. Every mode lends one
+// to its worlds by exec::WorldLocal<RankRemarks>; a process that is one rank has only that rank's.
 class RankRemarks {
  public:
   using RanksByText = std::map<std::string, std::set<int>>;
 
-  // Why other ranks may wait for `rank`. Reports of runs that failed mention it.
+  // A reason why other ranks may wait for `rank`. Reports of failed runs mention it.
   void note(int rank, std::string text) { notes_[std::move(text)].insert(rank); }
   const RanksByText& notes() const noexcept { return notes_; }
 
   // Reports mention it however the run ends.
   void remark(int rank, std::string text) { remarks_[std::move(text)].insert(rank); }
 
-  // "ranks 0-1: DDP #1 ... was never called": a line for each remark.
+  // "ranks 0-1: DDP #1 ... was never called": one line per remark.
   std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const auto& [text, ranks] : remarks_)
@@ -37,7 +37,7 @@ class RankRemarks {
   RanksByText notes_, remarks_;
 };
 
-// Those of the world that runs on this thread; null outside of worlds.
+// The remarks of the world that runs on this thread; null outside of worlds.
 inline RankRemarks* rank_remarks() noexcept { return exec::WorldLocal<RankRemarks>::find(); }
 
 }  // namespace rehearse::checks

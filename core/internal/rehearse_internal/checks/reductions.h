@@ -15,8 +15,8 @@
 
 namespace rehearse::checks {
 
-// What ranks bring to the all-reduces of a world, as far as somebody looks: so that a gradient that is wrong can be
-// followed back to its parts. Keeps copies of the last of them, up to 256 MiB. Not thread safe.
+// The inputs of a world's all-reduces, recorded if a checker needs them, so that it can trace a wrong gradient back to
+// its parts. Keeps copies of the latest ones, up to 256 MiB. Not thread safe.
 class Reductions {
  public:
   struct Call {
@@ -24,30 +24,30 @@ class Reductions {
     exec::CallSite where;
     std::vector<int> ranks;
     std::vector<at::Tensor> inputs;  // by rank; lent, they are also the outputs
-    bool is_mean = false;            // else a sum
-    bool is_bucket = false;          // of DDP, which divides by the number of ranks before the sum
+    bool is_mean = false;            // otherwise a sum
+    bool is_bucket = false;          // a bucket of DDP, which divides by the number of ranks before the sum
   };
-  // Before the bytes move. Call it in an Unwatched.
+  // Call it before the bytes move, while an Unwatched lives.
   void add(const Call& call);
 
-  // What went into a gradient: by rank, doubles in one dimension, which add up to it.
+  // The parts of a gradient: for each rank a one-dimensional tensor of doubles. They add up to the gradient.
   struct Parts {
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;
-    bool is_mean = false;  // of what the ranks computed, whoever divided; else their sum
+    bool is_mean = false;  // the gradient is the mean of what the ranks computed, whoever divided; otherwise the sum
   };
-  // Of the last all-reduce of which `gradient` (doubles, in one dimension) is the result, or a piece of the result, as
-  // it is or divided by the number of ranks. Nothing: none is known.
+  // Finds the last all-reduce whose result, or a piece of it, is `gradient` (one-dimensional, doubles), either as it is
+  // or divided by the number of ranks. Returns nullopt if there is none.
   std::optional<Parts> parts_of(const at::Tensor& gradient) const;
 
-  // The all-reduces that have worked in the memory of `gradient`, which is that rank's, since its last begin(), with
-  // their places.
+  // The all-reduces, with their places, that have worked in the memory of the rank's tensor `gradient` since the rank's
+  // last begin().
   std::vector<std::string> calls_on(int rank, const at::Tensor& gradient) const;
   void begin(int rank) { begun_[rank] = number_; }
 
  private:
   struct Memory {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // keeps the address from being given to another one
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // prevents reuse of the address
     const void* begin = nullptr;
   };
   struct Kept {
@@ -56,8 +56,8 @@ class Reductions {
     exec::CallSite where;
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;  // copies
-    std::vector<Memory> memory;     // where each was
-    double factor = 1;              // of their sum
+    std::vector<Memory> memory;     // where each part was
+    double factor = 1;              // of the sum of the parts
     bool is_bucket = false;
   };
 

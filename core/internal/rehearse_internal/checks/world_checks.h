@@ -22,66 +22,69 @@
 
 namespace rehearse::checks {
 
-// The state checkers of one world, all of whose ranks are in this process: what ranks have shown of their state, until
-// those have come with whose it is compared. Whoever comes last judges; nobody waits, no collective is made, no time
-// passes, and nothing is drawn. A finding ends the world. Programs use RankContext::check_replicas() and its like.
+// The state checkers of a world whose ranks are all in this process. Collects what ranks have shown of their state
+// until all ranks of a comparison have arrived. The last rank to arrive runs the comparison. No rank waits, no
+// collective is made, no time passes, and no number is drawn. A finding ends the world. Programs use
+// RankContext::check_replicas() and its siblings.
 //
-// Lent to rooms that know of no worlds by exec::WorldLocal<WorldChecks>. Fibers: the calls belong in a rank's fiber,
-// found() and origins() anywhere on the executor's thread; none of them blocks. What it is given outlives it.
+// Lent by exec::WorldLocal<WorldChecks> to rooms that do not know worlds. Fibers: call the functions in a rank's fiber,
+// except found() and origins(), which may be called anywhere on the executor's thread. None blocks. The constructor's
+// arguments must outlive the object.
 class WorldChecks {
  public:
   using Counts = std::map<std::string, std::uint64_t>;
   using LabelOf = std::function<std::string(int rank)>;
 
-  // `held`: how often each check was made and found nothing.
+  // `held`: counts how often each check found nothing.
   WorldChecks(exec::RankExecutor& executor, AutomaticChecks automatic, Counts& held, LabelOf label_of);
   WorldChecks(const WorldChecks&) = delete;
   WorldChecks& operator=(const WorldChecks&) = delete;
   ~WorldChecks();
 
-  // See RankContext. Throw std::invalid_argument for CheckOptions that make no sense.
+  // See RankContext. They throw std::invalid_argument for CheckOptions that make no sense.
   void replicas(int rank, const ModelState& state, const CheckOptions& options);
   void gradients(int rank, const ModelState& state, const at::Generator& generator,
                  const std::function<at::Tensor()>& loss, const CheckOptions& options);
   void draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options);
   void finite(int rank, const ModelState& state, const CheckOptions& options);
 
-  // What is checked at a forward of a DistributedDataParallel that trains, the `model`-th that the rank made on
-  // `group`; and when one that has trained, or was never called, is destroyed, for what is left then.
+  // One forward of a DistributedDataParallel in training mode, the `model`-th that the rank made on `group`. Also
+  // describes the last forward when the object is destroyed, after it has trained or without ever being called.
   struct Forward {
     const std::vector<std::string>& ignored;
     bool buffers_are_equal = false;  // they have just been broadcast
-    const std::vector<int>& ranks;   // of the world, that have replicas
-    std::string model;               // as reports show it: "DDP #1 on group "world""
+    const std::vector<int>& ranks;   // the ranks of the world that have replicas
+    std::string model;               // its name in reports: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
   };
-  // Once, when its constructor has made the replicas equal: from now on the writes to them are logged for at_end().
+  // Call it once, after the constructor has made the replicas equal. From now on, writes to them are logged for
+  // at_end().
   void at_construction(int rank, const torch::nn::Module& module, const Forward& made);
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
 
-  // What a FullyShardedDataParallel that trains compares, whose rows of parameters `shown` has. `is_explained`: ranks
-  // write the same tensors alike, so that the first write which differs explains a finding.
+  // The comparison at a forward of a FullyShardedDataParallel in training mode; `shown` has its rows of the parameters.
+  // `is_explained`: ranks should make the same writes, so the first write that differs explains a finding.
   void at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained);
   void draws_at_forward(int rank, const Forward& forward);
   void at_sharded_end(int rank, const ModelState& shown, const Forward& last);
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
 
-  // Ends the world, where nothing has yet. The caller goes on.
+  // Ends the world, unless it is already ending. Returns to the caller.
   void found(StateFinding finding);
 
-  // Where NaN and Inf come from, as far as somebody looks.
+  // Where NaN and Inf come from, as far as operators are watched.
   Origins& origins() noexcept;
-  // What all-reduces were given, as far as somebody looks.
+  // The inputs of all-reduces, if they are recorded.
   Reductions& reductions() noexcept;
-  // Who looks at the operators of `rank`; null: nobody does.
+  // The watcher of `rank`'s operators; null: none.
   operators::OperatorWatcher* watcher_of(int rank) noexcept;
 
-  // Once, after a run in which all ranks returned: what ranks have shown that others never came to.
+  // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.
   void judge_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // A line for each check that the program asked for and to which ranks did not come.
+  // A line for each check of the program to which some ranks never came.
   std::vector<std::string> remarks() const;
 
  private:
@@ -102,7 +105,7 @@ class WorldChecks {
   std::vector<StateFinding> findings_;
 };
 
-// Those of the world that runs on this thread. Null: it has none (real runs), or there is no world.
+// The checks of the world that runs on this thread. Null in real runs and outside of worlds.
 WorldChecks* world_checks() noexcept;
 
 }  // namespace rehearse::checks

@@ -8,33 +8,34 @@
 
 namespace rehearse::comm {
 
-// Asked about each call of each rank before it is matched, and told what becomes of those that pass: where faults and
-// checkers come in. See CommunicatorOptions::interceptor.
+// Sees each call of each rank before it is matched, and the end of those that pass. Faults and checkers implement it.
+// See CommunicatorOptions::interceptor.
 class CallInterceptor {
  public:
   enum class Answer {
     pass,
-    skip,  // the caller gets a work that is complete; its group never hears of the call
+    skip,  // the caller gets a completed work; its group never sees the call
   };
 
   virtual ~CallInterceptor() = default;
 
-  // In the caller's fiber, when the call has been checked. `rank`: of the world; `sequence`: the number that the call
-  // will have in its group, as reports show it. It may block, and what it throws the caller meets. It may set
-  // Operation::mark and Operation::trace. `call` stays where it is until the fabric has been given it.
+  // Called in the caller's fiber after the call's arguments have been checked. `rank`: in the world. `sequence`: the
+  // number that the call will have in its group, as reports show it. May block; if it throws, the caller gets the
+  // exception. May set Operation::mark and Operation::trace. The address of `call` is stable until the fabric gets it.
   virtual Answer on_call(Operation& call, const GroupIdentity& group, int rank, std::uint64_t sequence) = 0;
 
-  // Two calls that meet do not fit. False: `call` is not any more what it was when it was made, and the interceptor has
-  // ended the world for that.
+  // Called when two calls meet that disagree. False: `call` has changed since it was made, and the interceptor has
+  // ended the world because of that.
   virtual bool is_unchanged(const Operation& /*call*/) { return true; }
 
-  // The call is over: nothing reads or writes its tensors any more. Anywhere on the executor's thread.
+  // The call has ended: nothing reads or writes its tensors any more. Called anywhere on the executor's thread.
   virtual void on_complete(const Operation& /*call*/, bool /*succeeded*/) noexcept {}
 
-  // Its rank knows that it is over: a wait() has come back, or isCompleted() or a future has said so. Perhaps again.
+  // The call's rank knows that it has ended: a wait() has returned, or isCompleted() or a future has said so. May be
+  // called repeatedly.
   virtual void on_known(const Operation& /*call*/) noexcept {}
 
-  // Nobody can ask about it any more. The last that is said of `call`; not said when the world has ended.
+  // No one can query the call any more. The last notification for `call`; omitted if the world has ended.
   virtual void on_released(const Operation& /*call*/) noexcept {}
 };
 

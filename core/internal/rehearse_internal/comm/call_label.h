@@ -5,28 +5,29 @@
 
 #include <rehearse_internal/comm/communicators.h>
 
-// Labels of calls (RankContext::label()) for those who know nothing of the rank's context. They find the world by
-// exec::WorldLocal<Communicators>, and a rank that is a process by exec::WorldLocal<LabelKeeper>; where none is lent,
-// and outside of ranks, there are no labels.
+// Labels of calls (RankContext::label()) for code without the rank's context. It finds the world by
+// exec::WorldLocal<Communicators>, and in a rank that is a process by exec::WorldLocal<LabelKeeper>. If neither is
+// lent, and outside of ranks, there are no labels.
 namespace rehearse::comm {
 
-// The labels of a rank that is a process. Used on its main thread.
+// The labels of a rank that is a process. For use on its main thread.
 class LabelKeeper {
  public:
   virtual ~LabelKeeper() = default;
 
-  // What the rank's next calls are labelled; null: nothing.
+  // The label of the rank's next calls; null: none.
   virtual const std::string* label() const noexcept = 0;
   virtual void set_label(const std::string* label) noexcept = 0;
 
-  // A label of that text which lives as long as this object.
+  // A label with that text that lives as long as this object.
   virtual const std::string* kept_label(const std::string& text) = 0;
 };
 
-// What the calling rank's next calls are labelled; null: nothing. Valid as long as the world.
+// The label of the calling rank's next calls; null: none. Valid as long as the world.
 const std::string* current_label() noexcept;
 
-// The calling rank's calls have this label while it lives, and then the one before. Must not outlive the world.
+// Sets the label of the calling rank's calls while it lives, then restores the previous one. Must not outlive the
+// world.
 class LabelScope {
  public:
   explicit LabelScope(const std::string& label);
@@ -35,8 +36,8 @@ class LabelScope {
   ~LabelScope();
 
  private:
-  Communicators* const world_;  // null: there is none
-  LabelKeeper* const process_;  // the same
+  Communicators* const world_;  // null: none
+  LabelKeeper* const process_;  // null: none
   const std::string* const before_;
 };
 

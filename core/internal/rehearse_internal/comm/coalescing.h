@@ -5,8 +5,8 @@
 
 namespace rehearse::comm {
 
-// Makes `part` a part of `whole`, and its tensors tensors of `whole`. If it has parts itself, those become the parts.
-// Its time limit is dropped: that of `whole` counts.
+// Makes `part` a part of `whole`, and adds its tensors to those of `whole`. If `part` has parts itself, adds those
+// parts instead. Drops its time limit, because that of `whole` counts.
 void add_part(Operation& whole, Operation part);
 
 }  // namespace rehearse::comm

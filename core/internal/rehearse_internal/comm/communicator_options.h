@@ -8,25 +8,25 @@ namespace rehearse::comm {
 class CallInterceptor;
 
 struct CommunicatorOptions {
-  // The limit of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() says otherwise. 0:
-  // none.
+  // The time limit of each operation, in virtual time, unless the call or ProcessGroup::setTimeout() sets another one.
+  // 0: none.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
-  // A send completes at once (its data is copied), not when it is received: hides deadlocks, as small messages do.
+  // A send copies its data and completes at once, not when it is received. Hides deadlocks, as small messages do.
   bool buffered_sends = false;
 
   // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them: none
-  // moves before all of them, and those of every such unit that they meet, have met their peers. Otherwise each goes
-  // alone.
+  // moves before all of them, and all of the units that they meet, have met their peers. If false, each goes alone.
   bool coalesced_as_one = false;
 
-  // Keep where each operation was called. Slow: a stack walk for each.
+  // Record where each operation was called. Slow: each call walks the stack.
   bool call_sites = false;
 
-  // Register groups by name for c10d::resolve_process_group(). Needs registries by rank (TorchRankState makes them).
+  // Register groups by name for c10d::resolve_process_group(). Needs a registry for each rank, as TorchRankState makes
+  // them.
   bool register_groups = true;
 
-  // Asked before each call is matched; not owned, null: nobody.
+  // Sees each call before it is matched. Not owned; null: none.
   CallInterceptor* interceptor = nullptr;
 };
 

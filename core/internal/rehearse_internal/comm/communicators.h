@@ -23,14 +23,14 @@ namespace rehearse::comm {
 
 class GroupWorld;
 
-// The communication of one world: its process groups, what is in flight in them, and the checks that all ranks call
-// the same things in the same order.
+// The communication of one world: its process groups, their operations in flight, and the checks that all ranks make
+// the same calls in the same order.
 //
-// Ownership: everything given to the constructor outlives this object. Process groups and works may outlive it: they
-// then refuse with CommError. Destroy it when run() has returned: what is in flight is cancelled and let go.
-// Fibers: the calls without a `rank` belong in a rank's fiber, the others anywhere on the executor's thread. A
-// call that differs from that of an earlier rank blocks until the others have voted, a second of virtual time at
-// most; nothing else here blocks. Errors: see each call; MismatchError also ends the world (RankExecutor::stop).
+// Ownership: everything passed to the constructor must outlive this object. Process groups and works may outlive it;
+// they then throw CommError. Destroy it after run() has returned: operations in flight are cancelled and released.
+// Fibers: call the functions without a `rank` in a rank's fiber, the others anywhere on the executor's thread. A call
+// that differs from that of an earlier rank blocks until the others have voted, for at most a second of virtual time;
+// nothing else here blocks. Errors: see each function; MismatchError also ends the world (RankExecutor::stop).
 class Communicators final : public exec::WaitExplainer {
  public:
   Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
@@ -39,70 +39,72 @@ class Communicators final : public exec::WaitExplainer {
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() override;
 
-  // The calling rank's end of a new group of `ranks` (of the world; position = rank in the group), null when it is
-  // not among them. As torch.distributed.new_group: every rank of the world calls it, members or not, in the same
-  // order and with the same ranks. An empty name becomes "group<n>". `store` may be null; otherwise the group's store
-  // is `store` with the group's name as prefix.
-  // Throws MismatchError when this rank's n-th call differs from that of an earlier rank, once the others have taken a
-  // side (after a second of virtual time at most); c10::ValueError when ranks are out of range or double, or when
-  // another group has the name.
+  // Makes the calling rank's end of a new group. `ranks`: ranks of the world; the position is the rank in the group.
+  // Returns null if the calling rank is not among them. As torch.distributed.new_group: every rank of the world must
+  // call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If `store` is
+  // not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this rank's n-th
+  // call differs from that of an earlier rank, after the vote (at most a second of virtual time); c10::ValueError if
+  // ranks are out of range or repeated, or if another group has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
-  // As new_group(), but called by the members alone: torch.distributed.new_group() with use_local_synchronization. A
-  // rank's n-th such call with these ranks and this name takes the n-th such group. An empty name is made of the ranks.
-  // Never null. Throws c10::ValueError when ranks are out of range or double, or the calling rank is not among them.
+  // As new_group(), but only the members call it: torch.distributed.new_group() with use_local_synchronization. The
+  // n-th such call of a rank with these ranks and this name joins the n-th such group. An empty name is made from the
+  // ranks. Never returns null. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is
+  // not among them.
   c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(std::span<const int> ranks, std::string_view name,
                                                          const c10::intrusive_ptr<c10d::Store>& store = {});
 
-  // The group of all ranks, "world": a new_group() as any other.
+  // The group of all ranks, "world": a new_group() like any other.
   c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
 
-  // The end of the calling rank. c10d's registry of works, by which functional collectives find what to wait for, would
-  // keep each work that nobody waited for as long as the process lives: takes the rank's out. Works that the program
-  // still holds stay as they are. Time: works left behind, squared.
+  // Call it at the end of the calling rank. Functional collectives find their works in c10d's registry, which would
+  // keep each work that nobody waited for as long as the process lives. This removes the rank's works from it. Works
+  // that the program still holds are unaffected. Takes time quadratic in the works left behind.
   void release_works() noexcept;
 
-  // What `rank` calls the payload of its next operations; null: nothing. The string must live as long as this object.
+  // Sets the label of `rank`'s next operations, which names their payload; null: none. The string must live as long as
+  // this object.
   void set_label(int rank, const std::string* label) noexcept;
 
-  // A label of that text which lives as long as this object.
+  // A label with that text that lives as long as this object.
   const std::string* kept_label(const std::string& text);
-  // That of `rank`; null: none.
+  // The label of `rank`; null: none.
   const std::string* label(int rank) const noexcept;
 
-  // Names what `rank`'s calls with exactly this tensor bring: reports show it, and ranks that meet in a collective with
-  // different names are a mismatch (one without a name fits all). The tensor is not kept alive. A world without names
-  // pays nothing for them, one with names a look into a hash table for each call.
+  // Names the payload of `rank`'s calls with exactly this tensor. Reports show the name, and ranks that meet in a
+  // collective with different names are a mismatch (no name matches every name). Does not keep the tensor alive. Costs
+  // a hash table lookup per call, and nothing in a world without names.
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 
-  // What is still in flight: for reports when the world has ended. After a run in which all ranks returned, anything
-  // left is a call that other ranks never made (its Work was dropped or never waited for). In order of the calls.
-  // `only_of`: of this rank only; negative: of all.
+  // The operations still in flight, for reports after the end of the world, in the order of the calls. After a run in
+  // which all ranks returned, these are calls that other ranks never made (and whose Work was dropped or never waited
+  // for). `only_of`: this rank only; negative: all ranks.
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 
-  // In order of each kind's first call.
+  // Both in the order of each kind's first call.
   std::vector<UnwaitedCalls> unwaited_calls() const;
   std::vector<ShortMessages> short_messages() const;
 
-  // How ranks used their groups, by text: told however the run ends, and where it fails.
+  // How ranks used their groups, by text, and which ranks. Reports show remarks() always, and notes() if the run
+  // failed.
   const std::map<std::string, std::set<int>>& remarks() const noexcept;
   const std::map<std::string, std::set<int>>& notes() const noexcept;
 
-  // The rank's oldest call under way for which a rank is missing: what its waits for futures are for. Those come in the
-  // order of the calls, as those of DDP's reducer for its buckets do.
+  // Describes the rank's oldest call in flight for which a rank is missing: its waits for futures are for that call.
+  // This assumes that the rank waits in the order of its calls, as DDP's reducer does for its buckets.
   Explanation explain_wait(int rank) const override;
 
   // `rank` has crashed. Its calls that still wait for peers are withdrawn, so that the peers see it as missing.
-  // `connections_break`: calls of others that wait for it fail at once with CommError; else they wait until their time
-  // is over. It is a member of none of the groups that there are any more. Anywhere on the executor's thread.
+  // `connections_break`: calls of other ranks that wait for it fail at once with CommError; otherwise they wait until
+  // their time limit. The rank is no longer a member of any existing group. Call it anywhere on the executor's thread.
   void lose(int rank, bool connections_break);
 
-  // `rank`, which is lost, begins again, without labels and payload names. Its new_group() calls count from the first,
-  // as those of its former life did: where they come to a group that it has lost, they get that one, whose calls
-  // nobody answers. Anywhere on the executor's thread.
+  // The lost rank `rank` is restarted, without labels and payload names. Its new_group() calls count from the first
+  // again, as those of its previous incarnation did. If such a call leads to a group that the rank has lost, it gets
+  // that group, in which no other rank answers its calls. Call it anywhere on the executor's thread.
   void begin_again(int rank) noexcept;
 
   const EventLog& events() const noexcept;

@@ -15,16 +15,16 @@
 
 namespace rehearse::comm {
 
-// The back end behind a rank's c10d::ProcessGroup (type CUSTOM). Here is the one place that knows the signatures of
-// c10d's calls: each checks its arguments, becomes an Operation, and goes to call(), which is all that a kind of back
-// end adds. RankBackend serves worlds of fibers, a checked back end ranks that are processes, LoneBackend one rank
-// alone. Libraries above it (DistributedDataParallel, compile()) find by a dynamic_cast what else they can ask for.
+// The back end behind a rank's c10d::ProcessGroup (type CUSTOM). Only this class knows the signatures of c10d's calls:
+// each function checks its arguments, makes an Operation of them, and passes it to call(), which each kind of back end
+// implements. RankBackend serves worlds of fibers, CheckedBackend ranks that are processes, LoneBackend one rank alone.
+// Libraries above it (DistributedDataParallel, compile()) find its further functions by a dynamic_cast.
 //
-// Tensor lists hold one tensor a rank, but for the coalesced operations. What each method of c10d::Backend is here, and
-// which test holds it: docs/C10D.md.
+// Tensor lists hold one tensor per rank, except in coalesced operations. docs/C10D.md says what each method of
+// c10d::Backend does here, and which test covers it.
 //
 // Fibers, threads and blocking: as call(). Errors: c10::Error for arguments that make no sense, with the texts of
-// c10d's own back ends; then what call() throws.
+// c10d's own back ends; then whatever call() throws.
 class DescribedBackend : public c10d::Backend {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -32,12 +32,12 @@ class DescribedBackend : public c10d::Backend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
-  // `timeout`: of calls that bring none.
+  // `timeout`: for calls that give none.
   DescribedBackend(int rank, int size, std::chrono::milliseconds timeout)
       : c10d::Backend(rank, size), timeout_(timeout) {}
 
   const std::string getBackendName() const override { return "rehearse"; }
-  // A copy: changing it changes nothing here.
+  // A copy: changing it has no effect here.
   c10::intrusive_ptr<Options> getBackendOptions() final;
   void setTimeout(std::chrono::milliseconds timeout) final { timeout_ = timeout; }
   bool supportsSplitting() const final { return true; }
@@ -45,11 +45,11 @@ class DescribedBackend : public c10d::Backend {
   bool supportsShrinking() const final { return true; }
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) final;
-  // A sparse COO tensor too, on the CPU: the sum of all ranks' tensors, coalesced, takes the place of its values.
+  // Also takes a sparse COO tensor, on the CPU: replaces its values by the coalesced sum of all ranks' tensors.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) final;
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) final;  // the same, as Gloo's
-  // As if each tensor were reduced by a call of its own, but that all are read before any is written (one that is there
-  // twice is reduced once); `tensors` of one dtype and device.
+  // Reduces each tensor as a separate call would, but reads all of them before it writes any. A tensor that occurs
+  // twice is reduced once. `tensors` must have one dtype and device.
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) final;
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) final;
   WorkPtr allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) final;
@@ -76,64 +76,64 @@ class DescribedBackend : public c10d::Backend {
 
   virtual const GroupIdentity& identity() const noexcept = 0;
 
-  // As Communicators::name_payload() and forget_payload() for this rank; the second does nothing once the world is
-  // over.
+  // As Communicators::name_payload() and forget_payload() for this rank. forget_payload() does nothing after the world
+  // has ended.
   virtual void name_payload(const at::Tensor& tensor, const std::string& name) = 0;
   virtual void forget_payload(const c10::TensorImpl* tensor) noexcept = 0;
 
-  // How many models this rank has made on the group, with this one: all ranks make theirs in the same order.
+  // Counts the models that this rank has made on the group, including this one. All ranks make them in the same order.
   int count_model() noexcept { return ++models_; }
 
-  // A group of the same ranks under that name, whose calls have an order of their own: for what a library sends beside
-  // its user's calls. One for each group and name, made when a rank first asks for it; always the same object here. Not
-  // a call that all ranks must make: nobody is told of one that does not.
+  // A second group of the same ranks, with its own order of calls, for what a library sends besides its user's calls.
+  // There is one for each group and name, made when a rank first asks for it; always returns the same object. Not a
+  // call that all ranks must make: if one does not, nothing is reported.
   virtual BackendPtr companion(const std::string& name) = 0;
 
-  // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which NCCL alone has): this rank's next
-  // operation, and those that it begins before that one has ended, get `duration` on top of their time limits. A second
-  // call adds to the first. Throws c10::Error for durations below 0.
+  // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which only NCCL supports): adds `duration`
+  // to the time limits of this rank's next operation, and of the operations that it starts before that one has ended.
+  // Repeated calls add up. Throws c10::Error for negative durations.
   virtual void extend_timeout_once(std::chrono::milliseconds duration) = 0;
 
  protected:
-  // What is known of a call before its arguments are looked at.
+  // The facts of a call that do not depend on its arguments.
   struct Called {
     c10d::OpType type;
-    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // what the caller gave; unset: that of the group
+    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // as the caller gave it; unset: that of the group
     bool async_op = true;
   };
 
-  // Checks the arguments and fills in what the call is, but for its type, timeout and label. Throws c10::Error.
+  // Checks the arguments and fills in the operation, except for its type, timeout and label. Throws c10::Error.
   using Describe = c10::function_ref<void(Operation& call)>;
 
-  // Makes the same call of another back end. It keeps the arguments alive. `source`: of a receive from any rank, the
-  // one whose message it takes (within the group); -1: as the call says.
+  // Repeats the call on another back end. Keeps the arguments alive. `source`: for a receive from any rank, the rank in
+  // the group whose message it takes; -1: as in the call.
   using Replay = std::function<WorkPtr(c10d::Backend& to, int source)>;
 
-  // Throws in a captured function, which would not have the call in its graph, and in code that no other rank runs.
+  // Throws in a captured function, because the graph would lack the call, and in code that no other rank runs.
   void require_allowed(c10d::OpType type) const;
 
-  // One call of the user's. A back end below which there is another asks for the `replay`.
+  // Carries out one call of the user's. Back ends in front of another one use `replay`.
   virtual WorkPtr call(const Called& called, Describe describe, c10::function_ref<Replay()> replay) = 0;
 
-  // Between startCoalescing() and endCoalescing(): messages to the rank itself are allowed.
+  // True between startCoalescing() and endCoalescing(). Then a rank may send messages to itself.
   virtual bool is_coalescing() const noexcept = 0;
 
-  // monitoredBarrier() as a call, to be tagged Operation::kMonitoredBarrier. Rank 0 alone has a time limit of the
-  // caller's. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
+  // monitoredBarrier() as a call; the caller must tag it Operation::kMonitoredBarrier. Only rank 0 has the caller's
+  // time limit. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
   Called monitored_barrier(const c10d::BarrierOptions& options) const;
-  // Rank 0 fails at once, whoever is there. Gloo looks for the time that is left before it waits for a rank; where it
-  // waits for all, 0 is no limit.
+  // True if rank 0 must fail at once, whoever is there. Gloo computes the remaining time before it waits for each rank,
+  // so 0 ms is over at once; if it waits for all ranks, 0 means no limit.
   bool is_barrier_without_time(const c10d::BarrierOptions& options, bool wait_all_ranks) const noexcept {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }
 
-  // Throw c10::Error for a second startCoalescing(), or one in a captured function, and for an endCoalescing() without
-  // one.
+  // The first throws c10::Error for a second startCoalescing() and in a captured function, the other for an
+  // endCoalescing() without a start.
   void require_start_of_coalescing() const;
   void require_end_of_coalescing() const;
 
-  // Options of a group made from this one: a copy of those given, or this group's; without a name of their own they get
-  // `name`.
+  // The options of a group that is derived from this one: a copy of `given`, or this group's. If they have no name,
+  // they get `name`.
   c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
 
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }

@@ -8,20 +8,20 @@
 
 namespace rehearse::comm {
 
-// The end of one rank's operation on a device, made by Fabric::prepare() in the rank's context. Used in the fiber of
-// that rank only. Nothing here blocks or throws.
+// The end of one rank's operation on a device. Fabric::prepare() makes it in the rank's context. For use in that rank's
+// fiber only. Nothing here blocks or throws.
 class DeviceEnd : public c10::intrusive_ptr_target {
  public:
-  // Has the device carried it out?
+  // Whether the device has carried out the operation.
   virtual bool done() noexcept = 0;
 
-  // What the rank launches from here on, on its current stream, comes after it. Once it has been launched.
+  // Orders what the rank launches from now on, on its current stream, after the operation. Call it after the launch.
   virtual void order() noexcept = 0;
 
-  // On which it runs; futures are marked under it.
+  // The stream of the operation. Futures are marked under it.
   virtual c10::Stream stream() const noexcept = 0;
 
-  // How long it took, by the device's clock; empty: it is not done, or was not timed.
+  // The duration by the device's clock. nullopt if the operation is not done, or was not timed.
   virtual std::optional<float> milliseconds() noexcept = 0;
 };
 

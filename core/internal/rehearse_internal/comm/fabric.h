@@ -13,17 +13,17 @@
 
 namespace rehearse::comm {
 
-// A collective whose ranks are all there and agree, or a matched send and receive. Where the calls have parts, all have
-// as many: part i of all calls is a collective of its own, and the transfer is done when all of them are.
+// A collective whose ranks have all arrived and agree, or a matched send and receive. If the calls have parts, all have
+// equally many: part i of all calls is a collective of its own, and the transfer is done when all parts are.
 struct Transfer {
   c10d::OpType type = c10d::OpType::UNKNOWN;  // SEND for a matched pair
   std::uint64_t sequence = 0;
   const GroupIdentity* group = nullptr;
-  std::span<Operation* const> calls;  // by rank in the group; for a pair: {send, recv}
+  std::span<Operation* const> calls;  // by rank in the group; for a matched pair: {send, recv}
 };
 
-// Visits the parts of a transfer in order, each as a transfer of its own: visit(index, part, calls). What stands in
-// `calls`, those of the part, may be exchanged for that visit. A transfer whose calls have none is not visited.
+// Visits the parts of a transfer in order, each as its own transfer: visit(index, part, calls). `calls` are the part's
+// calls; a visitor may replace its entries for the duration of the visit. Visits nothing if the calls have no parts.
 template <class Visit>
 void for_each_part(const Transfer& transfer, const Visit& visit) {
   std::vector<Operation*> calls(transfer.calls.size());
@@ -36,68 +36,69 @@ void for_each_part(const Transfer& transfer, const Visit& visit) {
   }
 }
 
-// Told of a transfer's two ends, of each at most once and in this order, on the executor's thread, in any context (the
-// scheduler's own, or the fiber of the rank that came last): it must not run user code. on_failed() comes in place of
-// those that have not been told.
+// Notified of a transfer's launch and end, at most once each and in this order. on_failed() replaces the notifications
+// that are still due. Called on the executor's thread in any context (the scheduler's own, or the fiber of the last
+// rank to arrive), so it must not run user code.
 class Completion {
  public:
   virtual ~Completion() = default;
 
-  // The devices have been given it. Calls with an Operation::end are over for those who wait for them: what they launch
-  // next is ordered behind it. For calls without one nothing ends before on_done(). Of a transfer's calls all have an
-  // end, or none.
+  // The transfer has been launched on the devices. A call with an Operation::end has now ended for its waiters, because
+  // what they launch next is ordered after it. A call without one ends only at on_done(). Either all calls of a
+  // transfer have an end, or none.
   virtual void on_launched() noexcept = 0;
 
-  // Its tensors are neither read nor written any more.
+  // The transfer's tensors are neither read nor written any more.
   virtual void on_done() noexcept = 0;
 
-  // What the devices have been given, or should have been, does not come to its end: `why` is what waits throw, and
-  // what futures hold that have not been marked. Its tensors are the fabric's until nothing writes them.
+  // The transfer was launched, or should have been, and will not end. `why`: the exception for waits, and for futures
+  // that are not marked yet. The fabric keeps the tensors until nothing writes to them.
   virtual void on_failed(std::exception_ptr why) noexcept = 0;
 
-  // Both at once: for a fabric of the host.
+  // Both at once, for a fabric without devices.
   void on_complete() noexcept {
     on_launched();
     on_done();
   }
 };
 
-// What moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out: FakeFabric in
+// Moves the bytes. `RankBackend` describes and checks an operation; a Fabric carries it out. FakeFabric does so in
 // memory and virtual time.
 //
-// The transfer and the completion stay valid until on_done() or on_failed() returns, or cancel() has returned. launch()
-// does not block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and
-// completion. Not thread safe. A Transfer needs the calls of all ranks in this process.
+// The transfer and the completion must stay valid until on_done(), on_failed() or cancel() has returned. launch() does
+// not block and may complete at once. Inputs may be read, and outputs written, at any time between launch() and
+// completion. Not thread safe. The calls of all ranks of a Transfer must be in this process.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  // The devices whose tensors it moves: groups take calls for these. Does not change.
+  // The types of devices whose tensors it moves; groups accept calls for these. Constant.
   virtual std::span<const c10::DeviceType> device_types() const noexcept;
 
-  // May a message have fewer elements than the tensor that receives it? Then it fills the tensor's first elements, and
-  // the rest stays. If not, such a pair is a mismatch. Does not change.
+  // Whether a message may have fewer elements than the receiving tensor. Then it fills the tensor's first elements, and
+  // the rest stays. If false, such a pair is a mismatch. Constant.
   virtual bool takes_shorter_messages() const noexcept { return false; }
 
-  // A group's first rank opens it before any call, and the end of its world closes it. `parent`: the group from which
-  // it was split or shrunk, or whose companion it is; null: none. A fabric that keeps nothing by group needs none of
-  // these.
+  // A group's first rank opens the group before any call, and the end of the world closes it. `parent`: the group from
+  // which it was split or shrunk, or whose companion it is; null: none. A fabric without state per group need not
+  // override these.
   virtual void open(const GroupIdentity& /*group*/, const GroupIdentity* /*parent*/) {}
   virtual void close(const GroupIdentity& /*group*/) noexcept {}
 
-  // `rank` (within the group) has aborted it: what it had in flight has been withdrawn, and it makes no more calls.
+  // `rank` (in the group) has aborted the group: its operations in flight have been withdrawn, and it makes no more
+  // calls.
   virtual void abort(const GroupIdentity& /*group*/, int /*rank*/) noexcept {}
 
-  // Told of each call before it is matched, in the fiber of its rank; `rank` is that within the group. Told of a
-  // coalesced call when it is called, and again as part of the whole. Throws c10::Error, with the text that the user
-  // meets, where it cannot carry the call out (dtype, reduce op, device, layout). A fabric of devices notes the
-  // caller's streams here and makes Operation::end.
+  // Prepares each call before it is matched, in the fiber of its rank; `rank` is the one in the group. A coalesced call
+  // is prepared when it is made, and again as part of the whole. Throws c10::Error, with the text for the user, if the
+  // fabric cannot carry out the call (dtype, reduce op, device, layout). A fabric of devices notes the caller's streams
+  // here and makes Operation::end.
   virtual void prepare(Operation& call, const GroupIdentity& group, int rank) = 0;
 
   virtual void launch(const Transfer& transfer, Completion& done) = 0;
 
-  // The world, or a call's time, is over: `done` is not told any more. Returns when nothing is read or written any
-  // more. Unknown ones are ignored.
+  // The world, or a call's time, is over: `done` gets no more notifications. Returns when nothing reads or writes the
+  // tensors any more. Ignores an unknown `done`.
   virtual void cancel(Completion& done) noexcept = 0;
 };
 

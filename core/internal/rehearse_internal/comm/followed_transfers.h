@@ -10,7 +10,8 @@
 namespace rehearse::comm {
 
 // The transfers that a fabric in front of another one follows to their end, oldest first. `Followed` is the Completion
-// that it hands to the fabric below in place of the caller's, which done() returns. Addresses stay while it follows.
+// that it passes to the fabric below in place of the caller's, which its done() returns. Addresses are stable while a
+// transfer is followed.
 template <class Followed>
 class FollowedTransfers {
  public:
@@ -19,22 +20,22 @@ class FollowedTransfers {
     return under_way_.emplace_back(std::forward<Arguments>(arguments)...);
   }
 
-  // The one whose caller waits by `done`; null: it is not followed.
+  // The followed transfer whose caller passed `done`; null: none.
   Followed* of(const Completion& done) noexcept {
     return find([&](const Followed& each) { return &each.done() == &done; });
   }
-  // A caller may have ended it meanwhile.
+  // False if a caller has ended the transfer meanwhile.
   bool follows(const Followed* followed) noexcept {
     return find([&](const Followed& each) { return &each == followed; }) != nullptr;
   }
-  // The oldest one for which `is_it` holds; null: none.
+  // The oldest one for which `is_it` returns true; null: none.
   template <class Predicate>
   Followed* find(const Predicate& is_it) noexcept {
     const auto found = std::find_if(under_way_.begin(), under_way_.end(), is_it);
     return found == under_way_.end() ? nullptr : &*found;
   }
 
-  // Its object is gone with this.
+  // Destroys the object.
   void release(const Followed& followed) noexcept {
     under_way_.remove_if([&](const Followed& each) { return &each == &followed; });
   }

@@ -7,8 +7,8 @@
 
 namespace rehearse::comm {
 
-// A fabric in front of another one, which outlives it: hands on what is about groups and the making of calls. What
-// derives from it says what becomes of transfers.
+// A fabric in front of another one, which must outlive it. Forwards everything about groups and the preparation of
+// calls; derived classes handle the transfers.
 class ForwardingFabric : public Fabric {
  public:
   explicit ForwardingFabric(Fabric& below) noexcept : below_(below) {}

@@ -9,8 +9,8 @@
 
 namespace rehearse::comm {
 
-// Two calls that stand at the same place of a group's order and should have been the same, or that should have fitted
-// together (send and receive, the two sides of an all-to-all edge). Ranks are ranks of the world.
+// Two calls at the same position in a group's order that should have been equal, or should have fitted together (send
+// and receive, the two sides of an all-to-all edge). Ranks are ranks of the world.
 struct Mismatch {
   enum class Kind { collective, point_to_point, new_group };
 
@@ -18,38 +18,38 @@ struct Mismatch {
     int rank = -1;
     std::string fingerprint;   // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`
     exec::CallSite where;      // empty unless captured
-    std::vector<int> alike{};  // every rank that is known to have made this same call, `rank` among them
+    std::vector<int> alike{};  // all ranks known to have made this call, including `rank`
   };
 
   struct Field {
-    std::string name;           // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
-    std::string first, second;  // the first side's value, and the next that differs; "none": a call has no such field
-    std::vector<std::string> others{};  // further values that `others` of the mismatch have
+    std::string name;  // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
+    // the value on the first side, and the next one that differs; "none": a call has no such field
+    std::string first, second;
+    std::vector<std::string> others{};  // further values, from the mismatch's `others`
     bool operator==(const Field&) const = default;
   };
 
   Kind kind = Kind::collective;
-  std::string group;           // its name; for new_group the name that the first side gave, if any
-  std::uint64_t sequence = 0;  // within the group, from 1; for new_group: which new_group of the world, from 0
+  std::string group;           // for new_group: the name on the first side, which may be empty
+  std::uint64_t sequence = 0;  // in the group, from 1; for new_group: the number of the call in the world, from 0
   bool has_majority = false;   // more than half of the group's ranks made the first call
-  Side first;                  // the call of the majority; without one, that of the lowest rank
-  Side second;                 // the call of the lowest rank of those that do not fit it
-  std::vector<Side> others;    // calls that fit neither, by their lowest rank
-  std::vector<Field> fields;   // only those that differ: first those of first and second, the most telling first
+  Side first;                  // the majority's call; without a majority, that of the lowest rank
+  Side second;                 // the call of the lowest rank that disagrees with `first`
+  std::vector<Side> others;    // calls that equal neither, ordered by their lowest rank
+  std::vector<Field> fields;   // those that differ: first those between first and second, the most telling first
 };
 
 // One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
-// not sum`; without a majority `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
-// they differ in reduce_op (sum, max)`, with as many values as there are.
+// not sum`. Without a majority: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
+// they differ in reduce_op (sum, max)`, with all different values.
 std::string to_string(const Mismatch& mismatch);
 
-// Where the checks of communication report to: the world's report.
+// Receives what the checks of communication find, for the world's report.
 class CheckerSink {
  public:
   virtual ~CheckerSink() = default;
 
-  // Called in a fiber of one of the sides, before the world is stopped and MismatchError is thrown there. Must not
-  // throw or block.
+  // Called in a fiber of one of the sides, before it stops the world and throws MismatchError. Must not throw or block.
   virtual void on_mismatch(const Mismatch& mismatch) = 0;
 };
 

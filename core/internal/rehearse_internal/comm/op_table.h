@@ -8,41 +8,43 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-// What each operation of c10d is: names, fingerprints, checks and fabrics read this one table. Only how the data moves
-// and what it costs is code (fakes, sim/network).
+// The properties of each operation of c10d. Names, fingerprints, checks and fabrics read this one table. Only how the
+// data moves and what it costs is code (fakes, sim/network).
 namespace rehearse::comm {
 
 enum class OpKind : std::uint8_t {
   copies,
   reduces,
-  all_to_all,      // what two ranks exchange is a matter of these two
-  point_to_point,  // of two ranks
-  parts            // of operations in Operation::parts
+  all_to_all,      // what two ranks exchange concerns only these two
+  point_to_point,  // between two ranks
+  parts            // consists of the operations in Operation::parts
 };
 
-// Tensors of a call.
+// Selects tensors of a call.
 enum class OpTensors : std::uint8_t { none, first_input, inputs, outputs };
 
-// How much time a transfer takes, by the algorithms that back ends use; NetworkModel has the formulas.
+// How much time a transfer takes, by the algorithms of real back ends. NetworkModel has the formulas.
 enum class OpTime : std::uint8_t {
   one_message,
   up_and_down_a_tree,
   through_a_tree,
-  twice_around_a_ring,   // of what each rank has
-  inputs_around_a_ring,  // of what all ranks give
-  pieces_around_a_ring,  // of what one rank gives or takes, in pieces
+  twice_around_a_ring,   // for the data of each rank
+  inputs_around_a_ring,  // for the inputs of all ranks
+  pieces_around_a_ring,  // for what one rank gives or takes, in pieces
   of_parts
 };
 
 struct OpRow {
   c10d::OpType type = c10d::OpType::UNKNOWN;
-  std::string_view name{};           // of c10d's profiling titles, without the back end
-  std::string_view recorder_name{};  // by which the flight recorder's analyzer knows it; empty: the call's own name
+  std::string_view name{};           // in c10d's profiling titles, without the back end
+  std::string_view recorder_name{};  // its name for the flight recorder's analyzer; empty: the call's own name
   OpKind kind = OpKind::copies;
   OpTime time = OpTime::of_parts;
-  OpTensors alike = OpTensors::none;       // on all ranks, in dtype, device and sizes (all-to-alls: but sizes)
-  OpTensors as_it_lies = OpTensors::none;  // back ends move the first one's memory as it lies, whatever its strides
-  bool own_sizes = false;                  // a rank's call has sizes that do not follow from what is alike
+  // must be alike on all ranks in dtype, device and sizes (in all-to-alls: without sizes)
+  OpTensors alike = OpTensors::none;
+  // back ends move the memory of the first of these as it lies, whatever its strides
+  OpTensors as_it_lies = OpTensors::none;
+  bool own_sizes = false;  // the sizes in a rank's call do not follow from what is alike
 };
 
 namespace op_table {
@@ -92,13 +94,14 @@ static_assert(rows_follow_enum(), "an operation's row is at its c10d::OpType, an
 
 }  // namespace op_table
 
-// The row of OpType::UNKNOWN for whatever has none.
+// Returns the row of OpType::UNKNOWN if the type has none.
 constexpr const OpRow& op_row(c10d::OpType type) noexcept {
   const auto row = static_cast<std::size_t>(type);
   return row < op_table::kRows.size() ? op_table::kRows[row] : op_table::kUnknown;
 }
 
-// Does `has` hold for every operation but those of parts? For static_asserts where the code is that each needs.
+// Whether `has` is true for every operation except those of kind `parts`. For static_asserts beside code that needs a
+// case for each operation.
 template <class Has>
 consteval bool all_ops(const Has& has) {
   for (const OpRow& row : op_table::kRows) {

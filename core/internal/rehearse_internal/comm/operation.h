@@ -19,32 +19,32 @@ namespace rehearse::comm {
 
 using TensorList = c10::SmallVector<at::Tensor, 1>;
 
-// What a tensor is known as, e.g. a bucket of DDP: see Communicators::name_payload().
+// The name of a tensor's contents, for example a bucket of DDP; see Communicators::name_payload().
 struct PayloadName {
   std::string text;
   std::uint64_t hash = 0;  // of the text
 };
 
-// What a layer in front of a fabric keeps with a call, from CallInterceptor::on_call() to Fabric::launch().
+// Data that a layer in front of a fabric attaches to a call, from CallInterceptor::on_call() to Fabric::launch().
 class CallMark : public c10::intrusive_ptr_target {};
 
-// What a CallInterceptor keeps of a call from CallInterceptor::on_call() on. The interceptor owns it, and takes it out
-// of the call when it forgets the call.
+// Data that a CallInterceptor keeps about a call from CallInterceptor::on_call() on. The interceptor owns it, and
+// resets the call's pointer when it forgets the call.
 class CallTrace {
  protected:
   ~CallTrace() = default;
 };
 
-// The numbers of a call that all ranks must give alike: each of 0 or more, or -1 where the call has none. A member here
-// has its row in kAgreedNumbers.
+// The numbers of a call on which all ranks must agree. Each is 0 or more, or -1 if the call has none. Each member needs
+// a row in kAgreedNumbers.
 struct AgreedNumbers {
   int root = -1;
 };
 
-// One rank's call of one collective or point-to-point operation, as the user made it. It owns references to the
-// tensors, so that they live until the operation is complete. Ranks are ranks within the group.
+// One rank's call of one collective or point-to-point operation, as the user made it. Owns references to the tensors,
+// so that they live until the operation is complete. Ranks are ranks in the group.
 //
-// How the c10d calls fill it (n = group size):
+// How c10d's calls fill it (n = group size):
 //   op                     inputs            outputs           more
 //   broadcast              1 (root's counts) the same tensor   root
 //   allreduce              1 (in place)      the same tensor   reduce_op
@@ -66,7 +66,7 @@ struct AgreedNumbers {
 //   send                   1                 -                 peer, tag
 //   recv                   -                 1                 peer (-1: any source), tag
 //   barrier                -                 -                 tag: kMonitoredBarrier for monitoredBarrier(), else 0
-// Inputs and outputs of a call with parts are those of its parts, one after the other.
+// The inputs and outputs of a call with parts are those of its parts, one after the other.
 struct Operation : AgreedNumbers {
   static constexpr int kMonitoredBarrier = 1;
   static constexpr int kAllgatherIntoTensor = 1;
@@ -75,24 +75,26 @@ struct Operation : AgreedNumbers {
 
   c10d::OpType type = c10d::OpType::UNKNOWN;
   c10d::ReduceOp::RedOpType reduce_op = c10d::ReduceOp::UNUSED;
-  bool async_op = true;  // c10d's asyncOp; false: the caller does nothing before it has waited for it
+  bool async_op = true;  // c10d's asyncOp; false: the caller waits at once
   int peer = -1;
   int tag = 0;
-  c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation takes place on the host
+  c10::intrusive_ptr<DeviceEnd> end;  // made by Fabric::prepare(); null: the operation runs on the host
   c10::intrusive_ptr<CallMark> mark;  // null: none
-  CallTrace* trace = nullptr;         // null: no interceptor keeps anything of it. A copy of a call must not have it
+  CallTrace* trace = nullptr;  // null: no interceptor keeps data about the call. Must be null in a copy of a call
   TensorList inputs;
   TensorList outputs;
   c10::SmallVector<std::int64_t, 0> input_splits;
   c10::SmallVector<std::int64_t, 0> output_splits;
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
-  std::vector<Operation> parts;  // done as one: all inputs are read first; no parts, timeout or label of their own
+  // done as one: all inputs are read first. Parts have no parts, timeout or label of their own
+  std::vector<Operation> parts;
   std::chrono::milliseconds timeout{0};  // 0: none
-  const std::string* label = nullptr;    // what the user calls the payload; interned by the world, null: none
-  const PayloadName* payload = nullptr;  // what the tensor is known as; interned by the world, null: nothing
+  const std::string* label = nullptr;    // the user's name for the payload; interned by the world; null: none
+  const PayloadName* payload = nullptr;  // the tensor's name; interned by the world; null: none
 };
 
-// One of AgreedNumbers. The comparison of calls, their texts, and the way to another process know it by this row alone.
+// Describes one member of AgreedNumbers. Comparing calls, their texts and their transport to another process all use
+// only this row.
 struct AgreedNumber {
   const char* name;
   int Operation::* value;  // negative: the call has none
@@ -102,7 +104,7 @@ static_assert(sizeof(AgreedNumbers) == kAgreedNumbers.size() * sizeof(int), "eac
 
 // "allreduce", "_allgather_base", ...: the names of c10d's profiling titles without the back end.
 std::string_view name_of(c10d::OpType type) noexcept;
-std::string_view name_of(const Operation& call) noexcept;  // knows "monitored_barrier" and its like
+std::string_view name_of(const Operation& call) noexcept;  // distinguishes "monitored_barrier" and similar calls
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
 
 constexpr bool is_point_to_point(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::point_to_point; }

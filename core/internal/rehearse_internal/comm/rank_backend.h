@@ -23,70 +23,70 @@ class RankWork;
 template <class EachWork>
 class TimeoutExtension;
 
-// The back end of a rank that is a fiber, whatever fabric is below it: it hands each call to the group, which matches
-// it with the other ranks' calls. Over fakes::FakeFabric it is the fake process group of a simulation. Made by
-// Communicators.
+// The back end of a rank that is a fiber, over any fabric. Passes each call to the group, which matches it with the
+// calls of other ranks. Over fakes::FakeFabric it is the fake process group of a simulation. Communicators makes it.
 //
-// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(); any collective that differs from the
-// other ranks' call, until they have voted (a second of virtual time at most). Fibers: use it in the rank that
-// it belongs to (checked). Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
-// MismatchError when the call is not the one that other ranks made at this place; CommError once the world has ended.
+// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(); a collective that differs from the other
+// ranks' call blocks until they have voted (at most a second of virtual time). Fibers: use it only in its own rank,
+// which is checked. Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
+// MismatchError if other ranks made a different call at this position; CommError after the end of the world.
 class RankBackend final : public DescribedBackend {
  public:
-  // `rank` within the group.
+  // `rank`: in the group.
   RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout);
   ~RankBackend() override;
 
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
-  // Blocks until every rank of the group has called it. Rank 0 gives up after the timeout and names the first rank
-  // that is missing, or all of them (`wait_all_ranks`): TimeoutError. The others then fail with CommError. As Gloo's, a
-  // timeout of 0 ms is over at once, whoever is there, or with `wait_all_ranks` that of the group.
+  // Blocks until every rank of the group has called it. After the timeout, rank 0 throws TimeoutError, which names the
+  // first missing rank, or all of them with `wait_all_ranks`. The others then fail with CommError. As in Gloo, a
+  // timeout of 0 ms expires at once, even if all ranks are there; with `wait_all_ranks` it means the group's timeout.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // Between the two, calls are only checked and gathered; all return the same Work, which cannot be waited for before
-  // endCoalescing() has handed them on: the collectives as one that all ranks must coalesce alike, then sends and
-  // receives in order, also to and from the rank itself, each alone or all as one unit
-  // (CommunicatorOptions::coalesced_as_one). endCoalescing() returns that Work, null when nothing was called in between
-  // (as NCCL's). Throws c10::Error when they do not come in pairs.
+  // Between the two, calls are only checked and gathered. All of them return the same Work; it cannot be waited for
+  // before endCoalescing() has submitted the calls. The collectives become one call that all ranks must coalesce alike.
+  // Then follow the sends and receives in order, each alone or all as one unit (CommunicatorOptions::coalesced_as_one);
+  // a rank may send to itself. endCoalescing() returns that Work, or null if there was no call (as NCCL's). Both throw
+  // c10::Error unless they come in pairs.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 
-  // How many collectives this rank has called on the group. There is nothing to agree on: all start from 0.
+  // The number of collectives that this rank has called on the group. All ranks start from 0, so setting it does
+  // nothing.
   std::uint64_t getSequenceNumberForGroup() override;
   void setSequenceNumberForGroup() override {}
 
-  // A group of some of this group's ranks, named and timed by `options`; null on ranks that are not in `ranks`, which
-  // need not call it. Members may do other things in between, but each must come; the n-th split into the same ranks
-  // under the same name is one group. The store is not used.
+  // Makes a group of some of this group's ranks; `options` gives its name and timeout. Returns null on ranks that are
+  // not in `ranks`, which need not call it. Each member must call it, but may do other things before. The n-th splits
+  // of the members into the same ranks under the same name make one group. The store is not used.
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<Options>& options) override;
 
-  // A group of `size` ranks of any groups of the world, which find each other through `store`: `rank` within it is
-  // given. Blocks until all of them have come, or the store's timeout is over.
+  // Makes a group of `size` ranks of any groups of the world, which find each other through `store`. `rank`: the
+  // caller's rank in the new group. Blocks until all of them have come, or until the store's timeout.
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
                    const int& rank, const int& size) override;
 
-  // split() into all ranks but those; they must not call it. `flags`: 0, or kShrinkAbort to abort this group first.
-  // Options may be null: the name is then "<this>:shrink:[ranks that stay]".
+  // split() without the given ranks, which must not call it. `flags`: 0, or kShrinkAbort to abort this group first.
+  // Options may be null; the name is then "<this>:shrink:[remaining ranks]".
   BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                     const c10::intrusive_ptr<Options>& options) override;
 
   BackendPtr companion(const std::string& name) override;
 
-  // This rank's calls that are under way fail with CommError, later ones are refused; other ranks miss this one.
+  // Fails this rank's calls in flight with CommError, and refuses later ones. Other ranks then miss this one.
   void abort() override;
 
-  // Waits for this rank's calls that are under way; later ones are refused with CommError.
+  // Waits for this rank's calls in flight. Later calls throw CommError.
   void shutdown() override;
 
-  // Success, or the first error that a call of this rank met: a timeout or an abort.
+  // SUCCESS, or the first error that a call of this rank met: a timeout or an abort.
   c10d::ErrorType getError() override;
 
-  // `hook` runs on a helper fiber of this rank after each of its calls that completes, in order. Once.
+  // Runs `hook` on a helper fiber of this rank after each of its calls that completes, in order. May be called once.
   void registerOnCompletionHook(std::function<void(std::shared_ptr<c10d::WorkInfo>)>&& hook) override;
 
-  // Until this rank's calls are complete and the hook has run for each. Throws TimeoutError.
+  // Waits until this rank's calls are complete and the hook has run for each. Throws TimeoutError.
   void waitForPendingWorks() override;
 
   void enableCollectivesTiming() override {}  // virtual time is always kept: Work::getDuration()
@@ -100,15 +100,15 @@ class RankBackend final : public DescribedBackend {
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   c10::intrusive_ptr<RankWork> make(const Called& called);
   void submit_to_group(const c10::intrusive_ptr<RankWork>& work);
-  // Out of line: the frame of call() lies on the stack of each rank, as WorkWaiters::wait()'s does.
+  // Out of line to keep the frame of call() small: it is on the stack of each rank, as WorkWaiters::wait()'s is.
   [[gnu::cold, gnu::noinline]] WorkPtr gather(c10::intrusive_ptr<RankWork> work);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                     const GroupIdentity* parent) const;
 
   const c10::intrusive_ptr<GroupState> group_;
-  std::unique_ptr<TimeoutExtension<RankWork>> extension_;  // once it has been used
+  std::unique_ptr<TimeoutExtension<RankWork>> extension_;  // null until first used
   std::map<std::string, BackendPtr> companions_;
-  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that all of them return.
+  // Between startCoalescing() and endCoalescing(): the calls in order, and the work that they all return.
   std::vector<c10::intrusive_ptr<RankWork>> gathered_;
   c10::intrusive_ptr<CoalescedWork> coalesced_;
 };

@@ -17,13 +17,13 @@ namespace rehearse::comm {
 
 using WorkFuture = c10::intrusive_ptr<c10::ivalue::Future>;
 
-// Complete when all are. The first: the tensors of all, in order. The second: a c10d::WorkResult, the first one that is
-// not SUCCESS.
+// Futures that complete when all of `futures` have. tensors_of_all(): their tensors, in order. result_of_all(): the
+// first c10d::WorkResult that is not SUCCESS.
 WorkFuture tensors_of_all(const std::vector<WorkFuture>& futures);
 WorkFuture result_of_all(const std::vector<WorkFuture>& futures);
 
-// Several works as one, complete when all are. Before take() nothing can be asked of it but its type: throws
-// c10::Error. Otherwise it does what its works do.
+// Several works as one, which completes when all have. Before take(), everything except its type throws c10::Error.
+// After it, queries are answered by the works.
 template <class Each>
 class SeveralWorks : public c10d::Work {
  public:
@@ -31,7 +31,7 @@ class SeveralWorks : public c10d::Work {
 
   explicit SeveralWorks(int rank) : c10d::Work(rank, c10d::OpType::COALESCED) {}
 
-  // Once.
+  // May be called once.
   void take(Works works) {
     REHEARSE_CHECK(works_.empty() && !works.empty(), rank_, works_.size(), works.size());
     works_ = std::move(works);
@@ -43,14 +43,14 @@ class SeveralWorks : public c10d::Work {
   bool isSuccess() const override {
     return std::all_of(all().begin(), all().end(), [](const auto& work) { return work->isSuccess(); });
   }
-  // The first one.
+  // The first exception.
   std::exception_ptr exception() const override {
     for (const auto& work : all()) {
       if (const auto error = work->exception()) return error;
     }
     return nullptr;
   }
-  // The outputs of all, in order.
+  // The outputs of all works, in order.
   std::vector<at::Tensor> result() override {
     std::vector<at::Tensor> tensors;
     for (const auto& work : all()) {
@@ -59,7 +59,7 @@ class SeveralWorks : public c10d::Work {
     }
     return tensors;
   }
-  // A given timeout is for each.
+  // A given timeout applies to each work.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override {
     bool whole = true;
     for (const auto& work : all()) whole = work->wait(timeout) && whole;
@@ -79,13 +79,13 @@ class SeveralWorks : public c10d::Work {
     for (const auto& work : all()) futures.push_back(work->getFutureResult());
     return result_of_all(futures);
   }
-  // The longest of all.
+  // The longest duration.
   float getDuration() const override {
     float longest = 0;
     for (const auto& work : all()) longest = std::max(longest, work->getDuration());
     return longest;
   }
-  // The first one's.
+  // The number of the first work.
   std::uint64_t getSequencenumber() const override { return all().front()->getSequencenumber(); }
 
  protected:

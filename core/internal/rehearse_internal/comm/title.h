@@ -13,7 +13,7 @@ namespace rehearse::comm {
 // `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.
 std::string title_of(const Operation& call, std::uint64_t sequence, const GroupIdentity& group);
 
-// The call of `rank` (within the group) as one side of a mismatch.
+// The call of `rank` (in the group) as one side of a mismatch.
 Mismatch::Side side_of(const Operation& call, int rank, const GroupIdentity& group, exec::CallSite where);
 
 }  // namespace rehearse::comm

@@ -6,15 +6,15 @@
 
 namespace rehearse::exec {
 
-// The build id, in hexadecimal, of the executable or library in whose memory `address` lies. Empty if it carries none.
-// Does not block.
+// The build id, in hexadecimal, of the executable or library that contains `address`. Empty if it has none. Does not
+// block.
 std::string build_id_at(const void* address);
 
 // The build id of the executable.
 std::string executable_build_id();
 
-// The code that the process has loaded now: of each library, and of the executable, its build id, or its file with size
-// and time if it carries none. Each once.
+// The code that the process has loaded: for the executable and each library its build id or, without one, its file with
+// size and time.
 std::set<std::string> loaded_code();
 
 }  // namespace rehearse::exec

@@ -6,18 +6,18 @@
 
 namespace rehearse::exec {
 
-// While it lives, what the calling fiber does was asked for elsewhere and earlier, as a graph does what the user's code
-// asked for when it was captured. CallSite::capture() and the sites of exceptions then begin with `addresses`, and go
-// on with the fiber's own stack. Of nested scopes the innermost counts. Outside of fibers it holds for the thread.
+// While it lives, the calling fiber works on behalf of an earlier call: a graph does what the user's code asked for
+// when it was captured. CallSite::capture() and the sites of exceptions then begin with `addresses` and go on with the
+// fiber's own stack. The innermost scope counts. Outside of fibers it applies to the thread.
 class CallSiteScope {
  public:
-  // Return addresses, innermost first; they must outlive the scope. None: as if there were no scope.
+  // `addresses`: return addresses, innermost first; they must outlive the scope. Empty: as if there were no scope.
   explicit CallSiteScope(std::span<void* const> addresses);
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;
   ~CallSiteScope();
 
-  // Writes the addresses of the fiber's innermost scope to `out`, as many as fit, and returns how many.
+  // Writes the addresses of the fiber's innermost scope to `out`, as many as fit, and returns how many it wrote.
   static std::size_t copy_to(std::span<void*> out) noexcept;
 
  private:

@@ -8,12 +8,14 @@
 #include <type_traits>
 #include <variant>
 
-// REHEARSE_CHECK(condition, values...) for what must hold whatever a user does: a broken invariant ends the process, in
-// release too, instead of a wrong report later. What a user may get wrong is an exception with a type and a cure.
+// REHEARSE_CHECK(condition, values...) checks what must hold whatever a user does. A broken invariant ends the process
+// at once, in release builds too, rather than leading to a wrong report. For a user's mistake, throw an exception with
+// its own type and a cure instead.
 //
-// Where the condition is false, one line goes to stderr with the condition, file and line, each value by its name, and
-// the rank with its virtual time; then std::abort(). Values are numbers, bools, enums and texts; they are computed
-// then only. It costs one predicted branch, allocates nothing, blocks nothing, and may stand in noexcept functions.
+// If the condition is false, writes one line to stderr, with the condition, file and line, the name and value of each
+// argument, and the rank with its virtual time. Then calls std::abort(). Values are numbers, bools, enums and texts;
+// they are evaluated only on failure. Costs one predicted branch, allocates and blocks nothing, and may be used in
+// noexcept functions.
 #define REHEARSE_CHECK(condition, ...)                                                               \
   do {                                                                                               \
     if (!(condition)) [[unlikely]] {                                                                 \
@@ -23,10 +25,10 @@
 
 namespace rehearse::exec {
 
-// The text of a check, as it stands in the source.
+// The source text of a check.
 struct CheckText {
   std::string_view condition;
-  std::string_view names;  // of the values, with commas between them
+  std::string_view names;  // of the values, separated by commas
   std::string_view file;
   int line;
 };

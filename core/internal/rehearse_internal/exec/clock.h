@@ -7,7 +7,7 @@
 
 namespace rehearse::exec {
 
-// Where the executor reads time and how it lets time pass. The simulation jumps; a real run sleeps.
+// Where the executor reads time and how it makes time pass. A simulation's clock jumps; a real run's clock sleeps.
 //
 // Only the executor calls advance_to(), and only when no fiber can run. Not thread safe; called on the executor's
 // thread. Does not throw.
@@ -17,19 +17,19 @@ class Clock {
 
   virtual VirtualTime now() const noexcept = 0;
 
-  // What libc's clocks show in a rank when now() is zero.
+  // The values of libc's clocks in a rank when now() is zero.
   struct Epochs {
     VirtualDuration realtime = std::chrono::seconds(1'577'836'800);  // 2020-01-01T00:00:00Z
-    // As if the machine had been up for a while, because programs take 0 for "never".
+    // Not 0, as if the machine had been up for a while, because programs take 0 for "never".
     VirtualDuration monotonic = std::chrono::seconds(1'000);
   };
   virtual Epochs epochs() const noexcept { return {}; }
 
-  // Does time pass while ranks compute? Then to read a clock is not to wait, and switches to nobody.
+  // True if time passes while ranks compute. Then reading a clock is no wait, and does not switch to another fiber.
   virtual bool passes_by_itself() const noexcept { return false; }
 
-  // Returns once now() >= `time`, or before, where something has come from outside that lets a rank go on: what is due
-  // by then happens, and the executor asks its idle policy again. A time in the past changes nothing: time never runs
+  // Returns when now() >= `time`, or earlier if something from outside lets a rank go on. Afterwards the timers due by
+  // then fire, and the executor asks its idle policy again. A time in the past has no effect: time never runs
   // backwards.
   virtual void advance_to(VirtualTime time) noexcept = 0;
 };

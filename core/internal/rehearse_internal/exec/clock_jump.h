@@ -7,15 +7,15 @@ namespace rehearse::exec {
 
 class RankExecutor;
 
-// By how much the clocks of a rank differ from the world's. `realtime`: what system_clock reads; `monotonic`: what
-// steady_clock does, which on a machine never goes back.
+// How far the clocks of a rank differ from the world's. `realtime` applies to system_clock; `monotonic` to
+// steady_clock, which never goes back on a real machine.
 struct ClockJump {
   VirtualDuration realtime{};
   VirtualDuration monotonic{};
 };
 
-// From now on `rank` reads so much more than it did. The world's own time stays as it is: timers, time limits, and
-// waits that have begun. Anywhere on the executor's thread, during a run; nothing blocks or throws.
+// Adds `by` to the clocks that `rank` reads from now on. The world's own time does not change, so timers, time limits
+// and pending waits are unaffected. Call it anywhere on the executor's thread during a run. Neither blocks nor throws.
 void jump_clocks(RankExecutor& executor, int rank, const ClockJump& by);
 
 }  // namespace rehearse::exec

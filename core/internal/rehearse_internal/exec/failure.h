@@ -12,8 +12,8 @@
 
 namespace rehearse {
 
-// Thrown at a rank's blocking call (and at every later one) once its world has ended, so that the rank unwinds in
-// order. Programs need not catch it; one that does and carries on meets it again at its next call.
+// Thrown at a rank's blocking calls once its world has ended, so that the rank unwinds in order. Programs need not
+// catch it; one that does and carries on meets it again at its next blocking call.
 class RankAborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -30,33 +30,34 @@ struct GivenUpWait {
   VirtualTime at{};
 };
 
-// An exception on its way: destructors run, and no catch block has begun.
+// An exception in flight: destructors run, and no catch block has begun.
 struct Unwinding {
   std::exception_ptr error;
   std::string what;    // as RankFailure::what
-  CallSite thrown_at;  // empty when not known
+  CallSite thrown_at;  // empty if unknown
 };
 
-// An exception that left a rank's body (or one of its threads).
+// An exception that left a rank's body, or one of the rank's threads.
 struct RankFailure {
   int rank = -1;
   std::exception_ptr error;
-  std::string what;    // the exception's text; its type when it has none
-  CallSite thrown_at;  // innermost frames of the throw; empty when not known
+  std::string what;    // the exception's text, or its type if it has none
+  CallSite thrown_at;  // innermost frames of the throw; empty if unknown
   VirtualTime at{};
   std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before
-  std::optional<Unwinding> unwinding;  // the exception whose destructors met this one
+  // set if this exception was thrown in a destructor: the exception whose unwinding ran it
+  std::optional<Unwinding> unwinding;
 };
 
-// Told of each rank's failure when it happens, in the order in which they happen, in the failing rank's fiber.
+// Gets each rank's failure when it happens, in order, in the failing rank's fiber.
 class FailureSink {
  public:
   enum class Verdict { end_world, keep_running };
 
   virtual ~FailureSink() = default;
 
-  // end_world: the other ranks meet RankAborted at their next blocking call. keep_running: they go on, and may well
-  // wait for the failed rank forever.
+  // end_world: the other ranks meet RankAborted at their next blocking call. keep_running: they go on, and may wait for
+  // the failed rank forever.
   virtual Verdict on_rank_failure(const RankFailure& failure) = 0;
 };
 

@@ -10,23 +10,23 @@ namespace detail {
 
 std::size_t new_fiber_local_slot() noexcept;
 
-// What the running fiber (or thread, outside of fibers) keeps under `slot`; null when it has made nothing yet.
+// The object that the running fiber (or the thread, outside of fibers) keeps in `slot`; null if there is none yet.
 void* find_fiber_local(std::size_t slot) noexcept;
 
-// Keeps `made` under the empty `slot`; `destroy` is called when the fiber ends. Does not own it when it throws.
+// Puts `made` into the empty `slot`; `destroy` is called when the fiber ends. If it throws, the caller still owns
+// `made`.
 void keep_fiber_local(std::size_t slot, void* made, void (*destroy)(void*) noexcept);
 
 }  // namespace detail
 
-// One T for each fiber, value-initialised when the fiber first asks for it; outside of fibers one for each thread. What
-// a thread_local is to a program of threads: all fibers share a thread, so that a thread_local would be shared by all
-// ranks.
+// One T for each fiber, value-initialised at the fiber's first access; outside of fibers one for each thread. Use it
+// instead of thread_local: all fibers share a thread, so all ranks would share a thread_local.
 //
-// A fiber's T is destroyed in that fiber when its work has ended, what was made last first, with LibTorch's state of
-// the rank in place; that of a fiber that could not be unwound, with its world. In an OpenMP region the fiber's own
-// thread finds the fiber's T, a thread that helps it one of its own.
+// A fiber's T is destroyed in that fiber when its work has ended, in reverse order of construction, with the rank's
+// LibTorch state in place. If a fiber could not be unwound, its T is destroyed with the world. In an OpenMP region, the
+// fiber's own thread finds the fiber's T, and a helper thread finds its own.
 //
-// A FiberLocal has static storage duration: its slot is never given to another one. A lookup is three loads behind one
+// A FiberLocal must have static storage duration, because slots are never reused. A lookup is three loads behind one
 // call (1 to 2 ns) and takes no lock.
 template <class T>
 class FiberLocal {
@@ -35,7 +35,7 @@ class FiberLocal {
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // This fiber's T. The reference is valid until the fiber ends. T's constructor may suspend, but must not ask for it.
+  // This fiber's T. The reference is valid until the fiber ends. T's constructor may suspend, but must not call get().
   T& get() const {
     if (T* const found = find()) return *found;
     auto made = std::make_unique<T>();
@@ -43,7 +43,7 @@ class FiberLocal {
     return *made.release();
   }
 
-  // As get(), but null where get() has not been called.
+  // As get(), but null if get() has not been called.
   T* find() const noexcept { return static_cast<T*>(detail::find_fiber_local(slot_)); }
 
   T& operator*() const { return get(); }

@@ -6,20 +6,20 @@
 
 namespace rehearse::exec {
 
-// Is asked before a rank writes to a file: by write(), pwrite() and writev(), which C++ streams and LibTorch's writers
-// call; not by stdio, which calls the kernel unseen. Lent to a world by WorldLocal<FileInterceptor>. Called in the
-// rank's fiber, which it may suspend or end.
+// Called before a rank writes to a file by write(), pwrite() or writev(), which C++ streams and LibTorch's writers
+// call. stdio calls the kernel directly and is not intercepted. Lent to a world by WorldLocal<FileInterceptor>. Runs in
+// the rank's fiber, which it may suspend or end.
 class FileInterceptor {
  public:
   struct Answer {
-    int error = 0;                  // of errno: the write fails with it
-    std::size_t bytes = 0;          // without an error: so many are written
-    std::function<void()> after{};  // then; empty: nothing
+    int error = 0;                  // an errno with which the write fails; 0: none
+    std::size_t bytes = 0;          // if there is no error: how many bytes are written
+    std::function<void()> after{};  // called after the write; may be empty
   };
 
   virtual ~FileInterceptor() = default;
 
-  // `file`: a file descriptor, of no pipe and no socket. May be anything else: a terminal, a file of another program.
+  // `file`: a file descriptor that is no pipe and no socket, but may be a terminal or belong to another program.
   virtual Answer before_write(int rank, int file, std::size_t bytes) = 0;
 };
 

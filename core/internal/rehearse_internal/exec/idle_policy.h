@@ -10,28 +10,30 @@
 
 namespace rehearse::exec {
 
-// What is known when no fiber can run.
+// The state of the world when no fiber can run.
 struct IdleFacts {
   VirtualTime now{};
-  std::optional<VirtualTime> due;  // of the next timer; none: no timer is armed
+  std::optional<VirtualTime> due;  // when the next timer is due; nullopt: no timer is armed
   bool any_moves_on = false;       // TimerQueue::any_moves_on()
-  bool any_polls = false;          // a fiber looks again and again; see this_rank::poll()
-  bool any_in_kernel = false;      // a fiber waits for what another rank's system call may change (a pipe, a lock)
-  bool any_waits_in_libc = false;  // in real time: a fiber waits for what a thread that is no rank's may signal
+  bool any_polls = false;          // a fiber polls; see this_rank::poll()
+  // a fiber waits for something that another rank's system call may change (a pipe, a lock)
+  bool any_in_kernel = false;
+  // in real time: a fiber waits for something that a thread outside of ranks may signal
+  bool any_waits_in_libc = false;
 };
 
-// How a run ends that cannot go on, and the text for RunOutcome::stop_reason.
+// How a run that cannot go on ends, and the text for RunOutcome::stop_reason.
 struct IdleEnd {
   Ending ending = Ending::deadlock;
   std::string why;
 };
 
-// What the executor is to do.
+// The executor's next action.
 struct IdleStep {
   enum class Kind {
-    look_again,     // all that poll or wait in the kernel look again; then whoever can run does
-    let_time_pass,  // to `to`: timers fire, and those that poll look again if `look` says so
-    end,            // `end` says how
+    look_again,     // fibers that poll or wait in the kernel look again; then the runnable ones run
+    let_time_pass,  // until `to`: timers fire, and polling fibers look again if `look` is set
+    end,            // the run ends as `end` says
   };
 
   static IdleStep look_again() { return {}; }
@@ -51,40 +53,41 @@ struct IdleStep {
   Kind kind = Kind::look_again;
   VirtualTime to{};
   IdleEnd end;
-  bool look = true;    // of let_time_pass
-  bool moved = false;  // the ranks have come further: a hang that was noted is over
-  bool hangs = false;  // nobody can do anything but give up: who waits is noted first; see RunOutcome::hang
-  std::optional<VirtualTime> hung_since;  // if that was before now
+  bool look = true;    // for let_time_pass
+  bool moved = false;  // the ranks have made progress, so a recorded hang is over
+  bool hangs = false;  // only timeouts can still happen: record first who waits; see RunOutcome::hang
+  std::optional<VirtualTime> hung_since;  // set if the hang began before now
 };
 
-// What happens when no fiber can run. A mode chooses it, with its Clock and its Fabric. In virtual time it is the
-// executor's own: time jumps to the next timer, and a world in which nothing can happen any more ends. Where ranks have
-// devices, to be idle is to wait for them: next() looks at them, which may wake fibers.
+// Decides what happens when no fiber can run. Each mode chooses a policy, along with its Clock and its Fabric. The
+// executor's own policy is that of virtual time: time jumps to the next timer, and a world in which nothing can happen
+// any more ends. If ranks have devices, an idle world waits for them: next() looks at the devices, which may wake
+// fibers.
 //
-// One object a run. Called on the executor's thread; next() and time_passed() outside of every fiber, and only while
-// no fiber can run. Must not throw.
+// One object per run, called on the executor's thread. next() and time_passed() are called outside of every fiber, and
+// only while no fiber can run. Must not throw.
 class IdlePolicy {
  public:
   virtual ~IdlePolicy() = default;
 
-  // A rank has done something other than look: what it wrote may be what others look at.
+  // A rank has done something other than poll; other ranks may be polling for what it wrote.
   void note_step() noexcept { stepped_ = true; }
-  // Something has happened that others waited for: one was notified, has ended, or has begun.
+  // Something has happened that others waited for: a fiber was notified, has ended, or has begun.
   void note_progress() noexcept { progress_ = true; }
-  // One that polls has read the clock: it may go on when time passes.
+  // A polling fiber has read the clock, so it may go on when time passes.
   void note_clock_read() noexcept { clock_was_read_ = true; }
 
-  // Every ExecutorOptions::switches_between_looks switches, while fibers can run: a look at what comes from outside,
-  // which may wake others. In any context.
+  // Called every ExecutorOptions::switches_between_looks switches while fibers can run, in any context. Looks for
+  // events from outside, and may wake fibers.
   virtual void look() noexcept {}
 
   virtual IdleStep next(const IdleFacts& facts) = 0;
 
-  // After the timers of a step that let time pass: whether the run is to end for it.
+  // Called after the timers of a step that let time pass. Returns how the run must end because of it, or nullopt.
   virtual std::optional<IdleEnd> time_passed() = 0;
 
  protected:
-  // Since they were last taken.
+  // Since they were last read and cleared.
   bool stepped_ = false;
   bool progress_ = false;
   bool clock_was_read_ = false;

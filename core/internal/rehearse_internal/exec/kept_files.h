@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// File descriptors that belong to the run: the pipes to processes that watch it, the stream of its results. A program
-// may close descriptors that it did not open, as daemons close 3 to 255. It does not reach these: close() and its like
-// answer as if they were closed already, and leave them open.
+// File descriptors that belong to the run, such as pipes to watching processes and the stream of its results. Programs
+// that close descriptors they did not open, as daemons close 3 to 255, must not close these: close() and its siblings
+// behave as if they were closed already, and leave them open.
 //
-// Holds in the process that has said so. A process that it forks closes what it likes, until it keeps files itself.
+// Applies to the process that called keep_open(). A process that it forks may close the files, until it keeps them
+// itself.
 namespace rehearse::exec {
 
 // Thread safe. Has no effect for a descriptor of 65536 or more.
 void keep_open(int file) noexcept;
 
-// For the owner, before it closes the file.
+// Call it before you close a file that you kept open.
 void stop_keeping(int file) noexcept;
 
 bool is_kept_open(int file) noexcept;

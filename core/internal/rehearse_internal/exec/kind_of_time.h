@@ -7,7 +7,7 @@
 
 namespace rehearse::exec {
 
-// What texts call the time that a world's clock tells.
+// The name of the clock's time in texts.
 inline std::string_view kind_of_time(const Clock& clock) noexcept {
   return clock.passes_by_itself() ? "real time" : "virtual time";
 }

@@ -5,15 +5,15 @@
 
 namespace rehearse::exec {
 
-// The machine's monotonic clock, also where a rank's clocks tell its world's time. For the Clock of a mode that runs in
-// real time, which those ask. Never a poll, never a switch.
+// Reads the machine's monotonic clock, even in a rank whose own clocks show the world's time. For the Clock of a
+// real-time mode. Never counts as a poll, and never switches.
 VirtualDuration machine_time() noexcept;
 
-// The same of its real-time clock: since 1970-01-01T00:00:00Z.
+// As machine_time() for the real-time clock: since 1970-01-01T00:00:00Z.
 VirtualDuration machine_wall_time() noexcept;
 
-// Blocks the thread for so long, or until another thread signals an object of libc's that a rank waits for. For a
-// Clock's advance_to(), outside of ranks. May come back early for no reason.
+// Blocks the thread for `duration`, or until another thread signals a libc object that a rank waits for. For a Clock's
+// advance_to(), outside of ranks. May return early.
 void machine_sleep(VirtualDuration duration) noexcept;
 
 }  // namespace rehearse::exec

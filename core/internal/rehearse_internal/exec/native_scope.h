@@ -7,9 +7,9 @@ class Fiber;
 struct NativePlace;
 
 // While it lives, the calling rank's libc calls are libc's own, the thread cannot switch to another rank, and threads
-// that it starts are real ones: for calls into libraries that wait for threads or devices of their own (NCCL, a
-// driver). What would have to switch in it throws std::logic_error. Clocks still tell the world's time. Outside of
-// ranks, and inside of another one, it changes nothing.
+// that the rank starts are real ones. For calls into libraries that wait for their own threads or devices (NCCL, a
+// driver). A call that would have to switch throws std::logic_error. Clocks still show the world's time. Has no effect
+// outside of ranks, or inside another scope.
 class NativeScope {
  public:
   NativeScope() noexcept;
@@ -18,7 +18,7 @@ class NativeScope {
   ~NativeScope();
 
  protected:
-  // For any thread that runs code of `fiber`'s rank; null: changes nothing. `place`: a constant.
+  // For any thread that runs code of `fiber`'s rank. A null fiber has no effect. `place`: a constant.
   NativeScope(Fiber* fiber, const NativePlace& place) noexcept;
 
  private:

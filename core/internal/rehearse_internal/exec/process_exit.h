@@ -4,12 +4,12 @@
 #include <functional>
 #include <string>
 
-// A process that is a rank, and whose program ends it in the middle of the rank's body.
+// For a process that is a rank and whose program ends it in the middle of the rank's body.
 namespace rehearse::exec {
 
 // While it lives, exit(), quick_exit(), _exit() and std::terminate() on any thread of this process call `handler` with
-// what ends it: "exit(3) was called; ...", or the text of the exception that nobody caught. If the handler returns, the
-// process ends as the program wants. Processes that it forks end as they like. One at a time.
+// the reason: "exit(3) was called; ...", or the text of the uncaught exception. If the handler returns, the process
+// ends as the program wants. Forked processes are not affected. Only one at a time.
 class ProcessExitHandler {
  public:
   using Handler = std::function<void(const std::string& what)>;

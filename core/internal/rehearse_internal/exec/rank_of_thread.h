@@ -5,9 +5,9 @@
 
 namespace rehearse::exec {
 
-// The rank that the calling thread works for, in its fiber or as a thread of its OpenMP region. Async-signal-safe.
+// The rank that the calling thread works for, as its fiber or as a thread of its OpenMP region. Async-signal-safe.
 struct RankOfThread {
-  int rank = -1;  // none
+  int rank = -1;  // -1: none
   VirtualTime at{};
 };
 RankOfThread rank_of_thread() noexcept;

@@ -6,11 +6,11 @@
 
 namespace rehearse::exec {
 
-// The library state that belongs to a rank although it lives in thread-local or global variables of the one OS thread
-// that all ranks share. The executor keeps one image for each fiber and one for itself, and exchanges them at every
-// switch. It does not know what is inside: for LibTorch see rehearse_internal/torch_state/torch_state.h.
+// Library state that belongs to a rank, although it is in thread-local or global variables of the one OS thread that
+// all ranks share. The executor keeps one image of it for each fiber and one for itself, and exchanges them at every
+// switch. It does not know the contents; for LibTorch's see rehearse_internal/torch_state/torch_state.h.
 //
-// All calls come on the executor's thread, outside of any switch.
+// All calls are made on the executor's thread, outside of any switch.
 class RankState {
  public:
   virtual ~RankState() = default;
@@ -18,14 +18,14 @@ class RankState {
   // Size of an image; constant during a run.
   virtual std::size_t image_bytes() const noexcept = 0;
 
-  // Writes into `image` what a fresh thread of `rank` would find. `fiber` is 0 for the rank's main fiber and counts up
-  // for its helper fibers, which stand for further threads of the same process. May throw.
+  // Writes into `image` the state that a fresh thread of `rank` would find. `fiber` is 0 for the rank's main fiber and
+  // counts up for its helper fibers, which correspond to further threads of the same process. May throw.
   virtual void create_image(std::byte* image, int rank, std::uint32_t fiber) = 0;
 
-  // Saves the live state into `out` and makes `in` live. On the path of every switch.
+  // Saves the live state into `out` and makes `in` live. Runs at every switch, so it must be fast.
   virtual void exchange(std::byte* out, const std::byte* in) noexcept = 0;
 
-  // Called in the ending fiber with its state live: runs what thread exit would run (destructors of thread-locals).
+  // Called in the ending fiber with its state live. Runs what thread exit would run: destructors of thread-locals.
   virtual void end_fiber(int rank, std::uint32_t fiber) noexcept = 0;
 };
 

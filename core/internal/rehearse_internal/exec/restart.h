@@ -9,22 +9,22 @@ namespace rehearse::exec {
 
 class RankExecutor;
 
-// Begins `rank` again, `after` from now, as a process that is started once more: its body runs from the beginning, in
-// new fibers, with a new image of library state (RankState::create_image()) and of what libc keeps for a process.
-// Nothing of its former life reaches it; what that owned stays as it is. To the outcome the rank ends when its last
-// life does. The world does not end before by itself, only early.
+// Restarts `rank` at the time `after` from now, as if its process were started again: its body runs from the beginning,
+// in new fibers, with a new image of library state (RankState::create_image()) and of libc's process state. Nothing of
+// the previous incarnation reaches the new one; what the previous one owned stays as it is. The outcome shows the end
+// of the last incarnation. The world waits for the restart, unless it ends early.
 //
-// `before` is called first, on the scheduler's own context, as a timer is. A rank that runs at that time goes on:
-// `before` is not called, and nothing happens. Anywhere on the executor's thread, also before run(). What cannot be
-// created ends the world, and run() throws it. A time behind the end of virtual time is that end.
+// Calls `before` first, on the scheduler's own context, like a timer. If the rank is running at that time, nothing
+// happens, and `before` is not called. Call it anywhere on the executor's thread, also before run(). If a new fiber
+// cannot be created, the world ends and run() throws. A time beyond the end of virtual time counts as that end.
 void restart_rank(RankExecutor& executor, int rank, VirtualDuration after, std::function<void()> before = {});
 
-// Has the rank a restart_rank() whose time has not come?
+// Whether the rank has a pending restart_rank().
 bool is_to_begin_again(RankExecutor& executor, int rank) noexcept;
 
-// While there is one, the world does not end by itself though all ranks have ended: what is to come may yet begin one
-// again. Whoever holds the world has a timer armed, or nobody is left to let it go. Not thread-safe; the executor
-// outlives it.
+// While one exists, the world does not end even if all ranks have ended, because a later event may restart a rank. The
+// holder must have a timer armed; otherwise nothing would ever release the world. Not thread-safe; the executor must
+// outlive it.
 class WorldHold {
  public:
   explicit WorldHold(RankExecutor& executor) noexcept;
@@ -36,7 +36,7 @@ class WorldHold {
   RankExecutor& executor_;
 };
 
-// How often the rank has begun again; 0: in its first life.
+// How many times the rank has been restarted; 0: the first incarnation.
 int incarnation(RankExecutor& executor, int rank) noexcept;
 
 }  // namespace rehearse::exec

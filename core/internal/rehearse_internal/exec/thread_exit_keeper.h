@@ -3,12 +3,12 @@
 
 namespace rehearse::exec {
 
-// Asked about the destructor of each thread-local object that belongs to no library whose state is exchanged between
-// ranks: true, it has been kept, and whoever set this runs it. `library`: the __dso_handle of the code that registers
-// it.
+// Called when code registers the destructor of a thread-local object that belongs to no library whose state is
+// exchanged between ranks. Returns true if it has kept the destructor; then its owner must run it. `library`: the
+// __dso_handle of the registering code.
 using ThreadExitKeeper = bool (*)(void (*destroy)(void*), void* object, const void* library) noexcept;
 
-// Null, as at first: threads keep their own.
+// Initially null: the C++ library keeps the destructors per thread.
 extern constinit ThreadExitKeeper thread_exit_keeper;
 
 }  // namespace rehearse::exec

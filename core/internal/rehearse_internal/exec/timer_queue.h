@@ -10,8 +10,8 @@
 
 namespace rehearse::exec {
 
-// Something that happens at a point in virtual time. Intrusive: the owner keeps the object alive while it is armed
-// (the destructor checks), and arming allocates nothing but the queue's own slot.
+// An event at a point in virtual time. Intrusive: the owner must keep the object alive while it is armed, which the
+// destructor checks. Arming allocates nothing but the queue's own slot.
 class Timer {
  public:
   Timer() = default;
@@ -25,11 +25,11 @@ class Timer {
  private:
   friend class TimerQueue;
 
-  // Runs on the scheduler's own context, outside every rank. It may wake fibers and arm timers (this one too).
+  // Runs on the scheduler's own context, outside of every rank. May wake fibers and arm timers, including this one.
   virtual void fire() = 0;
 
-  // Does this timer help nobody on: it ends a wait that has failed, or breaks something? A world in which only such
-  // timers are left hangs until they fire.
+  // True if this timer helps no rank to go on: it ends a wait that has failed, or breaks something. A world in which
+  // only such timers are left hangs until they fire.
   virtual bool gives_up() const noexcept { return false; }
 
   static constexpr std::size_t kUnarmed = static_cast<std::size_t>(-1);
@@ -45,15 +45,15 @@ class TimerQueue {
   // Precondition: `timer` is not armed.
   void arm(Timer& timer, VirtualTime due);
 
-  // A timer that is not armed is left alone.
+  // Does nothing if the timer is not armed.
   void cancel(Timer& timer) noexcept;
 
   std::optional<VirtualTime> next_due() const noexcept;
 
-  // Is there a timer that may help somebody on (not Timer::gives_up)?
+  // Whether there is a timer that may help a rank to go on (not Timer::gives_up).
   bool any_moves_on() const noexcept { return give_ups_ < heap_.size(); }
 
-  // Fires every timer that is due at `now` or before, also those armed by the ones that fire. Returns how many.
+  // Fires every timer that is due at `now` or earlier, including those that fired timers arm. Returns how many.
   std::size_t fire_due(VirtualTime now);
 
  private:

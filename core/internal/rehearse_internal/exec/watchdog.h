@@ -12,41 +12,42 @@
 
 #include <rehearse/exec/time.h>
 
-// A thread of its own sees from outside what the threads that run worlds do. It decides nothing in a run: it says where
-// one stands still, and asks one to end whose time is over. It begins with the process's first run.
+// A separate thread that watches the threads that run worlds. It decides nothing in a run: it reports where a run is
+// stuck, and asks a run to end whose time is over. It starts with the process's first run.
 //
-// A run whose rank has blocked in the kernel (a call that Rehearse does not see) neither switches nor computes. After
-// ten seconds of that, stderr says which rank it is, in which call, and where.
+// A run is stuck if its rank blocks in the kernel, in a call that Rehearse does not intercept: it neither switches nor
+// computes. After ten seconds of that, stderr names the rank, the call and its place.
 namespace rehearse::exec {
 
 // What a run's thread was found doing.
 struct Found {
   int rank = -1;             // -1: it was outside of ranks
-  VirtualTime at{};          // of the rank
+  VirtualTime at{};          // the rank's time
   std::string call;          // "connect()": it is blocked in the kernel; empty: it computes
-  std::vector<void*> stack;  // as CallSite::from_addresses() takes it; empty when the thread did not answer
+  std::vector<void*> stack;  // as for CallSite::from_addresses(); empty if the thread did not answer
 };
 
 // "rank 2 is blocked in connect()", "rank 2 computes"
 std::string what_it_does(const Found& found);
 
-// The same with its place: "rank 2 is blocked in connect() at train.cpp:12 in step".
+// The same with the place: "rank 2 is blocked in connect() at train.cpp:12 in step".
 std::string describe(const Found& found);
 
-// Where the thread (of this process) is. May be the calling one. Blocks for a second at most, where a signal does not
-// reach it.
+// Finds out what a thread of this process does. It may be the calling thread. Blocks for up to a second if a signal
+// does not reach the thread.
 Found find_thread(pid_t thread);
 
-// The call in which a thread (or a process's first one) is blocked in the kernel: "connect()"; empty when it computes,
-// or the system does not tell.
+// The call in which a thread (or a process's first thread) is blocked in the kernel: "connect()". Empty if it computes,
+// or if the system does not say.
 std::string blocked_call(pid_t thread);
 
-// The call in the kernel that a signal handler of three arguments has interrupted, by the third one: "read()", or "a
-// system call" of one that is not begun again; empty when the thread computed. Async-signal-safe.
+// For signal handlers with three arguments: the system call that the signal has interrupted, found from the third
+// argument. "read()", or "a system call" if the kernel does not restart the call; empty if the thread computed.
+// Async-signal-safe.
 std::string_view interrupted_call(const void* context) noexcept;
 
-// While it lives, the calling thread's run has `limit` of real time: then it is asked to end (interrupt.h). Where it
-// has come to no switch a second later, `overdue` is called, on the watchdog's thread; it may end the process.
+// Gives the calling thread's run `limit` of real time while the object lives; then asks it to end (interrupt.h). If the
+// run has made no switch a second later, calls `overdue` on the watchdog's thread; that may end the process.
 class TimeLimit {
  public:
   using Overdue = std::function<void(const Found& found)>;
@@ -54,13 +55,13 @@ class TimeLimit {
   TimeLimit(std::chrono::nanoseconds limit, Overdue overdue);
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
-  // Takes its request to end back.
+  // Withdraws its request to end.
   ~TimeLimit();
 
-  // Has the run been asked to end?
+  // Whether it has asked the run to end.
   bool is_over() const noexcept;
 
-  struct State;  // what the watchdog knows of it
+  struct State;  // shared with the watchdog
 
  private:
   const std::shared_ptr<State> state_;

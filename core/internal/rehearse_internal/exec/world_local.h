@@ -5,9 +5,9 @@
 
 namespace rehearse::exec {
 
-// One T for the world that runs on this thread, lent by whoever runs it: how rooms that know nothing of worlds find
-// what all ranks of theirs share. Null outside of worlds, in worlds that lend none, and in threads that help a rank in
-// an OpenMP region.
+// An object that the world on this thread has borrowed from whoever runs it. With it, rooms that do not know worlds
+// find what all ranks share. Null outside of worlds, in worlds that borrow none, and in threads that help a rank in an
+// OpenMP region.
 template <class T>
 class WorldLocal {
  public:

@@ -5,8 +5,8 @@
 
 namespace rehearse::exec {
 
-// Which of the worlds that this process has made runs on the calling thread: each has a number of its own, from 1 on. 0
-// where none does. For what a rank keeps beyond its fibers: a rank of a later world is another one.
+// The number of the world that runs on the calling thread. Worlds of a process are numbered from 1; 0: no world runs.
+// For data that outlives a rank's fibers: equal rank numbers in two worlds are different ranks.
 std::uint64_t world_number() noexcept;
 
 }  // namespace rehearse::exec

@@ -6,7 +6,8 @@
 
 namespace rehearse {
 
-// Names as people read them: "a.weight, b.weight"; of more than eight the first: "a, b, c, d, e, f, g, h and 3 more".
+// Names as text for people: "a.weight, b.weight". Of more than eight names, shows the first eight: "a, b, c, d, e, f,
+// g, h and 3 more".
 std::string some_names(std::span<const std::string> names);
 
 }  // namespace rehearse

@@ -6,12 +6,12 @@
 
 namespace rehearse {
 
-// FNV-1a of 64 bits, http://www.isthe.com/chongo/tech/comp/fnv/: the same on every machine and in every version, so
-// that it may stand in files. A byte at a time: no faster than memory.
+// FNV-1a of 64 bits, http://www.isthe.com/chongo/tech/comp/fnv/. Gives the same value on every machine and in every
+// version, so files may contain it. Works byte by byte, so it is slow.
 class Fnv1a {
  public:
   constexpr void add_byte(unsigned char byte) noexcept { value_ = (value_ ^ byte) * 0x100000001b3ull; }
-  // Its bytes, the lowest first.
+  // Adds the number's bytes, lowest first.
   constexpr void add_number(std::uint64_t number) noexcept {
     for (int shift = 0; shift < 64; shift += 8) add_byte(static_cast<unsigned char>(number >> shift));
   }

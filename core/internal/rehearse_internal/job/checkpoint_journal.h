@@ -19,20 +19,21 @@ struct RoundNumber {
   friend auto operator<=>(const RoundNumber&, const RoundNumber&) = default;
 };
 
-// What the ranks of a world saved in elastic::Checkpoint and took up from, in order of time. Lent to the world by
+// What the ranks of a world saved in elastic::Checkpoint and resumed from, in order of time. Lent to the world by
 // whoever runs it (exec::WorldLocal). Plain data.
 class CheckpointJournal {
  public:
   struct TensorHash {
     std::string name;
-    std::uint64_t hash = 0;  // of its bytes
+    std::uint64_t hash = 0;  // of the tensor's bytes
     friend bool operator==(const TensorHash&, const TensorHash&) = default;
   };
-  // A rank's call of save(). All ranks of a round may make it; `is_kept`: it wrote the checkpoint.
+  // A rank's call of save(). All ranks of a round may call it; `is_kept` is true for the rank that wrote the
+  // checkpoint.
   struct Saved {
     int rank = -1;
     RoundNumber in;
-    std::int64_t steps = 0;  // that are behind it
+    std::int64_t steps = 0;  // steps done by then
     bool is_kept = false;
     exec::CallSite where;             // empty without details
     std::vector<TensorHash> tensors;  // parameters and buffers; empty without details
@@ -46,7 +47,7 @@ class CheckpointJournal {
     exec::CallSite where;  // empty without details
   };
 
-  // Details cost a hash of the model at each save(): for runs that explain a failure.
+  // Details need a hash of the model at each save(). They are for runs that explain a failure.
   explicit CheckpointJournal(bool has_details = false) noexcept : has_details_(has_details) {}
 
   bool has_details() const noexcept { return has_details_; }
@@ -62,16 +63,16 @@ class CheckpointJournal {
   std::vector<Restored> restored_;
 };
 
-// The first step behind which ranks had another state than in a run that serves as the reference.
+// The first step after which ranks had a different state than in a reference run.
 struct StateDifference {
   RoundNumber in;
   std::int64_t steps = 0;
   std::vector<int> ranks;
-  std::vector<std::string> tensors;  // of the first of `ranks`
+  std::vector<std::string> tensors;  // those that differ on the first of `ranks`
 };
 
-// Compares what each rank saved behind each step with what the same rank saved there in `reference`. Nothing where all
-// that can be compared is equal. Both have details.
+// Compares what each rank saved after each step with what the same rank saved there in `reference`. Returns nullopt if
+// everything comparable is equal. Both journals must have details.
 std::optional<StateDifference> first_difference(const CheckpointJournal& journal, const CheckpointJournal& reference);
 
 }  // namespace rehearse::elastic

@@ -12,25 +12,26 @@
 
 namespace rehearse::compiler {
 
-// What one rank did with one compiled function, as reports tell it. Written by that rank's fibers; it may be read when
-// the world has ended.
+// What one rank did with one compiled function, for reports. That rank's fibers write it; it may be read after the
+// world has ended.
 class FunctionRecord {
  public:
   enum class Doing : std::uint8_t { Nothing, Agreeing, Compiling };
 
-  // A call that did not find what it needed in the cache, or that compiled with the others.
+  // A call that missed the cache, or that compiled because other ranks did.
   struct Compile {
     std::uint64_t call = 0;      // from 1
     std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the first one
     exec::CallSite where;        // the call's
-    bool communicates = false;   // its graph has collectives, or ends with code of which that is not known
+    bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
     static constexpr VirtualTime kNotKnown = VirtualTime::min();
   };
 
   FunctionRecord(std::string name, int rank, bool meets) : name_(std::move(name)), rank_(rank), meets_(meets) {}
 
-  // A call begins. Then either hit() or compiles() and done(); before them agrees(), where ranks compare their guards.
+  // Call called() first, then either hit(), or compiles() and done(). If ranks compare their guards, call agrees() in
+  // between.
   void called() noexcept { ++calls_; }
   void agrees() noexcept { doing_ = Doing::Agreeing; }
   void hit(std::size_t entry) noexcept {
@@ -52,8 +53,7 @@ class FunctionRecord {
   const std::vector<Compile>& compiles() const noexcept { return compiles_; }
 
   // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is in call 3 of f", "hit entry 0 in call 2", "compiled f
-  // in call 1", "never called f".
-  // `several`: of ranks of which the same is to be said.
+  // in call 1", "never called f". `several`: the text is about several ranks.
   std::string text(bool several = false) const;
 
  private:
@@ -66,35 +66,34 @@ class FunctionRecord {
   std::vector<Compile> compiles_;
 };
 
-// The compiled functions of all ranks of a world. Lent to it by whoever runs it (exec::WorldLocal).
+// The compiled functions of all ranks of a world. Lent to the world by whoever runs it (exec::WorldLocal).
 class Journal {
  public:
   std::shared_ptr<FunctionRecord> add(std::string name, int rank, bool meets);
 
-  // In the order in which they were made.
+  // In the order of their creation.
   const std::vector<std::shared_ptr<FunctionRecord>>& functions() const noexcept { return functions_; }
 
  private:
   std::vector<std::shared_ptr<FunctionRecord>> functions_;
 };
 
-// A record of the calling rank, in the journal of its world where there is one. `meets`: compilations of the function
-// meet those of other ranks.
+// Makes a record for the calling rank, in the journal of its world if there is one. `meets`: compilations of the
+// function meet those of other ranks.
 std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets);
 
-// A call in which some of the ranks that made it compiled and others did not, of a function whose compilations do not
-// meet.
+// A call that some of the ranks compiled and others did not, of a function whose compilations do not meet.
 struct Divergence {
   std::string function;
   std::uint64_t call = 0;
   std::vector<int> compiled, others;  // ranks
-  std::string why;                    // of the first of `compiled`
+  std::string why;                    // why the first of `compiled` compiled
   exec::CallSite where;
-  std::vector<int> latest;    // of `compiled`: those that have not called it since
-  bool communicates = false;  // what one of `compiled` made has collectives
+  std::vector<int> latest;    // those of `compiled` that have not called it since
+  bool communicates = false;  // the graph of one of `compiled` has collectives
 };
 
-// In order of functions, then of calls. Functions of the same name are told apart by their order in each rank.
+// Ordered by function, then by call. Functions of the same name are matched by their order on each rank.
 std::vector<Divergence> divergences(const Journal& journal);
 
 // "rank 1 alone recompiled f in call 3: y is 4, guard y == 3 of entry 0", without the place.

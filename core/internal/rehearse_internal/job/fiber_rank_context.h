@@ -13,16 +13,16 @@
 
 namespace rehearse {
 
-// What the contexts of one world share.
+// Shared by the contexts of one world.
 struct WorldServices {
   comm::Communicators& communicators;
   RunRecord& record;
   const ShowProgress& show;
   ScratchFolders* scratch = nullptr;  // null: as in a process of its own
-  WorldGroups groups = {};            // to be lent
+  WorldGroups groups = {};            // to lend to the world
 };
 
-// RankContext where ranks are fibers, whatever moves their bytes. Made and destroyed in its rank's fiber.
+// RankContext for ranks that are fibers, whatever moves their bytes. Construct and destroy it in its rank's fiber.
 class FiberRankContext final : public RankContextBase {
  public:
   FiberRankContext(WorldServices& services, int rank, int size, c10::intrusive_ptr<c10d::Store> store,

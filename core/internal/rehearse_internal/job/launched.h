@@ -6,19 +6,21 @@
 
 namespace rehearse {
 
-// This process as one of a job's, started by torchrun, mpirun, Slurm's srun, or `run --real` itself: a rank each.
+// This process as one of a job's processes, each of which is a rank. torchrun, mpirun, Slurm's srun or `run --real`
+// starts them.
 struct LaunchedProcess {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;              // among those of this host
-  int restart_count = 0;           // how often torchrun has started it again: TORCHELASTIC_RESTART_COUNT
-  std::string_view rank_variable;  // of the environment, which says so: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
+  int local_rank = 0;     // among those of this host
+  int restart_count = 0;  // how many times torchrun has restarted it: TORCHELASTIC_RESTART_COUNT
+  // the environment variable with the rank: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
+  std::string_view rank_variable;
 };
 
-// Read from the environment: RANK, WORLD_SIZE, LOCAL_RANK; OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_RANK; inside of a
-// step SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID. The first of these kinds that says a rank counts. Nothing: this
-// process was not started as one of several. Throws RunnerUnavailable where a variable is missing beside its rank, or
-// says no number that fits.
+// Reads the environment: RANK, WORLD_SIZE, LOCAL_RANK; or OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_RANK; or, inside a
+// step, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID. Uses the first of these sets that gives a rank. Returns nullopt if
+// this process was not started as one of several. Throws RunnerUnavailable if another variable of the set is missing or
+// has no valid number.
 std::optional<LaunchedProcess> launched_process();
 
 }  // namespace rehearse

@@ -5,7 +5,8 @@
 
 namespace rehearse {
 
-// Stands for the failure of a rank whose process is gone: nobody is left to say of what. The verdict is then CRASHED.
+// Stands for the failure of a rank whose process is gone, so that the real failure is unknown. The verdict is then
+// CRASHED.
 class LostRankError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

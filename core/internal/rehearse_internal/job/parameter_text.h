@@ -7,13 +7,14 @@
 
 #include <rehearse/job/parameters.h>
 
-// What users wrote, and what they may write, as errors and listings show it: on one line, whatever the text holds.
+// How errors and listings show values that users wrote, and values that they may write: on one line, whatever the text
+// contains.
 namespace rehearse {
 
-// In quotes, as TOML takes it; of a text of more than `bytes_most` the beginning and "...".
+// In quotes, as in TOML. Of a text longer than `bytes_most`, the beginning and "...".
 std::string in_quotes(std::string_view text, std::size_t bytes_most = 80);
 
-// 4.0, 0.5, 1e+300, inf: a number that TOML takes for one with a fraction.
+// 4.0, 0.5, 1e+300, inf: a number that TOML reads as a float.
 std::string with_point(double number);
 
 std::string shown(const ParameterValue& value);
@@ -21,7 +22,7 @@ std::string shown(const ParameterValue& value);
 // "an integer", "a text"
 std::string type_name(const ParameterValue& value);
 
-// To complete "it takes ...": "an integer from 1 to 100000".
+// Completes "it takes ...": "an integer from 1 to 100000".
 std::string what_it_takes(const ParameterSpec& spec);
 
 }  // namespace rehearse

@@ -13,8 +13,8 @@
 
 namespace rehearse {
 
-// What RankContext does alike in all modes: it keeps results and checks in the run's record, and labels calls by
-// comm::LabelScope.
+// The parts of RankContext that are the same in all modes: it keeps results and checks in the run's record, and sets
+// labels by comm::LabelScope.
 class RankContextBase : public RankContext {
  public:
   at::Generator& generator() const noexcept final { return generator_; }
@@ -23,7 +23,7 @@ class RankContextBase : public RankContext {
   void progress(std::int64_t done, std::int64_t total, std::string_view text) final;
 
  protected:
-  // `record` and `show` outlive it.
+  // `record` and `show` must outlive it.
   RankContextBase(RunRecord& record, const ShowProgress& show, at::Generator generator, at::Device device);
 
   void push_label(std::string_view name) final;
@@ -33,7 +33,7 @@ class RankContextBase : public RankContext {
   std::any& local_slot(const void* key) final { return locals_[key]; }
 
  private:
-  // `duration` is above 0.
+  // `duration` is positive.
   virtual void spend(VirtualDuration duration) = 0;
 
   RunRecord& record_;
@@ -41,7 +41,7 @@ class RankContextBase : public RankContext {
   mutable at::Generator generator_;
   const at::Device device_;
   std::list<comm::LabelScope> labels_;
-  std::map<const void*, std::any> locals_;  // looked up by address, never walked
+  std::map<const void*, std::any> locals_;  // looked up by address; never iterated
 };
 
 }  // namespace rehearse

@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-// What a rank's tensors took, where that was counted.
+// The memory that a rank's tensors took, if it was counted.
 struct RankMemory {
   struct Taken {
     std::uint64_t bytes = 0;
@@ -16,8 +16,8 @@ struct RankMemory {
   };
 
   int rank = -1;
-  std::uint64_t most = 0;    // bytes at once
-  std::vector<Taken> taken;  // then, by place: the largest first
+  std::uint64_t most = 0;    // the peak, in bytes
+  std::vector<Taken> taken;  // at the peak, by place; the largest first
 };
 
 }  // namespace rehearse

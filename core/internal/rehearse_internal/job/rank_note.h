@@ -17,8 +17,8 @@
 
 namespace rehearse {
 
-// A text in memory that another process reads. The reader sees it whole, even if the process that writes it is killed
-// between two instructions. One thread at a time may write. What does not fit is cut off.
+// A text in memory that another process reads. The reader always sees a whole text, even if the writing process is
+// killed between two instructions. Only one thread at a time may write. A text that does not fit is cut off.
 class SharedText {
  public:
   void set(std::string_view text) noexcept;
@@ -31,20 +31,20 @@ class SharedText {
   std::atomic<std::size_t> current_{0};
 };
 
-// What a process that is one rank writes down about that rank while it runs. The memory outlives the process, so that
-// another process can report how far the rank had come if this one is killed. Thread safe; writing never blocks for
+// A crash record: what a process that is one rank notes about that rank while it runs. The memory outlives the process,
+// so another process can report how far the rank came if this one is killed. Thread safe; writing never blocks for
 // long, and known() never blocks.
 class RankNote {
  public:
-  // Time zero of the run, by exec::machine_time(). Forgets the run before.
+  // Starts a run: `began` is its time zero, by exec::machine_time(). Clears the notes of the previous run.
   void begin(VirtualDuration began) noexcept;
 
   void count_call() noexcept { ++calls_; }
-  // A call of the rank is complete: "allreduce #2 on group "world"".
+  // A call of the rank has completed: "allreduce #2 on group "world"".
   void completed(std::string_view call) noexcept;
 
-  // While it lives, the rank waits in `call`. Threads other than the process's first one note nothing, because reports
-  // say where the first one is.
+  // While it lives, the rank waits in `call`. Only the process's first thread takes notes, because reports say where
+  // that thread is.
   class Wait {
    public:
     explicit Wait(std::string_view call) noexcept;
@@ -56,21 +56,21 @@ class RankNote {
     const bool noted_;
   };
 
-  // The world ends. The wait that the rank is in stays noted although the rank now unwinds from it. `waits_on` and
-  // `waits_for` are what the coordinator knows of that wait; empty: nothing.
+  // The world ends. The wait that the rank is in stays noted while the rank unwinds from it. `waits_on` and
+  // `waits_for`: what the coordinator knows about that wait; may be empty.
   void world_ends(std::string_view waits_on, std::span<const int> waits_for) noexcept;
 
   // The rank's body is over: it returned, or `what` failed.
   void body_ended(RankOutcome how, std::string_view what, VirtualTime at) noexcept;
 
   struct Known {
-    std::optional<VirtualDuration> began;  // nothing: the run had not begun
+    std::optional<VirtualDuration> began;  // nullopt: the run had not begun
     std::uint64_t calls = 0;
-    std::string completed_last;  // empty: no call was complete
-    std::string waits_in;        // empty: it was in no call that waits
-    std::vector<int> waits_for;  // empty: not known
+    std::string completed_last;  // empty: no call had completed
+    std::string waits_in;        // empty: it was in no waiting call
+    std::vector<int> waits_for;  // empty: unknown
     std::optional<RankOutcome> ended;
-    std::string what;  // of a failure
+    std::string what;  // of the failure
     VirtualTime ended_at{};
   };
   Known known() const;
@@ -80,7 +80,7 @@ class RankNote {
   static constexpr std::int64_t kNotBegun = -1;
   static constexpr int kNotEnded = -1;
 
-  std::mutex completing_;  // back ends complete calls on threads of their own
+  std::mutex completing_;  // because back ends complete calls on their own threads
   std::atomic<std::int64_t> began_ns_{kNotBegun};
   std::atomic<std::uint64_t> calls_{0};
   SharedText completed_last_, waits_in_, waits_on_, what_;
@@ -91,10 +91,10 @@ class RankNote {
   std::atomic<std::int64_t> ended_at_ns_{0};
 };
 
-// That of this process: the one that a LentRankNote lends, else one that nobody reads.
+// The crash record of this process: the one that a LentRankNote lends, otherwise one that nobody reads.
 RankNote& rank_note() noexcept;
 
-// While it lives, rank_note() is `note`. One at a time.
+// While it lives, rank_note() is `note`. Only one at a time.
 class LentRankNote {
  public:
   explicit LentRankNote(RankNote& note) noexcept;

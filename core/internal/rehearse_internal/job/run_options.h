@@ -5,7 +5,7 @@
 #include <rehearse/job/runner.h>
 #include <rehearse_internal/comm/communicator_options.h>
 
-// What a run's request means for what ranks communicate by, in every mode.
+// Derives the options of event logs and communicators from a run's request, in every mode.
 namespace rehearse {
 
 comm::EventLogOptions events_of(const RunRequest& request);

@@ -23,43 +23,45 @@
 
 namespace rehearse {
 
-// All that one run of a job leaves behind, whatever ran it; reports are made from it.
+// Everything that one run of a job leaves behind, in any mode. Reports are made from it.
 struct RunRecord {
   explicit RunRecord(comm::EventLogOptions events_kept) : events(events_kept) {}
 
-  // By which a simulated run is told from others: its decisions, its calls and what faults did to it.
+  // Identifies a simulated run: a hash of its decisions, its calls and the effects of faults.
   std::uint64_t identity() const noexcept {
     return decisions.hash() ^ (events.hash() * 0x9E3779B97F4A7C15ull) ^ fired_hash;
   }
 
   exec::RunOutcome outcome;
-  std::string transport;  // of a real run: what carried the tensors, as in Report; empty: a simulation
+  std::string transport;  // in a real run: what carried the tensors, as in Report; empty: a simulation
   DecisionLog decisions;
   comm::EventLog events;
   std::vector<comm::Mismatch> mismatches;
-  std::vector<comm::PendingOperation> pending;  // calls that were not complete when the world ended
+  std::vector<comm::PendingOperation> pending;  // calls that had not completed when the world ended
   std::vector<comm::PendingGroup> pending_groups;
   std::vector<comm::UnwaitedCalls> unwaited;
   std::vector<comm::ShortMessages> short_messages;
   compiler::Journal journal;
   elastic::CheckpointJournal checkpoints;
-  // The same seed without faults, where a run that took up from a checkpoint failed.
+  // The same seed without faults. Set if a run failed that had resumed from a checkpoint.
   struct WithoutFaults {
     elastic::CheckpointJournal checkpoints;
     std::string failure;  // "CHECK FAILED: ..."; empty: it was OK
   };
   std::optional<WithoutFaults> without_faults;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
-  std::vector<RankResult> results;              // in the order in which ranks said them
+  std::vector<RankResult> results;              // in the order in which ranks reported them
   std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
-  std::map<std::string, std::set<int>> notes;   // what ranks left behind that may be why others wait, and which ranks
-  std::vector<std::string> check_remarks;       // a line each: what state checks say without a verdict
-  std::map<std::string, std::set<int>> habits;  // what ranks did that no run forbids, and which ranks
-  std::vector<exec::StaticThread> static_threads;  // those of earlier worlds of the process, too
+  // things that ranks left behind, for which others may wait, and which ranks
+  std::map<std::string, std::set<int>> notes;
+  std::vector<std::string> check_remarks;  // one line each: what state checks found without a verdict
+  // legal things that ranks did and that a report may mention, and which ranks
+  std::map<std::string, std::set<int>> habits;
+  std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all that were planned, in that order
   std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired
   std::map<int, std::string> crashed;              // ranks that a fault ended, and in which call; empty: in none
-  std::vector<RankMemory> memory;                  // by rank; empty: it was not counted
+  std::vector<RankMemory> memory;                  // by rank; empty: not counted
 };
 
 }  // namespace rehearse

@@ -6,16 +6,16 @@
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/exec/failure.h>
 
-// What a run does with what goes wrong in it, whatever carries its ranks.
+// What a run does with errors in it, in every mode.
 namespace rehearse {
 
-// A rank's exception ends the world: its peers would only wait for it.
+// A rank's exception ends the world, because its peers would only wait for it.
 class EndOnFailure final : public exec::FailureSink {
  public:
   Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
 };
 
-// Keeps what ranks disagreed about, for the report.
+// Keeps the mismatches of ranks for the report.
 class KeepMismatches final : public comm::CheckerSink {
  public:
   explicit KeepMismatches(std::vector<comm::Mismatch>& kept) : kept_(kept) {}

@@ -7,27 +7,27 @@
 
 namespace rehearse {
 
-// The folders of a world's ranks for files of their own: "<base>/seed-7/rank-3". Made when a rank first asks for its
-// folder, and empty then, whatever an earlier run has left there. A rank that begins again finds what it wrote before.
+// A folder for each rank's files: "<base>/seed-7/rank-3". Made when a rank first asks for it, and emptied then of what
+// an earlier run has left. A restarted rank finds the files of its previous incarnation.
 //
 // Throws std::filesystem::filesystem_error.
 class ScratchFolders {
  public:
-  // `base`: empty: a folder of this process below the system's one for temporary files.
+  // `base`: empty stands for a folder of this process in the system's folder for temporary files.
   ScratchFolders(const std::filesystem::path& base, std::uint64_t seed);
 
   std::filesystem::path of(int rank);
 
-  // The seed's folder; the folders of its ranks are in it.
+  // The seed's folder, which contains the folders of its ranks.
   const std::filesystem::path& folder() const noexcept { return folder_; }
   bool made(int rank) const { return made_.contains(rank); }
-  // Has any rank asked?
+  // Whether any rank has asked for its folder.
   bool any() const noexcept { return !made_.empty(); }
 
-  // The world runs once more: its ranks find empty folders again.
+  // Prepares for another run of the world: its ranks will find empty folders.
   void begin_again() noexcept { made_.clear(); }
 
-  // For a run that nobody need look at. Does not throw: what cannot be removed stays.
+  // Removes the folders of a run that needs no inspection. Never throws: files that cannot be removed stay.
   void remove() noexcept;
 
  private:

@@ -7,12 +7,11 @@
 
 namespace rehearse {
 
-// For "did you mean": the word of `among` that is nearest to `word`, the first of equally near ones, upper and
-// lower case being the same; empty when none is near (more than one letter, and more than a third of the word,
-// would have to change).
+// For "did you mean": the word of `among` that is nearest to `word`, ignoring case; of equally near words the first.
+// Empty if none is near: more than one letter, and more than a third of the word, would have to change.
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
 
-// " (did you mean "seed"?)", with the nearest spelling, or nothing.
+// " (did you mean "seed"?)" with the nearest spelling, or an empty text.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& among);
 
 }  // namespace rehearse

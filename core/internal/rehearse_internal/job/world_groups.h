@@ -7,11 +7,10 @@
 
 namespace rehearse {
 
-// The group of all ranks, as each rank of a world has it: how world_group() finds it. Lent by the world
-// (exec::WorldLocal).
+// The group of all ranks for each rank of a world; world_group() looks here. Lent by the world (exec::WorldLocal).
 class WorldGroups {
  public:
-  // While it lives, `group` is that of `rank`. Both outlive it.
+  // While it lives, `group` is the world group of `rank`. Both must outlive it.
   class Entry {
    public:
     Entry(WorldGroups& groups, int rank, const Group& group) : groups_(groups), rank_(rank), group_(group) {
@@ -19,7 +18,7 @@ class WorldGroups {
     }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
-    // A rank that begins again may be there already.
+    // The next incarnation of the rank may have registered already.
     ~Entry() {
       const auto found = groups_.of_rank_.find(rank_);
       if (found != groups_.of_rank_.end() && found->second == &group_) groups_.of_rank_.erase(found);
@@ -31,7 +30,7 @@ class WorldGroups {
     const Group& group_;
   };
 
-  // That of the calling rank, without telling a capture that it is used. Null outside of a rank.
+  // The group of the calling rank. Does not tell a capture that it is used. Null outside of a rank.
   static const Group* find();
 
  private:

@@ -9,15 +9,15 @@
 
 namespace rehearse::operators {
 
-// Records what a function does as the body of one node, instead of as nodes of their own. What the function uses from
-// outside, besides its inputs, becomes an operand of that node, too.
+// Records what a function does as the body of one node, instead of as separate nodes. Values from outside that the
+// function uses, besides its inputs, become operands of that node, too.
 class BodyRecorder {
  public:
   using Code = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 
-  // Runs `code` once, and returns its results. `operation`: the higher-order operator that runs the body whenever the
-  // graph is called, as "tag_activation_checkpoint". If the code does what no body can hold, its nodes stay in the
-  // graph.
+  // Runs `code` once and returns its results. `operation`: the higher-order operator that runs the body at each call of
+  // the graph, such as "tag_activation_checkpoint". If the code does something that no body can hold, its nodes stay in
+  // the graph.
   virtual std::vector<at::Tensor> record(const std::string& operation, const std::vector<at::Tensor>& inputs,
                                          const Code& code) = 0;
 
@@ -32,9 +32,10 @@ class HookRecorder {
   using OfOutput = std::function<at::Tensor(const at::Tensor& gradient)>;
   using OfInput = std::function<at::Tensor(const at::Tensor& gradient, const at::Tensor& of_output)>;
 
-  // Two hooks of one backward, that of `output` first. The other one gets what the first has left of its gradient, and
-  // is not called if no gradient has come to `output` by then. Each runs once now, on fakes. An undefined `input` has
-  // no hook. Throws the capture's error if no graph can hold what they do.
+  // Adds two hooks of one backward; the hook of `output` runs first. The hook of `input` also gets the gradient of
+  // `output` as the first hook left it, and is not called if no gradient has reached `output` by then. Each hook runs
+  // once now, on fakes. An undefined `input` has no hook. Throws the capture's error if no graph can hold what the
+  // hooks do.
   virtual void add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,
                    const OfInput& of_input) = 0;
 
@@ -43,29 +44,29 @@ class HookRecorder {
   ~HookRecorder() = default;
 };
 
-// What a fiber whose code is being captured as a graph is in. The compiler makes it (capture::FakeMode). Code below the
-// compiler asks here, so that a program without the compiler does not link it.
+// The state of a fiber whose code is being captured as a graph. The compiler provides it (capture::FakeMode). Code in
+// core queries this interface, so that a program without the compiler does not link it.
 class CaptureMode {
  public:
   // The innermost mode of the calling fiber; null if its code is not being captured.
   static CaptureMode* current() noexcept;
 
-  // Makes `mode` the calling fiber's innermost, and returns the one that was.
+  // Makes `mode` the calling fiber's innermost mode, and returns the previous one.
   static CaptureMode* exchange(CaptureMode* mode);
 
-  // Whether the code runs as it is from now on, on real tensors: the capture has ended before the code has.
+  // True if the capture has ended before the code did: the rest of the code runs eagerly, on real tensors.
   virtual bool has_ended() const noexcept = 0;
 
-  // Null if nothing records the code's calls above autograd, and once the capture has ended.
+  // Null if nothing records the code's calls above autograd, and after the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
 
-  // The same for hooks.
+  // As bodies(), for hooks.
   virtual HookRecorder* hooks() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;
 
-  // The same, unless the capture can end here: then it has_ended(), and the caller goes on.
+  // Throws likewise, unless the capture can end here; then has_ended() becomes true, and the caller goes on.
   virtual void end_or_refuse(const std::string& what, const std::string& cure) const = 0;
 
  protected:
@@ -73,16 +74,16 @@ class CaptureMode {
   ~CaptureMode() = default;
 };
 
-// Throws if the calling fiber's code is being captured. For calls that would take effect during the capture, and never
-// by the graph: those that do not go through LibTorch's dispatcher.
+// Throws if the calling fiber's code is being captured. For calls that bypass LibTorch's dispatcher: they would take
+// effect during the capture and never when the graph runs.
 inline void refuse_in_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]
     mode->refuse(what, cure);
 }
 
-// Ends the capture of the calling fiber's code, if one is on and can be ended, or throws as refuse_in_capture() does.
-// For calls that go through LibTorch's dispatcher, and that no graph can hold.
+// Ends the capture of the calling fiber's code if there is one and it can end; otherwise throws as refuse_in_capture()
+// does. For calls that go through LibTorch's dispatcher and that no graph can hold.
 inline void end_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]

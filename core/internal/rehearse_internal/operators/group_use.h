@@ -11,17 +11,17 @@ class Group;
 
 namespace rehearse::operators {
 
-// Hears which process groups captured code uses: each is a constant of the graph, so something must guard it. The
-// compiler listens; rehearse::Group, DeviceMesh and world_group() tell.
+// Listens to which process groups captured code uses. Each becomes a constant of the graph, so a guard must cover it.
+// The compiler listens; rehearse::Group, DeviceMesh and world_group() report to it.
 class GroupUse {
  public:
-  // Makes `use` the one that hears of the calling fiber's code, and returns the one that did. Null: nobody.
+  // Makes `use` the listener for the calling fiber's code, and returns the previous one. Null: no listener.
   static GroupUse* exchange(GroupUse* use);
 
-  // The code uses `group` (null: a group of which the rank is no member), which stands in the object at `place`. Throws
-  // the capture's refusal if nothing guards it.
+  // The code uses `group`, which is stored in the object at `place`. A null `group` is one of which the rank is not a
+  // member. Throws the capture's refusal if no guard covers the group.
   virtual void used(const void* place, c10d::ProcessGroup* group) = 0;
-  // The code got `group` from something that is guarded, and always gets it from there.
+  // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;
   // The code asked for the group of all ranks, which is `world`.
   virtual void used_world(const Group& world) = 0;
@@ -31,7 +31,7 @@ class GroupUse {
   ~GroupUse() = default;
 };
 
-// Tell whoever listens, if the calling fiber's code is being captured.
+// Report to the listener, if the calling fiber's code is being captured.
 void note_group_use(const void* place, c10d::ProcessGroup* group);
 void note_derived_group(c10d::ProcessGroup* group);
 void note_world_use(const Group& world);

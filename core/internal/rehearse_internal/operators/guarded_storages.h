@@ -14,7 +14,7 @@ class OperatorHandle;
 
 namespace rehearse::operators {
 
-// Hears that an operator is about to use the memory of tensors.
+// Called when an operator is about to use the memory of tensors.
 class StorageGuard {
  public:
   struct Use {
@@ -22,8 +22,8 @@ class StorageGuard {
     bool is_written;  // the operator changes the tensor in place
   };
 
-  // Right before `op` runs, and before any OperatorWatcher hears of it: all that it uses of this guard's storages, in
-  // order of its arguments. May suspend. What is thrown here, the operator's caller meets.
+  // Called right before `op` runs, and before any OperatorWatcher. `uses`: all uses of this guard's storages, in order
+  // of the arguments. May suspend. If it throws, the operator's caller gets the exception.
   virtual void before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) = 0;
 
  protected:
@@ -31,9 +31,9 @@ class StorageGuard {
   ~StorageGuard() = default;
 };
 
-// While it lives, the guard hears of operators of the fiber that made it, if one of their arguments, or a tensor of a
-// list among them, has a storage that was added here. A boxed fallback at a dispatch key above that of OperatorWatcher
-// sees them; a fiber without guarded storages does not have the key. Operators on fakes and in captures are not told.
+// While it lives, the guard is called for operators of the fiber that made it if an argument, or a tensor in a list
+// argument, has a storage added here. Implemented by a boxed fallback at a dispatch key above OperatorWatcher's; fibers
+// without guarded storages do not have the key. The guard is not called for operators on fakes and in captures.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);
@@ -41,10 +41,10 @@ class GuardedStorages {
   GuardedStorages& operator=(const GuardedStorages&) = delete;
   ~GuardedStorages();
 
-  // False if the storage is guarded already. The tensor has one.
+  // Returns false if the storage is already guarded. The tensor must have a storage.
   bool add(const at::Tensor& tensor, std::size_t tag);
 
-  // Does the calling fiber's code come to the guard? That of other fibers does not.
+  // Whether the guard is called for the calling fiber's operators. It is not for those of other fibers.
   bool is_seen_here() const;
 
  private:
@@ -52,11 +52,11 @@ class GuardedStorages {
   friend struct TableAccess;
 
   StorageGuard* const guard_;
-  const std::shared_ptr<Table> table_;  // of the fiber that made it
+  const std::shared_ptr<Table> table_;  // of the fiber that made the object
   std::vector<c10::Storage> added_;
 };
 
-// While it lives, no guard hears of the calling fiber's operators.
+// While it lives, no guard is called for the calling fiber's operators.
 class UnguardedStorages {
  public:
   UnguardedStorages();

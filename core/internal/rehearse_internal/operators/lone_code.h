@@ -6,10 +6,11 @@
 
 namespace rehearse::operators {
 
-// While it lives, the calling fiber runs code that the other ranks do not run: no call of a group can complete in it.
+// While it lives, the calling fiber runs code that the other ranks do not run, so no call of a group can complete in
+// it.
 class LoneCode {
  public:
-  // `what`: whose code it is, as errors begin; a literal.
+  // `what`: names the code at the beginning of errors; a string literal.
   explicit LoneCode(const char* what);
   LoneCode(const LoneCode&) = delete;
   LoneCode& operator=(const LoneCode&) = delete;
@@ -19,7 +20,8 @@ class LoneCode {
   const char* const outer_;
 };
 
-// Throws std::invalid_argument if the calling fiber runs lone code: it has called `call` on `group`.
+// Throws std::invalid_argument if the calling fiber runs lone code. The error says that it has called `call` on
+// `group`.
 void refuse_in_lone_code(std::string_view call, const std::string& group);
 
 }  // namespace rehearse::operators

@@ -8,18 +8,18 @@
 
 namespace rehearse::operators {
 
-// What autograd makes of an operator.
+// How autograd differentiates an operator.
 enum class Derivative {
-  by_its_calls,  // that of the operators that its kernel calls
+  by_its_calls,  // through the operators that its kernel calls
   none,
 };
 
-// Adds `rehearse::<name><signature>` to LibTorch's dispatcher, once for each name in a process, and returns it. It
-// stays registered when the process exits, because the dispatcher may be gone before us.
+// Registers `rehearse::<name><signature>` with LibTorch's dispatcher, once per name and process, and returns it. The
+// operator stays registered when the process exits, because the dispatcher may be destroyed before our static objects.
 c10::OperatorHandle register_operator(const std::string& name, const std::string& signature, torch::CppFunction kernel,
                                       Derivative derivative);
 
-// The same with a kernel that is a function. Keep what it returns in a static variable:
+// The same for a kernel that is a function. Keep the result in a static variable:
 //   static const auto op = own_operator("version", "(Tensor self) -> SymInt", &version_kernel, Derivative::none);
 template <class Signature>
 c10::TypedOperatorHandle<Signature> own_operator(const std::string& name, const std::string& signature,

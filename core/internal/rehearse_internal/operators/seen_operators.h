@@ -14,31 +14,33 @@ class OperatorHandle;
 
 namespace rehearse::operators {
 
-// Gets each outermost operator of a fiber once, and for a composite operator its parts. It does not get operators on
-// fakes, operators in a capture, and operators that communicate.
+// Sees each outermost operator of a fiber once; for a composite operator it sees the parts instead. Does not see
+// operators on fakes, operators in a capture, and operators that communicate.
 class OperatorWatcher {
  public:
   virtual ~OperatorWatcher() = default;
 
-  // It need not be told of the next one. Asked before each, so that what nobody wants to know costs little.
+  // True if it does not need to see the next operator. Queried before each operator, so that ignored operators cost
+  // little.
   virtual bool is_idle() const noexcept { return false; }
 
-  // Right before the operator runs. What is thrown here, its caller meets.
+  // Called right before the operator runs. If it throws, the operator's caller gets the exception.
   virtual void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) = 0;
 
-  // When it has run, unless something was thrown. May suspend.
+  // Called after the operator has run, unless it threw. May suspend.
   virtual void after(c10::ArrayRef<c10::IValue> results) = 0;
 
-  // Right before torch::save(), or another call that pickles, reads the tensor's bytes. No operator does that.
+  // Called right before torch::save(), or another call that pickles, reads the tensor's bytes, because no operator does
+  // that.
   virtual void save(const at::Tensor&) {}
 };
 
-// While it lives, the operators of the fiber that made it are seen: by a boxed fallback at a key above all others but
-// that of GuardedStorages, which is in that fiber's key set alone. Without watchers nothing happens. Ends in the fiber
-// that made it.
+// While it lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at the
+// highest dispatch key but that of GuardedStorages; only this fiber's key set includes it. Without watchers it does
+// nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:
-  // Told in this order; null ones are none. They outlive it.
+  // Watchers are called in this order; null pointers are skipped. They must outlive this object.
   SeenOperators(std::initializer_list<OperatorWatcher*> watchers);
   SeenOperators(const SeenOperators&) = delete;
   SeenOperators& operator=(const SeenOperators&) = delete;
@@ -49,8 +51,8 @@ class SeenOperators {
   std::optional<c10::impl::IncludeDispatchKeyGuard> key_;
 };
 
-// While it lives, what the calling fiber computes is no part of its program, and nobody is told of it; the memory that
-// it takes is nobody's (see are_unseen()).
+// While it lives, the calling fiber's computations do not count as part of its program: no watcher sees them, and the
+// memory that they take belongs to no rank (see are_unseen()).
 class UnseenOperators {
  public:
   UnseenOperators();
@@ -62,7 +64,7 @@ class UnseenOperators {
   const c10::impl::ExcludeDispatchKeyGuard key_;
 };
 
-// Is the calling fiber in an UnseenOperators?
+// Whether the calling fiber has a live UnseenOperators.
 bool are_unseen();
 
 }  // namespace rehearse::operators
