@@ -21,7 +21,7 @@ void CallVote::add(const MadeCall& call, exec::CallSite where) {
 
 CallVote::Parties CallVote::parties() const {
   Parties parties{Vote(group_.ranks.size()), {}};
-  std::vector<MadeCall> samples;  // of each: one that has a payload's name, where there is one
+  std::vector<MadeCall> samples;  // one call of each party, with a payload name if any call of the party has one
   for (const auto& [call, where] : calls_) {
     const auto same = [&own = call](const MadeCall& other) { return agree(other, own); };
     const auto sample = std::find_if(samples.begin(), samples.end(), same);

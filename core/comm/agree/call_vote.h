@@ -11,17 +11,17 @@
 
 namespace rehearse::comm {
 
-// The vote on one collective whose calls differ in something that all ranks must agree on.
+// The vote on one collective whose calls differ in something on which all ranks must agree.
 class CallVote {
  public:
   CallVote(const GroupIdentity& group, std::uint64_t sequence) : group_(group), sequence_(sequence) {}
 
-  // What the call points to outlives this.
+  // The objects that `call` points to must outlive the vote.
   void add(const MadeCall& call, exec::CallSite where);
 
   bool all_have_come() const noexcept { return calls_.size() == group_.ranks.size(); }
 
-  // The ranks (of the world) whose calls do not fit that of `rank` (of the world), ascending.
+  // The ranks of the world whose calls differ from that of `rank` (also of the world), ascending.
   std::vector<int> disagreeing_ranks(int rank) const { return parties().vote.disagreeing_ranks(rank); }
 
   Mismatch mismatch() const;
@@ -33,16 +33,16 @@ class CallVote {
   };
   struct Parties {
     Vote vote;
-    std::vector<const Operation*> calls;  // one of each
+    std::vector<const Operation*> calls;  // one of each party
   };
 
-  // Counted anew in order of rank: a call without a payload's name fits several parties, and which one it is in must
-  // not depend on the order in which calls came.
+  // Counts the calls anew in order of rank. A call without a payload name fits several parties, and its party must not
+  // depend on the order in which calls arrived.
   Parties parties() const;
 
   const GroupIdentity& group_;
   const std::uint64_t sequence_;
-  std::vector<Call> calls_;  // by rank, of those that have come
+  std::vector<Call> calls_;  // those that have arrived, by rank
 };
 
 }  // namespace rehearse::comm

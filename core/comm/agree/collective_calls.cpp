@@ -82,7 +82,7 @@ void CollectiveCalls::check_edges(const MadeCall& call, Places places) {
     }
     return;
   }
-  // The usual all-to-all has equal splits everywhere, and needs no look at its n * n edges.
+  // The usual all-to-all has equal splits everywhere, so its n * n edges need no check.
   const auto split = even_split(operation);
   if (arrived_ == 0) even_split_ = split;
   if (split != even_split_) even_split_ = -1;
@@ -100,14 +100,14 @@ void CollectiveCalls::check_edges_of_part(const MadeCall& call, std::size_t part
   }
 }
 
-// Memory goes as it lies: what one rank sends as channels_last another one must not take for something else.
+// Memory is moved as it lies, so a receiver must not take channels_last data for another format.
 void CollectiveCalls::check_format(const MadeCall& call, Places places) {
   if (!has_elements(call)) return;
   for (std::size_t rank = 0; rank < calls_.size(); ++rank) {
     if (calls_[rank] == nullptr || !has_elements(call_of(rank))) continue;
     auto field = format_difference(call, call_of(rank), group_);
     if (field) set_apart(call, call_of(rank), std::move(*field), places);
-    return;  // the others lie as this one does
+    return;  // the other calls have the same format as this one
   }
 }
 

@@ -19,52 +19,52 @@
 
 namespace rehearse::comm {
 
-// One collective of a group, as far as its ranks have called it: who is missing, and whether the calls fit each other.
-// Two things can keep them from fitting. Calls differ in what all ranks must agree on: then ranks take sides, and who
-// comes later may make a majority. Or what one rank sends to another is not what that one expects: that is between two
-// ranks, and nobody else can add to it.
+// The calls of one collective of a group that have arrived: which ranks are missing, and whether the calls match. There
+// are two kinds of mismatch. If calls differ in something on which all ranks must agree, the ranks vote, because later
+// ranks may make a majority. If one rank sends something that another rank does not expect, the mismatch concerns these
+// two ranks only, and no vote is needed.
 //
-// Ranks are ranks within the group unless said otherwise. One object serves one collective after the other.
+// Ranks are ranks in the group unless stated otherwise. One object is reused for one collective after another.
 class CollectiveCalls {
  public:
-  // Where a rank made its call, which is there or just added. Asked for reports alone.
+  // Returns where a rank, whose call has arrived, made it. Called only for reports.
   using Places = c10::function_ref<exec::CallSite(int rank)>;
 
   explicit CollectiveCalls(const GroupIdentity& group);
 
-  // Forgets the calls of the collective before.
+  // Starts the next collective and forgets the calls of the previous one.
   void open(std::uint64_t sequence) noexcept;
 
-  // A rank's first call of it. The operation outlives this object's use for the collective, or is withdrawn. False: the
-  // calls do not fit, or did not before.
+  // Adds a rank's first call of the collective. The operation must stay valid until the next open(), or until it is
+  // withdrawn. Returns false if the calls do not match, now or already before.
   bool add(const MadeCall& call, Places places);
 
-  // The rank, whose call is there, does not take part after all. What it said in a mismatch remains said.
+  // Removes the call of `rank`, which must be present. A mismatch that the call has already caused still includes it.
   void withdraw(int rank) noexcept;
 
   std::size_t arrived() const noexcept { return arrived_; }
   bool full() const noexcept { return arrived_ == calls_.size(); }
   bool has(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)] != nullptr; }
-  // The rank that came first of those that are there; -1: none is.
+  // The first of the present ranks to arrive; -1: none is present.
   int first() const noexcept { return first_; }
 
   bool fit() const noexcept { return vote_ == nullptr && apart_.empty(); }
-  // Do ranks take sides? Each of their calls is in the vote.
+  // Whether the ranks vote. The vote includes every call that has arrived.
   bool begin_vote() const noexcept { return vote_ != nullptr; }
   bool all_have_voted() const noexcept { return vote_ != nullptr && vote_->all_have_come(); }
 
-  // Where they do not fit.
+  // Call it only if the calls do not match.
   Mismatch mismatch() const;
 
-  // For reports. `title`: title_of() the rank's call.
+  // Text for reports. `title`: title_of() the rank's call.
   std::string describe(std::string_view title) const;
-  // The ranks (of the world) for which the rank, whose call is there, waits, ascending: those that are missing; or that
-  // its call does not fit.
+  // The ranks of the world for which `rank` waits, ascending; its call must be present. These are the missing ranks or,
+  // in a mismatch, those with calls that its own does not match.
   std::vector<int> waits_for(int rank) const;
 
  private:
   bool agrees(const MadeCall& call) const noexcept;
-  // Out of line: add() is on the way of every call, and with a thousand stacks each cache line of its frame counts.
+  // Out of line: add() runs for every call, and with a thousand stacks each cache line of its frame counts.
   [[gnu::cold, gnu::noinline]] void cast(const MadeCall& call, Places places);
   [[gnu::noinline]] void check_edges(const MadeCall& call, Places places);
   void check_edges_of_part(const MadeCall& call, std::size_t part, Places places);
@@ -74,16 +74,16 @@ class CollectiveCalls {
 
   const GroupIdentity& group_;
   std::uint64_t sequence_ = 0;
-  std::vector<const Operation*> calls_;  // by rank; null: not there
+  std::vector<const Operation*> calls_;  // by rank; null: not present
   std::size_t arrived_ = 0;
   int first_ = -1;
-  // What all calls that are there agree on, while they do.
+  // What all present calls agree on, as long as they do.
   std::uint64_t fingerprint_ = 0;
-  const PayloadName* payload_ = nullptr;  // of the first call that has one
-  std::int64_t even_split_ = -1;          // of an all-to-all: what every rank sends to every rank; -1: they differ
-  std::unique_ptr<CallVote> vote_;        // null: no two calls differ
-  std::vector<int> apart_;                // the two ranks (of the world) that do not expect what the other one sends
-  Mismatch mismatch_;                     // of these two
+  const PayloadName* payload_ = nullptr;  // of the first call with a payload name
+  std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ
+  std::unique_ptr<CallVote> vote_;  // null: no two calls differ
+  std::vector<int> apart_;          // the two ranks of the world of which one sends what the other does not expect
+  Mismatch mismatch_;               // of these two ranks
 };
 
 }  // namespace rehearse::comm

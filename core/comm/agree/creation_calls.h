@@ -15,28 +15,28 @@
 
 namespace rehearse::comm {
 
-// One call by which ranks make a group together, as far as they have made it: a new_group(), which all ranks of the
-// world call alike. Ranks are ranks of the world.
+// The calls of one new_group() that ranks have made so far. All ranks of the world must make the same call. Ranks are
+// ranks of the world.
 class CreationCalls {
  public:
-  // `ranks` of the world. `index`: which new_group() of it.
+  // `ranks`: the size of the world. `index`: the number of the new_group() in the world.
   CreationCalls(std::size_t ranks, std::size_t index) : index_(index), vote_(ranks) {}
 
-  // Is it what all have passed so far? So is the first one.
+  // Whether the arguments equal those of all calls so far. True for the first call.
   bool fits(std::span<const int> members, std::string_view name) const noexcept;
 
-  // `rank` passed `members` and `name`, for the first time. `where`: as Vote::cast().
+  // Adds the first call of `rank`, with its arguments. `where`: as in Vote::cast().
   void add(int rank, std::span<const int> members, std::string_view name, c10::function_ref<exec::CallSite()> where);
 
-  // Have all passed the same?
+  // Whether all calls so far have equal arguments.
   bool fit() const noexcept { return calls_.size() <= 1; }
   const Vote& vote() const noexcept { return vote_; }
 
-  // The ranks of `of` that have called it, or have not, in order.
+  // The ranks of `of` that have called it, or have not, in the order of `of`.
   std::vector<int> called_by(std::span<const int> of) const;
   std::vector<int> missing(std::span<const int> of) const;
 
-  // Where they have not.
+  // Call it only if they do not.
   Mismatch mismatch() const;
 
  private:
@@ -48,7 +48,7 @@ class CreationCalls {
 
   const std::size_t index_;
   Vote vote_;
-  std::vector<Call> calls_;  // of each party
+  std::vector<Call> calls_;  // one of each party
 };
 
 }  // namespace rehearse::comm

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of new_group() and new_local_group(): what is wrong with them, and the names that groups get, alike in
-// all modes.
+// Checks the arguments of new_group() and new_local_group(), and makes default names. The same code in all modes.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +9,20 @@
 
 namespace rehearse::comm {
 
-// Throws a ValueError for no rank, one outside a world of `world_size`, or one that is named twice.
+// Throws a ValueError if `ranks` is empty, has a rank outside of the world, or has a rank twice.
 void check_group_ranks(std::span<const int> ranks, int world_size);
 
 // Throws a ValueError if `rank`, which calls new_local_group(), is not among the members.
 void check_is_member(std::span<const int> ranks, int rank);
 
-// Throws the ValueError of a name that an earlier group of the world has.
+// Throws the ValueError for a name that another group of the world already has.
 [[noreturn]] void refuse_taken_name(std::string_view name);
 
-// What a group is called whose caller gives it no name: the world's new_group() number `index`, or a local one.
+// The default names of groups: for new_group() number `index` of the world, and for a local group.
 std::string name_of_new_group(std::size_t index);
 std::string name_of_local_group(std::span<const int> ranks);
 
-// The name that tells groups of one name apart; `earlier`: how many came before it.
+// A name that distinguishes groups with equal names. `earlier`: how many groups had the name before.
 std::string numbered_name(std::string_view name, std::size_t earlier);
 
 }  // namespace rehearse::comm

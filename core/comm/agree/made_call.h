@@ -7,20 +7,20 @@
 
 #include "comm/call/fingerprint.h"
 
-// Whether the calls of a group's ranks fit each other, what is said where they do not, and of those that still wait.
-// The matcher of a simulation and the coordinator of a job of processes both go by this room, so that they come to the
-// same verdict in the same words. It knows neither fibers nor time nor processes.
+// This room decides whether the calls of a group's ranks match, and writes the texts for mismatches and for calls that
+// wait. The matcher of a simulation and the coordinator of a job of processes both use it, so that they reach the same
+// verdict with the same text. It depends on neither fibers nor time nor processes.
 namespace rehearse::comm {
 
-// One rank's collective, send or receive. What it points to outlives it.
+// One rank's collective, send or receive. The objects that it points to must outlive it.
 struct MadeCall {
-  int rank = -1;  // within the group
+  int rank = -1;  // in the group
   std::uint64_t sequence = 0;
   const Operation* operation = nullptr;
   std::uint64_t fingerprint = 0;  // agreement_hash()
 };
 
-// Are they calls of one collective?
+// Whether the two are calls of one collective.
 inline bool agree(const MadeCall& one, const MadeCall& other) noexcept {
   return one.fingerprint == other.fingerprint && same_payload(*one.operation, *other.operation);
 }

@@ -12,9 +12,9 @@
 
 namespace rehearse::comm {
 
-// The sends and receives of a group that have not met. A send meets the oldest receive of its peer that expects it, a
-// receive the oldest send of its source with its tag. One from any source may take the oldest send of each rank: which,
-// is its caller's choice. Ranks are ranks within the group; `Call` is what the caller keeps of each.
+// The sends and receives of a group that have not met yet. A send meets the oldest receive of its peer that expects it.
+// A receive meets the oldest send of its source with its tag. A receive from any source may take the oldest send of
+// each rank, and the caller chooses the rank. Ranks are ranks in the group. `Call` is the caller's data for each.
 template <class Call>
 class Mailboxes {
  public:
@@ -24,13 +24,13 @@ class Mailboxes {
 
   explicit Mailboxes(std::size_t ranks) : boxes_(ranks) {}
 
-  // The receive of `receiver` that the send meets; it is no longer here.
+  // Removes and returns the receive of `receiver` that the send meets.
   std::optional<Letter> take_receive(int receiver, Envelope send) {
     return take(box(receiver).receives, [send](const Envelope& recv) { return fits(send, recv); });
   }
   void keep_send(int receiver, Envelope send, Call call) { box(receiver).sends.push_back({send, std::move(call)}); }
 
-  // The ranks whose sends a receive of `receiver` may take, by the age of their oldest one.
+  // The ranks whose sends a receive of `receiver` may take, ordered by the age of each rank's oldest send.
   std::vector<int> sources(int receiver, Envelope recv) const {
     std::vector<int> found;
     for (const auto& send : box(receiver).sends) {
@@ -39,7 +39,7 @@ class Mailboxes {
     }
     return found;
   }
-  // `source`: one of sources().
+  // Removes and returns a send. `source`: one of sources().
   std::optional<Letter> take_send(int receiver, int source, int tag) {
     return take(box(receiver).sends,
                 [source, tag](const Envelope& send) { return send.source == source && send.tag == tag; });
@@ -48,7 +48,7 @@ class Mailboxes {
     box(receiver).receives.push_back({recv, std::move(call)});
   }
 
-  // For reports of a send or receive that is here: what comes near to it.
+  // For reports on a send or receive that is still here: describes a call that almost matches it.
   std::string near_miss(const Operation& call, int rank, const GroupIdentity& group) const {
     const bool is_send = call.type == c10d::OpType::SEND;
     const auto& mine = box(is_send ? call.peer : rank);
@@ -57,7 +57,7 @@ class Mailboxes {
     return comm::near_miss(call, rank, envelopes, group);
   }
 
-  // visit(letter, is_send), by receiver, sends first.
+  // Calls visit(letter, is_send), by receiver, sends first.
   template <class Visit>
   void visit(const Visit& visit) const {
     for (const auto& box : boxes_) {
@@ -80,7 +80,7 @@ class Mailboxes {
  private:
   using Letters = std::vector<Letter>;  // oldest first
 
-  // To, and of, one rank. No send here fits a receive here.
+  // The messages to one rank, and its receives. No send here matches a receive here.
   struct Box {
     Letters sends, receives;
   };

@@ -12,7 +12,7 @@
 namespace rehearse::comm {
 namespace {
 
-// Any with elements: a call's own tensors are of one memory format. Null: there is none.
+// Any tensor with elements; all tensors of a call have one memory format. Null if there is none.
 const at::Tensor* sample_of(const Operation& call) {
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {

@@ -14,17 +14,17 @@
 // What two ranks of a group must agree on: a send and its receive, and the edges of an all-to-all.
 namespace rehearse::comm {
 
-// What one rank sends to the other of part number `part` of an all-to-all, and that one expects, where these differ.
-// The value of the lower rank (of the world) comes first.
+// Compares what one rank sends to another in part number `part` of an all-to-all with what the other expects. Returns
+// nullopt if they agree. The value of the lower rank of the world comes first.
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group);
 
-// How their memory lies, where it goes as it lies and they do not agree; that of the lower rank (of the world) comes
-// first. None if one of the two has no elements.
+// Compares the memory formats of two calls, for operations that move memory as it lies. The format of the lower rank of
+// the world comes first. Returns nullopt if they agree, or if one of the calls has no elements.
 std::optional<Mismatch::Field> format_difference(const MadeCall& one, const MadeCall& other,
                                                  const GroupIdentity& group);
 
-// Has the call tensors with elements? Only those say how memory lies.
+// Whether the call has tensors with elements. Only these have a memory format.
 bool has_elements(const MadeCall& call);
 
 // One rank's call as a side of a mismatch.
@@ -33,10 +33,10 @@ struct PlacedCall {
   exec::CallSite where;
 };
 
-// The mismatch of two calls of one collective that differ in that field. The lower rank (of the world) comes first.
+// The mismatch of two calls of one collective that differ in `field`. The lower rank of the world comes first.
 Mismatch mismatch_of_two(PlacedCall one, PlacedCall other, Mismatch::Field field, const GroupIdentity& group);
 
-// The mismatch of a send and a receive that have met: `met` arrived before `last`. `fields`: their pair_differences().
+// The mismatch of a send and a receive that have met; `met` arrived before `last`. `fields`: their pair_differences().
 Mismatch mismatch_of_pair(PlacedCall met, PlacedCall last, std::vector<Mismatch::Field> fields,
                           const GroupIdentity& group);
 

@@ -12,37 +12,38 @@
 
 namespace rehearse::comm {
 
-// Which ranks have made which of several calls that should be the same. A party is the ranks that made one of them,
-// numbered in the order in which they came up. What is told depends on who came, not on the order in which they came.
+// Counts which ranks have made which of several calls that should be equal. A party is the ranks that made one of these
+// calls; parties are numbered in the order in which they appear. The result depends on which ranks have arrived, not on
+// their order.
 class Vote {
  public:
-  // `ranks`: how many will come at most.
+  // `ranks`: the largest number of ranks that may arrive.
   explicit Vote(std::size_t ranks) : ranks_(ranks) {}
 
-  // A rank (of the world) has come for the first time. `party`: its number, that of a new one is the next. `where`: of
-  // its call; asked if no lower rank of the party has come.
+  // Counts a rank of the world, once. `party`: the number of its party; a new party has the next number. `where`:
+  // returns the place of its call; called if no lower rank of the party has arrived.
   void cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where);
 
   bool all_have_come() const noexcept { return arrived_ == ranks_; }
   std::size_t parties() const noexcept { return parties_.size(); }
   bool has(int rank) const noexcept;
 
-  // The lowest rank that has come; its call's place.
+  // The place of the call of the lowest rank that has arrived.
   const exec::CallSite& where() const;
 
-  // The ranks (of the world) that made another call than `rank`, ascending.
+  // The ranks of the world that made another call than `rank`, ascending.
   std::vector<int> disagreeing_ranks(int rank) const;
 
-  // The parties: first the majority, if there is one, then by their lowest rank.
+  // All parties: first the majority, if there is one, then the others by their lowest rank.
   std::vector<std::size_t> in_order() const;
 
-  // A mismatch but for its place and the fields that differ. `order`: in_order(); two parties at least. `text`: of a
-  // party's call.
+  // Makes a mismatch without its position and the fields that differ. `order`: in_order(); at least two parties.
+  // `text`: returns the text of a party's call.
   Mismatch mismatch_of(const std::vector<std::size_t>& order, c10::function_ref<std::string(std::size_t)> text) const;
 
  private:
   struct Party {
-    std::vector<int> ranks;  // of the world, ascending
+    std::vector<int> ranks;  // ranks of the world, ascending
     exec::CallSite where;    // of the first of them
     bool has(int rank) const noexcept;
   };
@@ -54,7 +55,7 @@ class Vote {
   std::size_t arrived_ = 0;
 };
 
-// A party's call differs in that field from the first party's; so may those of parties before it.
+// Adds a field in which a party's call differs from the first party's. Earlier parties may have the same field already.
 void add_difference(std::vector<Mismatch::Field>& fields, Mismatch::Field field);
 
 }  // namespace rehearse::comm

@@ -10,7 +10,7 @@
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/operation.h>
 
-// What reports say of calls that wait. `title`: title_of() the call.
+// Texts that reports use for waiting calls. `title`: title_of() the call.
 namespace rehearse::comm {
 
 // "allreduce #7 on group "world" (the ranks' calls do not match)".
@@ -19,32 +19,32 @@ std::string disagreeing(std::string_view title);
 // "... (3 of 4 ranks have called it)".
 std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks);
 
-// A send or a receive that has not met its peer's: from which rank (within the group) it comes, or is expected; -1:
-// from any.
+// The source and tag of a send or receive that has not met its peer's call. `source` is a rank in the group; -1: a
+// receive from any source.
 struct Envelope {
   int source = -1;
   int tag = 0;
 };
 
-// A near miss of a send or receive of `rank` (within the group): the peer is there with another tag, or has its eyes on
-// another rank. `others`: for a send the receives of its peer, for a receive the sends to this rank; oldest first.
-// Empty: there is none.
+// Describes a near miss of a send or receive of `rank` (in the group): the peer has made a call with another tag, or
+// for another rank. `others`: for a send the receives of its peer, for a receive the sends to this rank; oldest first.
+// Empty if there is none.
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group);
 
 // "send #1 ... (no receive for it; rank 1 receives with tag 4)", "recv #1 ... (nothing has been sent)".
 std::string waiting_for_message(std::string_view title, bool is_send, std::string_view near_miss);
 
-// "new_group #2": which of the world.
+// "new_group #2": the number of the call in the world.
 std::string new_group_title(std::size_t index);
 
-// Why a monitoredBarrier() fails, in the words of Gloo, with ranks of the group: for rank 0, which gives it up, when
-// others are missing at the end of its time (`names_all`: it names more than the first of them), or when it has no time
-// at all; and for every other rank.
+// Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. The first is for rank 0, which gives up
+// when ranks are missing at the time limit (`names_all`: the text names all of them, not only the first). The second is
+// for rank 0 if the time limit is 0. The third is for every other rank.
 std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit);
 std::string barrier_without_time();
 std::string barrier_given_up_by_rank_0(int rank);
 
-// "{0, 2}": as new_group() was given them.
+// "{0, 2}": the ranks as the caller passed them to new_group().
 std::string members_text(std::span<const int> ranks);
 
 }  // namespace rehearse::comm

@@ -15,7 +15,8 @@ namespace {
 
 using c10d::OpType;
 
-// What the gathered calls become: their collectives as the parts of `collective`, then the sends and receives in order.
+// The works that the gathered calls become: the collectives are the parts of `collective`, and the sends and receives
+// follow in order.
 Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) {
   Works works;
   for (const auto& work : gathered) {
@@ -27,7 +28,7 @@ Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) 
   return works;
 }
 
-// The sends and receives become one unit, but for sends that are buffered: they have left.
+// Makes one unit of the sends and receives, except for buffered sends, which have already been sent.
 void unite(const Works& works, GroupState& group) {
   const bool buffered = group.world().options.buffered_sends;
   Works unit;

@@ -16,8 +16,8 @@ namespace {
 
 using c10d::OpType;
 
-// Whether a method of c10d::Backend is overridden here: else its pointer is one to a member of c10d::Backend, which
-// throws when it is called.
+// Whether DescribedBackend overrides a method of c10d::Backend. If not, the pointer is to a member of c10d::Backend,
+// and calling it throws.
 template <class Class, class Result, class... Arguments>
 consteval bool is_described(Result (Class::*)(Arguments...)) {
   return std::is_same_v<Class, DescribedBackend>;
@@ -60,15 +60,15 @@ consteval bool all_described() {
 }
 static_assert(all_described(), "each operation of op_table.h has a call here that describes it");
 
-// Refuses a call that reaches a back end directly while the caller's code is captured. A capture records only what goes
-// through LibTorch's dispatcher, as the calls of a c10d::ProcessGroup do.
+// Refuses a call that reaches a back end directly while the caller's code is being captured. A capture records only
+// calls that go through LibTorch's dispatcher, as those of a c10d::ProcessGroup do.
 void refuse_in_capture(const char* what) {
   operators::refuse_in_capture(what, "Use the calls of c10d::ProcessGroup, or put it into a rehearse::eager_region().");
 }
 
 CallDescriber describer(const c10d::Backend& backend) { return {backend.getRank(), backend.getSize()}; }
 
-// The same call of another back end, with copies of the arguments.
+// Repeats the call on another back end, with copies of the arguments.
 template <class Method, class... Arguments>
 std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&, int)> again(Method method, Arguments... arguments) {
   return [=](c10d::Backend& to, int) mutable { return (to.*method)(arguments...); };

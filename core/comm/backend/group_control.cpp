@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of RankBackend that are about the group: its options, its life, and the groups made from it.
+// The functions of RankBackend that concern the group: its options, its shutdown, and the groups made from it.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   extension_->add(duration);
 }
 
-// `global_ranks`: of the world, this rank among them.
+// `global_ranks`: ranks of the world, including this one.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                          const GroupIdentity* parent) const -> BackendPtr {
   const int self = identity().global_rank(rank_);

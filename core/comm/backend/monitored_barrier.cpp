@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// c10d's monitored barrier among fibers, as Gloo's.
+// c10d's monitored barrier for fibers, with Gloo's behaviour.
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/rank_backend.h>
 #include <rehearse_internal/exec/this_rank.h>
@@ -11,7 +11,7 @@
 namespace rehearse::comm {
 namespace {
 
-// A monitored barrier that has no time at all: it fails for rank 0, whoever is there, and so for the others.
+// A monitored barrier with a time limit of 0: it fails on rank 0, whoever is there, and therefore on the others.
 void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier) {
   group.check(*barrier);
   group.collectives().fail_monitored_barrier_of(barrier->rank());

@@ -9,17 +9,17 @@
 
 namespace rehearse::comm {
 
-// What one rank's operations on a group get on top of their time limits: c10d's ephemeral timeout, by the rules of
-// ProcessGroupNCCL. The first operation after an extension owns it; others that begin while that one is under way have
-// it too; with its end the extension is over. `EachWork` says whether it is incomplete().
+// Time that one rank's operations on a group get in addition to their time limits: c10d's ephemeral timeout, by the
+// rules of ProcessGroupNCCL. The first operation after an extension owns it. Operations that start before that one ends
+// get it too, and then the extension ends. `EachWork` must have incomplete().
 template <class EachWork>
 class TimeoutExtension {
  public:
   void add(std::chrono::milliseconds duration) { unowned_ += duration; }
 
-  // What an operation that begins now gets. Call begun() once its work is made.
+  // The additional time of an operation that begins now. Call begun() after its work has been made.
   std::chrono::milliseconds of_next() {
-    // An operation that was refused is gone without having ended.
+    // The work of a refused operation is destroyed without having ended.
     std::erase_if(owned_, [](const Owned& owned) {
       const auto owner = owned.owner.lock();
       return owner == nullptr || !owner->incomplete();

@@ -8,15 +8,15 @@
 
 #include <ATen/core/Tensor.h>
 
-// What a call's arguments must be on one rank, before the other ranks are asked. The texts after the op's name are
-// those of c10d's own back ends, which users know and search for.
+// Checks of a call's arguments on one rank, before they are compared with those of other ranks. The texts after the
+// op's name are those of c10d's own back ends, which users know and search for.
 namespace rehearse::comm {
 
 class ArgumentChecks {
  public:
   using Tensors = std::vector<at::Tensor>;
 
-  // `op` as users call it: "allreduce".
+  // `op`: the name that users call, "allreduce".
   ArgumentChecks(const char* op, int size) : op_(op), size_(size) {}
 
   [[noreturn]] void fail(const std::string& text) const;
@@ -25,34 +25,34 @@ class ArgumentChecks {
   void defined(const at::Tensor& tensor) const;
   void dense(const at::Tensor& tensor) const;
 
-  // Its memory can be moved as it lies: it has no gaps, and no element twice.
+  // The tensor's memory can be moved as it lies: it has no gaps and no overlapping elements.
   void filled(const at::Tensor& tensor) const;
   void contiguous(const at::Tensor& tensor) const;
-  // Contiguous in one memory format, such as channels_last; `tensor` is at `index` of its list.
+  // The tensors are contiguous in the same memory format, such as channels_last. `tensor` is at `index` of its list.
   void same_format(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
-  // `tensor`, at `index` of its list, is laid out as `expected`.
+  // `tensor`, at `index` of its list, has the same layout as `expected`.
   void same_layout(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
 
-  // The only tensor of the list, of any layout.
+  // Returns the only tensor of the list, of any layout.
   const at::Tensor& only(const Tensors& tensors, const char* list = "tensor list") const;
 
-  // The only tensor of the list; dense.
+  // Returns the only tensor of the list, which must be dense.
   const at::Tensor& single(const Tensors& tensors, const char* list = "tensor list") const;
 
-  // A list of lists whose only list has one tensor for each rank; `is_output` picks the wording.
+  // Returns the only list, which must have one tensor for each rank. `is_output` selects the wording.
   const Tensors& one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const;
 
-  // The same of an all-gather's outputs, for which c10d has a wording of its own.
+  // The same for an all-gather's outputs, for which c10d has its own wording.
   const Tensors& gathered_by_all(const std::vector<Tensors>& outputs) const;
 
   void same_type(const at::Tensor& expected, const Tensors& tensors) const;
   void same_type(const at::Tensor& expected, const at::Tensor& tensor, std::size_t index) const;
   void same_sizes(const at::Tensor& expected, const Tensors& tensors) const;
 
-  // `tensor`, at `index` of its list, has as many elements.
+  // `tensor`, at `index` of its list, has as many elements as `expected`.
   void same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const;
 
-  // `whole` has `size` times the elements of `part`.
+  // `whole` has `size` times as many elements as `part`.
   void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
 
  private:

@@ -11,19 +11,19 @@
 
 namespace rehearse::comm {
 
-// A c10d call as an Operation, for every back end that wants one: checks the arguments on this rank and fills in what
-// the call is, but for its type, which the caller sets, its timeout and its label. Throws c10::Error for arguments that
-// make no sense, with the texts of c10d's own back ends.
+// Describes a c10d call as an Operation, for every kind of back end: checks the arguments on this rank and fills in the
+// operation, except for its type, which the caller sets, its timeout and its label. Throws c10::Error for arguments
+// that make no sense, with the texts of c10d's own back ends.
 class CallDescriber {
  public:
   using Tensors = ArgumentChecks::Tensors;
   using TensorLists = std::vector<Tensors>;
 
-  // `rank` and `size` of the group.
+  // `rank` and `size`: of the group.
   CallDescriber(int rank, int size) : rank_(rank), size_(size) {}
 
   void broadcast(const Tensors& tensors, const c10d::BroadcastOptions& options, Operation& call) const;
-  // The type is _ALLREDUCE_SPARSE where allreduces_sparse(tensors).
+  // The type is _ALLREDUCE_SPARSE if allreduces_sparse(tensors).
   void allreduce(const Tensors& tensors, const c10d::AllreduceOptions& options, Operation& call) const;
   void allreduce_coalesced(const Tensors& tensors, const c10d::AllreduceCoalescedOptions& options,
                            Operation& call) const;
@@ -42,12 +42,12 @@ class CallDescriber {
                            Operation& call) const;
   void reduce_scatter_tensor_coalesced(const Tensors& outputs, const Tensors& inputs,
                                        const c10d::ReduceScatterOptions& options, Operation& call) const;
-  // Splits along dimension 0; none: even.
+  // Splits dimension 0; without splits the parts are equal.
   void alltoall_base(const at::Tensor& output, const at::Tensor& input, const std::vector<std::int64_t>& output_splits,
                      const std::vector<std::int64_t>& input_splits, Operation& call) const;
   void alltoall(const Tensors& outputs, const Tensors& inputs, Operation& call) const;
 
-  // SEND, RECV, RECVANYSOURCE (`peer` is -1). `coalesced`: the peer may be the rank itself.
+  // For SEND, RECV and RECVANYSOURCE (`peer` is -1). `coalesced`: the peer may be the rank itself.
   void point_to_point(const Tensors& tensors, int peer, int tag, bool coalesced, Operation& call) const;
 
  private:
@@ -55,7 +55,7 @@ class CallDescriber {
   const int size_;
 };
 
-// Is an allreduce with these tensors a sparse one?
+// Whether an allreduce of these tensors is a sparse one.
 inline bool allreduces_sparse(const CallDescriber::Tensors& tensors) {
   return !tensors.empty() && tensors.front().is_sparse();
 }

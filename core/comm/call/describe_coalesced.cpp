@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that are several operations in one. The texts of the checks are those of ProcessGroupGloo.
+// Calls that combine several operations. The texts of the checks are those of ProcessGroupGloo.
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls in which each pair of ranks has its own part: all-to-all, sends and receives.
+// Calls in which each pair of ranks exchanges its own part: all-to-all, sends and receives.
 #include <string>
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 using c10d::OpType;
 using Splits = c10::SmallVector<std::int64_t, 0>;
 
-// What does not fit, and what would.
+// Says which number of rows does not fit, and which would.
 std::string unequal_rows(std::int64_t rows, int size) {
   const auto less = rows / size * size;
   return fmt::format(
@@ -23,7 +23,7 @@ std::string unequal_rows(std::int64_t rows, int size) {
       size, less > 0 ? fmt::format("{} or ", less) : "", less + size);
 }
 
-// Splits along dimension 0 as elements; no splits: equal ones.
+// Converts splits of dimension 0 to numbers of elements. Without splits, makes equal ones.
 void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& rows, const at::Tensor& tensor, int size,
                 Splits& splits) {
   const auto all_rows = tensor.dim() > 0 ? tensor.size(0) : 0;
@@ -45,7 +45,7 @@ void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& ro
                          sum, all_rows));
 }
 
-// What a rank sends to itself it must also expect from itself.
+// A rank must expect from itself what it sends to itself.
 void check_own_edge(const ArgumentChecks& check, const Operation& call, int rank) {
   const auto sent = elements_to(call, rank);
   const auto expected = elements_from(call, rank);
@@ -60,7 +60,7 @@ const at::Tensor& message(const ArgumentChecks& check, const std::vector<at::Ten
   return tensors.front();
 }
 
-// Among coalesced calls, as with NCCL, the receive may be there as well; alone it cannot.
+// A rank may send to itself only among coalesced calls, as with NCCL, because the receive can be among them.
 void check_peer(const ArgumentChecks& check, const char* kind, int peer, int rank, int size, bool coalesced) {
   if (peer < 0 || peer >= size) check.fail(fmt::format("invalid {} rank: {}", kind, peer));
   if (peer == rank && !coalesced) {

@@ -5,7 +5,7 @@
 
 namespace rehearse {
 
-// Without LibTorch's own backtrace: what() is then the message and nothing else, and reports find the line themselves.
+// Leaves out LibTorch's backtrace, so that what() is exactly the message; reports find the line themselves.
 CommError::CommError(std::string message, std::string group, std::uint64_t sequence, std::vector<int> ranks)
     : c10::DistBackendError(std::move(message), nullptr),
       group_(std::move(group)),

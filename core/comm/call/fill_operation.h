@@ -5,7 +5,7 @@
 
 #include "argument_checks.h"
 
-// What a call is, once its arguments have been checked on this rank: for the calls that stand alone and as parts of
+// Fill in an operation after its arguments have been checked on this rank. Used for single calls and for parts of
 // coalesced ones.
 namespace rehearse::comm {
 

@@ -41,14 +41,14 @@ std::string sparse_text(std::span<const at::Tensor> tensors) {
   return !tensors.empty() && tensors.front().is_sparse() ? std::to_string(sparse_dims(tensors.front())) : "";
 }
 
-// Name and value of everything that two calls must agree on, the most telling first; no value: the call has no such
-// field.
+// The names and values of everything that two calls must agree on, the most telling first. An empty value means that
+// the call does not have the field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
   const auto tensors = shared_tensors(call);
   const bool sized = !is_alltoall(call.type) && !tensors.empty();
   const auto factor = premul_factor(call);
   const bool reduces = call.reduce_op != c10d::ReduceOp::UNUSED;
-  // Whoever coalesces by hand what another rank's call coalesces does the same.
+  // A call coalesced by hand may match one that another rank made with a coalescing function of c10d.
   const auto name = call.type == OpType::COALESCED ? name_of(call.type) : name_of(call);
   std::vector<std::pair<const char*, std::string>> fields = {
       {"op", std::string(name)},
@@ -67,7 +67,7 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   return fields;
 }
 
-// Compares only tensors of the same sizes: others differ in strides because they differ in sizes.
+// Compares only tensors of equal sizes; otherwise the strides differ only because the sizes do.
 std::optional<Mismatch::Field> stride_difference(const Operation& first, const Operation& second) {
   if (tensor_laid_out(first) == nullptr && tensor_laid_out(second) == nullptr) return std::nullopt;
   const auto a = moved_as_it_lies(first), b = moved_as_it_lies(second);
@@ -75,7 +75,7 @@ std::optional<Mismatch::Field> stride_difference(const Operation& first, const O
   return Mismatch::Field{"strides", strides_text(*a), strides_text(*b)};
 }
 
-// Shows the first ones of many: if two ranks disagree, the mismatch says which split.
+// Shows only the first ones of many splits. If two ranks disagree, the mismatch says which split it is.
 std::string splits_text(const std::vector<std::int64_t>& splits) {
   constexpr std::size_t kShown = 8;
   if (splits.size() <= kShown) return fmt::format("[{}]", fmt::join(splits, ", "));
@@ -85,7 +85,7 @@ std::string splits_text(const std::vector<std::int64_t>& splits) {
 
 constexpr std::size_t kPartsShown = 4;
 
-// `3 x allreduce(sum, float32[2], cpu)` when all are alike, else one after the other.
+// `3 x allreduce(sum, float32[2], cpu)` if all parts are alike; otherwise lists them.
 std::string parts_text(const std::vector<Operation>& parts) {
   std::vector<std::string> texts;
   for (const auto& part : parts) texts.push_back(fingerprint_text(part));
@@ -142,7 +142,7 @@ std::string fingerprint_text(const Operation& call) {
     const auto dtype = dtype_text(tensors.front().scalar_type());
     const bool list = tensors.size() > 1;
     const auto sparse = sparse_text(tensors);
-    const auto shapes = call.type == OpType::ALLTOALL ? "" : shapes_text(tensors);  // each edge has a size of its own
+    const auto shapes = call.type == OpType::ALLTOALL ? "" : shapes_text(tensors);  // each edge has its own size
     const auto* const laid_out = tensor_laid_out(call);
     parts.push_back(fmt::format("{}{}{}{}{}{}{}", dtype, list ? " " : "", shapes,
                                 sparse.empty() ? "" : " sparse_dim=", sparse, laid_out != nullptr ? " strides=" : "",
@@ -172,7 +172,7 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
     auto& [name, value] = of_first[i];
     auto& other = of_second[i].second;
     if (value == other) continue;
-    // What only one of two different operations has tells nothing more.
+    // If the operations differ, a field that only one of them has is no further information.
     if (!same_op && (value.empty() || other.empty()) && std::string_view(name) != "label") continue;
     fields.push_back({name, or_none(std::move(value)), or_none(std::move(other))});
   }
@@ -207,7 +207,7 @@ std::vector<Mismatch::Field> pair_differences(const Operation& send, const Opera
   if (sent.scalar_type() != received.scalar_type()) {
     note("dtype", dtype_text(sent.scalar_type()), dtype_text(received.scalar_type()));
   }
-  // Other than in a collective, one of the two may do without.
+  // Unlike in a collective, only one of the two calls may have a label.
   if (send.label != nullptr && recv.label != nullptr && *send.label != *recv.label) {
     if (auto field = label_difference(send, recv)) fields.push_back(std::move(*field));
   }

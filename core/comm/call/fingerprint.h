@@ -14,17 +14,18 @@
 
 namespace rehearse::comm {
 
-// Hash of what all ranks of a collective must agree on. Does not depend on addresses: it is part of a run's identity.
+// Hash of everything on which all ranks of a collective must agree. Independent of addresses, because it is part of a
+// run's identity.
 std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept;
 
-// The same over everything a call is (sizes on this rank, splits): equal for calls with the same Signature.
+// Hash of the whole call, including the sizes on this rank and the splits. Equal for calls with equal Signatures.
 std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept;
 
 std::uint64_t text_hash(std::string_view text) noexcept;
 
 Signature signature_of(const Operation& call);
 
-// Do the tensors go by the same name? One without a name fits all.
+// Whether the tensors have the same name. A tensor without a name matches every name.
 inline bool same_payload(const Operation& a, const Operation& b) noexcept {
   return a.payload == b.payload || a.payload == nullptr || b.payload == nullptr;
 }
@@ -32,37 +33,39 @@ inline bool same_payload(const Operation& a, const Operation& b) noexcept {
 // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`.
 std::string fingerprint_text(const Operation& call);
 
-// What differs between two calls that should agree; never empty for calls with different hashes.
+// The fields in which two calls differ that should agree. Never empty for calls with different hashes.
 std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second);
 
-// A send and the receive that it meets. `shorter_fits`: see Fabric::takes_shorter_messages().
+// The same for a send and the receive that it meets. `shorter_fits`: see Fabric::takes_shorter_messages().
 std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv, bool shorter_fits);
 
-// What the parts of a call and their tensors are, or the call itself where it has none.
+// The parts of a call or, if it has none, the call itself.
 std::span<const Operation> parts_of(const Operation& call) noexcept;
 
 inline bool is_alltoall(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::all_to_all; }
 
-// The tensors of a call that must be alike on all ranks. Lists in which tensor j belongs to rank j count as a whole.
+// The tensors of a call that must be alike on all ranks. If tensor j of a list belongs to rank j, this is the whole
+// list.
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;
 
-// How many of its dimensions have indices; 0: it is dense.
+// The number of sparse dimensions; 0: the tensor is dense.
 std::int64_t sparse_dims(const at::Tensor& tensor) noexcept;
 
-// Empty: there is none, or it is on a device, where reading it would wait.
+// nullopt if the call has no factor, or if the factor is on a device, where reading it would block.
 std::optional<double> premul_factor(const Operation& call);
 
-// How many elements an all-to-all sends to, or expects from, `peer`.
+// How many elements an all-to-all sends to `peer`, or expects from it.
 std::int64_t elements_to(const Operation& call, int peer) noexcept;
 std::int64_t elements_from(const Operation& call, int peer) noexcept;
 
-// Does the call say what an all-to-all sends to each rank? A call that is read from a recording may not.
+// Whether the call says what an all-to-all sends to each rank. Calls read from a recording may not.
 bool knows_splits(const Operation& call) noexcept;
 
-// What every rank sends to and expects from every rank, when that is one number; else -1, also where it is not known.
+// The number of elements that the rank sends to and expects from every rank, if all are equal; otherwise, or if
+// unknown, -1.
 std::int64_t even_split(const Operation& call) noexcept;
 
-// "float32": the name that Python users know.
+// "float32": the name in Python.
 std::string dtype_text(at::ScalarType type);
 
 }  // namespace rehearse::comm

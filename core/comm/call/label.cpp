@@ -20,7 +20,7 @@ std::string shortened(const std::string& text) {
   if (text.size() <= kLabelShown) return text;
   auto head = text.substr(0, kLabelShown - kLabelTail);
   auto tail = text.substr(text.size() - kLabelTail);
-  // Between words, if there are any near the cut.
+  // Cut between words if there is a space near the cut.
   const auto space = text[head.size()] == ' ' ? std::string::npos : head.rfind(' ');
   if (space != std::string::npos && space > head.size() / 2) head.resize(space);
   if (const auto start = tail.find(' '); start < tail.size() / 2) tail.erase(0, start + 1);

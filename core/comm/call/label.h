@@ -9,10 +9,11 @@
 
 namespace rehearse::comm {
 
-// What the user and the library call the payload, cut in the middle when it is long: `fc1.weight`; empty: nothing.
+// The label and the library's name for the payload: `fc1.weight`. Long texts are cut in the middle. Empty if there is
+// none.
 std::string label_of(const Operation& call);
 
-// Shows what follows the common start of two different labels: cut at the end, they might look alike.
+// Shows two different labels from the end of their common start on, because they might look alike if cut at the end.
 std::optional<Mismatch::Field> label_difference(const Operation& first, const Operation& second);
 
 }  // namespace rehearse::comm

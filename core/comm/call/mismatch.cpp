@@ -14,7 +14,7 @@ namespace rehearse::comm {
 namespace {
 
 constexpr std::size_t kOthersShown = 1;
-constexpr std::size_t kSidesNamed = 8;  // that disagree, by their ranks
+constexpr std::size_t kSidesNamed = 8;  // how many sides to name by their ranks
 
 template <class Text>
 std::string fields_text(const Mismatch& mismatch, const Text& text) {
@@ -29,7 +29,7 @@ std::vector<std::string> values_after_first(const Mismatch::Field& field) {
   return values;
 }
 
-// The values that are not the first side's: "[2, 2] and [3]", "[2, 2] and 5 more".
+// The values of the other sides: "[2, 2] and [3]", "[2, 2] and 5 more".
 std::string other_values(const Mismatch::Field& field, std::string_view between) {
   if (field.others.size() <= kOthersShown) return fmt::format("{}", fmt::join(values_after_first(field), between));
   return fmt::format("{} and {} more", field.second, field.others.size());
@@ -40,7 +40,7 @@ std::string all_values(const Mismatch::Field& field) {
   return fmt::format("{} ({}, {})", field.name, field.first, other_values(field, ", "));
 }
 
-// "shape [2, 2] and [3], not [4]". Of labels nothing: they stand in the calls, and may be long.
+// "shape [2, 2] and [3], not [4]". Shows no values for labels, because the calls show them and they may be long.
 std::string not_the_first(const Mismatch::Field& field) {
   if (field.name == "label") return "other label";
   return fmt::format("{} {}, not {}", field.name, other_values(field, " and "), field.first);
@@ -50,7 +50,7 @@ std::string called(const Mismatch::Side& side) {
   return fmt::format("{} called {}", describe_ranks(side.alike), side.fingerprint);
 }
 
-// The calls that do not fit the first one.
+// The calls that differ from the first one.
 template <class Text>
 std::string all_but_the_first(const Mismatch& mismatch, std::string_view between, const Text& text) {
   std::string all = text(mismatch.second);
@@ -83,8 +83,8 @@ std::string of_new_group(const Mismatch& mismatch) {
                      all_but_the_first(mismatch, ", ", passed));
 }
 
-// "rank 1 sends 2 elements to rank 0, which expects 3; ", of an all-to-all whose splits do not fit: the lists in the
-// calls are long, and differ rightly in all other places. Nothing of other mismatches.
+// For an all-to-all whose splits do not match: "rank 1 sends 2 elements to rank 0, which expects 3; ". The lists in the
+// calls are long, and may legitimately differ everywhere else. Empty for other mismatches.
 std::string split_first(const Mismatch& mismatch) {
   constexpr std::string_view kSplits = "splits of ";
   constexpr std::string_view kTo = " to ";
@@ -103,7 +103,7 @@ std::string split_first(const Mismatch& mismatch) {
                      expected.substr(kExpects.size()));
 }
 
-// "0 and 1", "0, 1-2 and 3": the ranks of each side; of many sides the first, "0, 1, 2, 3, 4, 5, 6, 7 and 592 more".
+// "0 and 1", "0, 1-2 and 3": the ranks of each side. Of many sides, the first: "0, 1, 2, 3, 4, 5, 6, 7 and 592 more".
 std::string all_sides(const Mismatch& mismatch) {
   std::vector<std::string> sides{rank_numbers(mismatch.first.alike), rank_numbers(mismatch.second.alike)};
   std::size_t more = 0;

@@ -13,20 +13,20 @@
 
 namespace rehearse::comm {
 
-// What the ranks of a world call their payloads: labels by scope, names by tensor. See Communicators::set_label() and
-// Communicators::name_payload().
+// The names that the ranks of a world give to their payloads: labels by scope, names by tensor. See
+// Communicators::set_label() and Communicators::name_payload().
 class PayloadNames {
  public:
   explicit PayloadNames(std::size_t ranks) : labels_(ranks), named_(ranks) {}
 
   void set_label(int rank, const std::string* label) noexcept;
   const std::string* label(int rank) const noexcept { return labels_[static_cast<std::size_t>(rank)].text; }
-  // A label of that text which lives as long as this object.
+  // A label with that text that lives as long as this object.
   const std::string* keep(const std::string& text) { return &*kept_labels_.insert(text).first; }
   void name(int rank, const at::Tensor& tensor, const std::string& name);
   void forget(int rank, const c10::TensorImpl* tensor) noexcept;
 
-  // Notes label and name in `rank`'s call. Returns the hash of the label, 0: it has none.
+  // Sets the label and the name in `rank`'s call. Returns the hash of the label; 0: it has none.
   std::uint64_t note_in(Operation& call, int rank) const noexcept {
     const auto index = static_cast<std::size_t>(rank);
     const Label& label = labels_[index];
@@ -41,12 +41,12 @@ class PayloadNames {
     std::uint64_t hash = 0;  // of the text
   };
 
-  // A weak reference: as long as it is there, no other tensor can have the address.
+  // The weak reference prevents that another tensor gets the address.
   struct NamedTensor {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
     const PayloadName* name;
   };
-  using NamedTensors = std::unordered_map<const c10::TensorImpl*, NamedTensor>;  // looked up, never walked
+  using NamedTensors = std::unordered_map<const c10::TensorImpl*, NamedTensor>;  // looked up; never iterated
   static const PayloadName* find(const NamedTensors& named, const Operation& call) noexcept;
 
   std::set<std::string> kept_labels_;

@@ -11,7 +11,7 @@
 namespace rehearse::comm {
 namespace {
 
-// " to rank 3 with tag 5" for sends and receives, nothing for collectives.
+// " to rank 3 with tag 5" for sends and receives; empty for collectives.
 std::string peer_text(const Operation& call, const GroupIdentity& group) {
   if (!is_point_to_point(call.type)) return {};
   std::string text;

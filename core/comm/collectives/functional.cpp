@@ -125,7 +125,7 @@ at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string&
                        [&] { return all_reduce_now(input, reduce_op, group); });
 }
 
-// LibTorch's gradients call the operators, which want contiguous tensors, with what the engine hands them.
+// LibTorch's gradient formulas pass the engine's gradients on to operators that need contiguous tensors.
 at::Tensor wait(const at::Tensor& launched, bool with_gradient) {
   if (with_gradient) launched.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
   return wait_tensor(launched);
@@ -171,7 +171,8 @@ void check_splits(const at::Tensor& input, const std::vector<std::int64_t>& spli
 
 at::Tensor wait_tensor(const at::Tensor& tensor) {
   static const auto op = find_operator("_c10d_functional::wait_tensor");
-  // It returns its argument, gradient and all; with grad mode on it would warn that it has no gradient of its own.
+  // The operator returns its argument, gradient included. With grad mode on it would warn that it has no gradient of
+  // its own.
   const at::NoGradGuard as_it_is;
   return call(op, {tensor});
 }
@@ -210,7 +211,8 @@ at::Tensor reduce_scatter_tensor(const at::Tensor& input, const ProcessGroup& gr
                     input.size(dim), "; it must be divisible by the ", ranks, " ranks of the group");
   const bool differentiable = wants_gradient(input);
   if (differentiable) check_has_gradient(reduce_op, "reduce_scatter_tensor");
-  // LibTorch has the gradient of sums only; without a gradient the mean is made in the same way, for the same bits.
+  // LibTorch has a gradient only for sums. Without gradients we compute the mean in the same way, so that the bits are
+  // the same.
   const bool mean = reduce_op == "avg" && (input.is_floating_point() || input.is_complex());
   const auto parts = dim == 0 ? input : at::cat(input.tensor_split(ranks, dim), 0);
   const auto reduced = reduce_scatter_now(parts.contiguous(), mean ? "sum" : reduce_op, *group, differentiable);

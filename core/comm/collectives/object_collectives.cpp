@@ -8,7 +8,8 @@
 #include <ATen/ops/zeros.h>
 #include <rehearse_internal/comm/byte_tensors.h>
 
-// Declared here, because torch/csrc/jit/serialization/pickle.h brings in all of the pickler and takes three seconds.
+// Declared here, because torch/csrc/jit/serialization/pickle.h includes the whole pickler and takes three seconds to
+// compile.
 namespace torch::jit {
 std::vector<char> pickle_save(const c10::IValue& value);
 c10::IValue pickle_load(const std::vector<char>& data);
@@ -19,7 +20,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// A number above it is damage, and no memory is taken for it.
+// A larger size must be an error; refuse it before memory is allocated for it.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
 
 void check_group(const ProcessGroupPtr& group, const char* call) {
@@ -32,7 +33,7 @@ void check_root(const ProcessGroupPtr& group, int root, const char* call) {
                     group->getSize() - 1);
 }
 
-// Outputs begin as zeros: a call that is left out gives the same in every run.
+// Outputs start as zeros, so that if a collective is skipped (by a fault, say) every run gets the same result.
 Tensors outputs_of(std::int64_t size, int count, at::ScalarType dtype) {
   Tensors tensors;
   for (int i = 0; i < count; ++i) tensors.push_back(at::zeros({size}, dtype));
@@ -80,7 +81,7 @@ std::vector<std::string> all_gather_object(const ProcessGroupPtr& group, std::st
   check_group(group, "all_gather_object");
   const auto sizes = all_sizes(*group, payload, "all_gather_object");
   const auto most = largest(sizes);
-  // All ranks know that there is nothing to send.
+  // All ranks know that there is nothing to send, so none makes the second call.
   if (most == 0) return std::vector<std::string>(sizes.size());
   return texts_in(all_gather(*group, bytes_of(payload, most)), sizes);
 }

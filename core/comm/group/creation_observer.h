@@ -11,7 +11,7 @@
 
 namespace rehearse::comm {
 
-// A rank in a new_group() about which the ranks disagree.
+// Describes a rank that waits in a new_group() on which the ranks disagree.
 class CreationObserver final : public exec::Observer {
  public:
   CreationObserver(const CreationCalls& calls, std::size_t index, int rank)

@@ -61,7 +61,7 @@ void GroupMember::wait_for_pending_works() {
     } catch (const TimeoutError&) {
       throw;
     } catch (const CommError&) {
-      // It has failed, so it is no longer pending.
+      // The work has failed, so it is no longer pending.
     }
   }
   group_.note_all_known(rank_);

@@ -15,35 +15,35 @@ namespace rehearse::comm {
 
 class GroupState;
 
-// One rank's end of a group as far as it is more than calls: its errors, its completion hook, and whether it still
-// takes calls. Made when it is first needed. Owned by the group.
+// One rank's state in a group besides its calls: its errors, its completion hook, and whether it still accepts calls.
+// Made on demand. The group owns it.
 class GroupMember {
  public:
   using Hook = std::function<void(std::shared_ptr<c10d::WorkInfo>)>;
 
   GroupMember(GroupState& group, int rank) : group_(group), rank_(rank) {}
 
-  // The first error stays.
+  // Keeps only the first error.
   void note(c10d::ErrorType error) noexcept;
   c10d::ErrorType error() const noexcept { return error_; }
 
-  // Fails what is in flight with CommError; later calls are refused.
+  // Fails the rank's operations in flight with CommError, and refuses later calls.
   void abort();
 
-  // Waits for what is in flight; later calls are refused.
+  // Waits for the rank's operations in flight, and refuses later calls.
   void shut_down();
 
   // Throws CommError after abort() and shut_down().
   void check_open() const;
 
-  // Blocks until the rank's calls are complete and its hook has run for each. Throws TimeoutError when one is not
-  // complete in its time.
+  // Blocks until the rank's calls are complete and its hook has run for each. Throws TimeoutError if a call exceeds its
+  // time limit.
   void wait_for_pending_works();
 
   bool has_hook() const noexcept { return hook_ != nullptr; }
   void set_hook(Hook hook) { hook_ = std::move(hook); }
 
-  // Runs the hook, if there is one, on a helper fiber of the rank.
+  // Runs the hook, if set, on a helper fiber of the rank.
   void completed(const RankWork& work);
 
  private:

@@ -34,7 +34,8 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   const int rank = exec::this_rank::rank();
   auto& made = made_[static_cast<std::size_t>(rank)];
   check_group_ranks(ranks, static_cast<int>(made_.size()));
-  // A restarted rank repeats this new_group(). The group belongs to its former incarnation, so nothing is compared.
+  // A restarted rank repeats this new_group(). The group belongs to its previous incarnation, so its arguments are not
+  // compared.
   if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);
   if (made == creations_.size()) start_creation(ranks, name);

@@ -19,7 +19,7 @@
 
 namespace rehearse::comm {
 
-// All groups of a world: those that all its ranks make together, and those that are made from others.
+// All groups of a world: those that all its ranks make together, and those derived from other groups.
 class GroupRegistry {
  public:
   GroupRegistry(GroupWorld& world, std::size_t ranks) : world_(world), made_(ranks) {}
@@ -27,16 +27,16 @@ class GroupRegistry {
   // The calling rank's next new_group(); see Communicators::new_group().
   c10::intrusive_ptr<GroupState> create(std::span<const int> ranks, std::string_view name);
 
-  // The calling rank's; see Communicators::new_local_group().
+  // The calling rank's next local group; see Communicators::new_local_group().
   c10::intrusive_ptr<GroupState> create_locally(std::span<const int> ranks, std::string_view name);
 
-  // For split() and its like: the group of these ranks of the world under this name that `rank`, one of them, has not
-  // yet taken. Its n-th such call takes the n-th such group, whatever else it does in between. `parent`: the group that
-  // all of them are in; null: none.
+  // For split() and similar calls by `rank`: returns the next group of these ranks of the world with this name. The
+  // rank's n-th such call gets the n-th such group, whatever calls it makes in between. `parent`: the group that
+  // contains all of them; null: none.
   c10::intrusive_ptr<GroupState> derive(const char* call, const std::string& name, const std::vector<int>& ranks,
                                         int rank, const GroupIdentity* parent);
 
-  // For RankBackend::companion(): the group of `group`'s ranks under this name, made when it is first asked for.
+  // For RankBackend::companion(): the group of `group`'s ranks with this name, made at the first request.
   c10::intrusive_ptr<GroupState> companion(const GroupState& group, const std::string& name);
 
   // See Communicators::lose() and begin_again().
@@ -49,29 +49,29 @@ class GroupRegistry {
   void close() noexcept;
 
  private:
-  // How a group sees a rank of the world that has crashed.
+  // The state of a crashed rank of the world from the view of a group.
   enum class Absence {
-    down,  // it was down when the group was made: it may still come, once it has begun again
-    lost,  // it has crashed since
+    down,  // it was down when the group was made, and may still join after its restart
+    lost,  // it has crashed since the group was made
   };
   using Absences = std::map<int, Absence>;
   static bool has_lost(const Absences& absent, int rank);
 
-  // One new_group() of the world: made by the first rank that calls it.
+  // One new_group() of the world. The first rank that calls it makes the group.
   struct Creation {
     c10::intrusive_ptr<GroupState> group;
     CreationCalls calls;
-    Absences absent;                                    // nobody misses them
+    Absences absent;                                    // these ranks do not count as missing
     std::unique_ptr<PendingCreationMismatch> mismatch;  // null: all calls so far agree
   };
 
-  // A group made from others, by its members alone.
+  // A group that only its members make, derived from other groups.
   struct Derivation {
     c10::intrusive_ptr<GroupState> group;
     const char* call;
     std::vector<char> taken;  // by rank in the group
     exec::CallSite where;     // of the first call
-    Absences absent;          // nobody misses them
+    Absences absent;          // these ranks do not count as missing
   };
 
   c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
@@ -79,14 +79,14 @@ class GroupRegistry {
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
   [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);
-  exec::CallSite call_site() const;  // empty unless captured
+  exec::CallSite call_site() const;  // empty unless call sites are captured
 
   GroupWorld& world_;
-  Absences down_;                        // those that have crashed and not begun again
-  std::vector<std::size_t> made_;        // by rank: how many new_group() calls
-  std::deque<Creation> creations_;       // in order; mismatches point into them
-  std::vector<Derivation> derivations_;  // in order of each one's first rank
-  // In order of their making: which group's, and under which name.
+  Absences down_;                        // ranks that have crashed and not been restarted
+  std::vector<std::size_t> made_;        // number of new_group() calls, by rank
+  std::deque<Creation> creations_;       // in order; mismatches refer to entries
+  std::vector<Derivation> derivations_;  // in the order of each one's first call
+  // The original group and its companion, in the order of creation.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;
 };
 

@@ -182,7 +182,7 @@ void GroupState::on_released(const RankWork& work) noexcept {
 }
 
 void GroupState::on_unasked(const RankWork& work) {
-  // What an exception leaves behind is not what went wrong.
+  // Works that an exception leaves behind are a consequence of the failure, not its cause.
   if (world_->services.executor.ending() || std::uncaught_exceptions() > 0) return;
   world_->unwaited.note(*this, work);
 }

@@ -18,8 +18,8 @@ namespace rehearse::comm {
 
 class GroupWorld;
 
-// What the ranks of one process group share. Kept alive by its back ends and works; when the world is over it is
-// closed, and from then on only answers who it was.
+// The state that the ranks of a process group share. Back ends and works keep it alive. After the end of the world it
+// is closed, and then only its identity is valid.
 class GroupState final : public WorkOwner {
  public:
   GroupState(GroupWorld& world, GroupIdentity identity);
@@ -27,25 +27,25 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
-  // By which c10d finds it among the groups of a rank: its name, unless another one had that before.
+  // The name under which c10d finds it among a rank's groups: its own, unless another group had that name before.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 
-  // Throws CommError when the world is over.
+  // Throws CommError after the end of the world.
   GroupWorld& world() const;
 
-  // Throws CommError when the world is over, or when the calling fiber belongs to another rank than `rank`.
+  // Throws CommError after the end of the world, or if the calling fiber belongs to another rank than `rank`.
   void check_caller(int rank) const;
 
-  // Has the Fabric prepare the call. Throws what that has against it, and CommError when the world is over, when the
-  // calling fiber belongs to another rank, or when that rank has aborted the group or shut it down.
+  // Has the Fabric prepare the call. Throws the fabric's error. Throws CommError after the end of the world, if the
+  // calling fiber belongs to another rank, or if that rank has aborted the group or shut it down.
   void check(RankWork& work) const;
 
-  // Checks, records and matches the call. Throws what check() does, and MismatchError. Does nothing while the world
+  // Checks, records and matches the call. Throws what check() throws, and MismatchError. Does nothing while the world
   // ends: the work then never completes, and waiting for it throws RankAborted.
   void submit(c10::intrusive_ptr<RankWork> work);
 
-  // What `rank` has asked of its end of the group; null: nothing yet.
+  // The state of `rank` in the group; null: none has been needed yet.
   GroupMember* find_member(int rank) noexcept {
     if (members_.empty()) return nullptr;
     const auto found = members_.find(rank);
@@ -53,11 +53,11 @@ class GroupState final : public WorkOwner {
   }
   GroupMember& member(int rank) { return members_.try_emplace(rank, *this, rank).first->second; }
 
-  // The rank's calls that are not complete, collectives first, each kind oldest first.
+  // The rank's incomplete calls, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
-  // What the rank called before the event with this record_id is over, and the rank may know it: it has seen the end of
-  // a later call. A barrier comes behind everything, any other collective behind the collectives before it.
+  // The rank's calls before the event with this record_id have ended, and the rank can know it, because it has seen the
+  // end of a later call: a barrier comes after all calls, any other collective after the collectives before it.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];
     return for_messages ? known.all : std::max(known.all, known.collectives);
@@ -66,13 +66,13 @@ class GroupState final : public WorkOwner {
   CollectiveMatcher& collectives() noexcept { return collectives_; }
   PointToPointMatcher& point_to_point() noexcept { return point_to_point_; }
 
-  // `only_of`: of this rank (of the world) only; negative: of all.
+  // `only_of`: a rank of the world; negative: all ranks.
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
 
-  // See Communicators::lose(); `rank` within the group.
+  // See Communicators::lose(); `rank` is the one in the group.
   void lose(int rank, bool connections_break);
 
-  // Lets go of everything in flight. Works stay as they are.
+  // Releases all operations in flight. Their works do not change.
   void close() noexcept;
 
   bool closed() const noexcept override { return world_ == nullptr; }
@@ -81,7 +81,7 @@ class GroupState final : public WorkOwner {
   void note_failure_known(int rank) noexcept override;
   bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
   void note_known(const RankWork& work) noexcept override;
-  // `rank` has waited for all that it has called so far.
+  // `rank` has waited for all of its calls so far.
   void note_all_known(int rank) noexcept;
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
@@ -101,10 +101,10 @@ class GroupState final : public WorkOwner {
   void note_use(const RankWork& work);
 
   bool main_calls_ = false;               // the main fiber of a rank has made collectives
-  bool thread_calls_ = false;             // a thread of a rank has
-  std::map<int, std::string> timed_out_;  // by rank: the first of its calls of whose timeout it knows
+  bool thread_calls_ = false;             // other threads of ranks have made collectives
+  std::map<int, std::string> timed_out_;  // by rank: the first of its calls that it knows to have timed out
   std::vector<KnownUntil> known_;         // by rank
-  std::set<int> lost_;                    // ranks of the world that are no members any more
+  std::set<int> lost_;                    // ranks of the world that are no longer members
   std::map<int, GroupMember> members_;    // by rank; most ranks never need one
   CallRecorder recorder_;
   CollectiveMatcher collectives_;

@@ -17,7 +17,7 @@
 
 namespace rehearse::comm {
 
-// What the groups of one world share, and the groups themselves. What it is given outlives it.
+// The state that the groups of one world share, and the groups themselves. The constructor's arguments must outlive it.
 class GroupWorld {
  public:
   GroupWorld(exec::RankExecutor& executor, Fabric& fabric, EventLog& log, CheckerSink& sink,
@@ -29,9 +29,9 @@ class GroupWorld {
   // A call of `rank` (of the world) begins.
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
-  // A call of `rank` (of the world) has failed, and the rank knows.
+  // A call of `rank` (of the world) has failed, and the rank knows it.
   void note_failure_known(int rank) noexcept { known_failures_[static_cast<std::size_t>(rank)] = log.size(); }
-  // How many calls there were when the rank met its last failure; 0: it has met none.
+  // How many calls the world had made when the rank last met a failure; 0: it has met none.
   std::uint64_t calls_before_failure(int rank) const noexcept {
     return known_failures_[static_cast<std::size_t>(rank)];
   }
@@ -54,7 +54,7 @@ class GroupWorld {
   GroupRegistry groups;
 
  private:
-  std::vector<RankWorks> works_;               // by rank: those that still exist
+  std::vector<RankWorks> works_;               // the works that still exist, by rank
   std::vector<std::uint64_t> known_failures_;  // by rank
 };
 

@@ -8,18 +8,18 @@
 
 namespace rehearse::comm {
 
-// How ranks use their groups, as far as reports tell it: by text, with the ranks that it is about.
+// How ranks use their groups, for reports: texts, and the ranks that each one concerns.
 class Habits {
  public:
   using Lines = std::map<std::string, std::set<int>>;
 
-  // A rank has made a call on a group although a call before it had timed out there, as the rank knows.
+  // A rank has made a call on a group although it knows that an earlier call on it has timed out.
   void went_on(int rank, const std::string& group, const std::string& call);
 
-  // A rank makes collectives of a group whose ranks make them in their main threads and in others.
+  // A rank makes collectives of a group whose ranks make them both in main threads and in other threads.
   void shares_with_threads(int rank, const std::string& group);
 
-  // Told however the run ends, and where it fails.
+  // Reports show remarks() always, and notes() if the run failed.
   const Lines& remarks() const noexcept { return remarks_; }
   const Lines& notes() const noexcept { return notes_; }
 

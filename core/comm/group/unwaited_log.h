@@ -18,14 +18,14 @@ namespace rehearse::comm {
 
 class GroupState;
 
-// Works that nobody ever asked for their end.
+// Works that were destroyed although no one had waited for them or queried them.
 class UnwaitedLog {
  public:
   explicit UnwaitedLog(const EventLog& events) : events_(events) {}
 
   void note(GroupState& group, const RankWork& work);
 
-  // In order of each kind's first call.
+  // In the order of each kind's first call.
   std::vector<UnwaitedCalls> calls() const;
 
  private:

@@ -13,23 +13,23 @@ namespace rehearse::comm {
 
 class MatchedPair;
 
-// The sends and receives that ranks have coalesced, where those of a rank are one unit
-// (CommunicatorOptions::coalesced_as_one), until they move. A pair moves when all of its two units has met, and all of
-// the units that these meet, and so on.
+// The coalesced sends and receives of ranks, until they move. Used if those of a rank form one unit, a batch
+// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches have met their peers, and all
+// calls of the batches that these belong to, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }
 
-  // Sends and receives of one rank, before they join the others'.
+  // Adds the sends and receives of one rank, before they join those of the other ranks.
   void add(Works works);
 
-  // A send and its receive have met. The pairs that move now: this one and what was held with it, or none.
+  // A send and its receive have met. Returns the pairs that can move now: this one and those held with it, or none.
   std::vector<MatchedPair*> meet(MatchedPair& pair);
 
-  // The pair has failed: what is in a unit with it never moves.
+  // The pair has failed, so the other calls of its batches never move.
   void fail(const MatchedPair& pair);
 
-  // The works that keep this matched pair waiting. Empty if it does not wait, or if its own batch is incomplete.
+  // The works that keep this matched pair waiting. Empty if it is not waiting, or if its own batch is incomplete.
   Works unmatched_elsewhere(const MatchedPair& pair, const RankWork& own) const;
 
   void clear() noexcept;
@@ -38,14 +38,14 @@ class Batches {
   struct Batch {
     Works works;
     std::size_t unmatched;
-    std::vector<MatchedPair*> pairs;  // of those that have met
+    std::vector<MatchedPair*> pairs;  // those of the works that have met their peers
   };
 
   Batch* find(const RankWork* work) const;
   std::vector<Batch*> around(const MatchedPair& pair) const;
 
   std::vector<std::unique_ptr<Batch>> batches_;
-  std::unordered_map<const RankWork*, Batch*> batch_of_;  // looked up, never walked; the batch keeps the work alive
+  std::unordered_map<const RankWork*, Batch*> batch_of_;  // looked up; never iterated; the batch keeps the work alive
 };
 
 }  // namespace rehearse::comm

@@ -11,8 +11,8 @@
 
 namespace rehearse::comm {
 
-// Why a collective that not all ranks have reached is over for all of them: the time of some was over, or rank 0 has
-// given up a monitored barrier.
+// Why a collective that some ranks never reached has failed for all: ranks reached their time limit, or rank 0 gave up
+// a monitored barrier.
 class CollectiveFailure {
  public:
   void clear() noexcept;
@@ -20,16 +20,16 @@ class CollectiveFailure {
   void note_timed_out(const RankWork& work, VirtualTime now);
   void note_given_up() noexcept { given_up_ = true; }
 
-  // Can it no longer complete?
+  // Whether the collective can no longer complete.
   bool any() const noexcept { return given_up_ || !timed_out_.empty(); }
 
-  // Once it cannot: what a rank meets that waits for it, or comes later.
+  // The error for a rank that waits for the collective or arrives later. Call it only if any().
   std::exception_ptr error_of(const RankWork& work, const exec::Clock& clock) const;
 
  private:
-  bool given_up_ = false;       // a monitored barrier, by rank 0
-  std::vector<int> timed_out_;  // ranks (of the world), in the order in which their time was over
-  VirtualTime since_{};         // the time of the first of them
+  bool given_up_ = false;       // rank 0 gave up a monitored barrier
+  std::vector<int> timed_out_;  // ranks of the world, in the order in which they reached their time limits
+  VirtualTime since_{};         // when the first of them did
 };
 
 }  // namespace rehearse::comm

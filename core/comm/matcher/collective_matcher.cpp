@@ -80,7 +80,7 @@ void CollectiveMatcher::fail_monitored_barrier_of(int rank) {
 void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
   const auto place = work.getSequencenumber() - 1 - first_open_;
   if (place < open_.size()) open_[place]->fail_monitored_barrier();
-  // Ranks of the group, as in c10d's text.
+  // Numbers in the group, as in c10d's text.
   std::vector<int> missing;
   for (int rank = 0; rank < context_.group.size(); ++rank) {
     const auto& gone = error.ranks();

@@ -21,37 +21,37 @@ namespace rehearse::comm {
 
 class CollectiveMatcher;
 
-// One collective of a group, from the first rank's call to completion. Pooled: the same object serves again.
+// One collective of a group, from the first rank's call to completion. Pooled: slots are reused.
 class CollectiveSlot final : public PendingMatch, public Completion, public exec::Timer {
  public:
   CollectiveSlot(const MatcherContext& context, CollectiveMatcher& matcher);
 
   void open(std::uint64_t sequence) noexcept;
 
-  // Compares with the calls that are there. Throws MismatchError.
+  // Compares the call with those that have arrived. Throws MismatchError.
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return calls_.full(); }
 
-  // Once it is full. May complete, and give the slot back, before it returns.
+  // Call it when the slot is full. It may complete, and give the slot back, before it returns.
   void launch();
 
   std::uint64_t sequence() const noexcept { return sequence_; }
-  // All ranks are there: is it a barrier, which begins when the collectives before it have ended?
+  // For a full slot: whether it is a barrier, which begins only when the collectives before it have ended.
   bool waits_for_prior_work() const noexcept;
-  // Has the fabric done its part?
+  // Whether the fabric has carried it out.
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
 
-  // All collectives before it have ended: a barrier that waits begins; one that is carried out ends, and gives the slot
-  // back.
+  // All collectives before it have ended. begin_in_turn() starts a waiting barrier; end_in_turn() ends a collective
+  // that is carried out, and gives the slot back.
   void begin_in_turn() noexcept;
   void end_in_turn() noexcept;
 
-  // Rank 0 has given up on this monitored barrier, or will: those that wait, and all that come later, meet CommError.
-  // Ranks that have called something else are left alone.
+  // Rank 0 has given up this monitored barrier, or will: ranks that wait in it, and those that arrive later, get
+  // CommError. Does not affect ranks that have called something else.
   void fail_monitored_barrier();
 
-  // A collective that the rank's barrier here waits for has failed: so does the barrier, as Gloo's. Of other slots:
-  // nothing.
+  // If `prior` is a collective that has failed and the rank's barrier here waits for it, the barrier fails too, as
+  // Gloo's does. Does nothing in other slots.
   void follow_failure(const RankWork& prior, std::uint64_t sequence);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -67,7 +67,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   void on_failed(std::exception_ptr why) noexcept override;
 
  private:
-  // `waiting`: a barrier that all have reached, while collectives before it are under way.
+  // `waiting`: a barrier that all ranks have reached, while collectives before it are in flight.
   enum class State : std::uint8_t { free, open, waiting, launched, carried_out };
 
   void fire() override;
@@ -77,7 +77,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   bool is_monitored_barrier() const noexcept;
   void end_in_failure();
   void start();
-  // For a call that does not fit, and every later one: waits for the end of the world, which the first one brings.
+  // For the call that disagrees and for every later one: waits for the end of the world, which the first of them brings
+  // about.
   [[noreturn]] void join_mismatch(c10::intrusive_ptr<RankWork> work);
   const RankWork& first() const noexcept { return *works_[static_cast<std::size_t>(calls_.first())]; }
   void fail(RankWork& work) const;
@@ -87,12 +88,12 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   const GroupIdentity& group_;
   Services& services_;
   CollectiveMatcher& matcher_;
-  std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: not there
-  CollectiveCalls calls_;                            // what they call
-  std::vector<Operation*> given_;                    // to the fabric, by rank
+  std::vector<c10::intrusive_ptr<RankWork>> works_;  // by rank; null: has not arrived
+  CollectiveCalls calls_;                            // the calls' arguments
+  std::vector<Operation*> given_;                    // the operations passed to the fabric, by rank
   std::uint64_t sequence_ = 0;
   std::uint64_t signature_hash_ = 0;
-  std::uint32_t signature_ = 0;  // of the call that came last
+  std::uint32_t signature_ = 0;  // of the last call
   Transfer transfer_;
   std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: all calls so far agree
   CollectiveFailure failure_;
@@ -100,9 +101,9 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 };
 
 // The collectives of a group. Each rank's n-th call belongs to the n-th collective. They end in order, as on NCCL's
-// stream: one that the fabric has carried out before its turn ends with the one before it. A barrier, as Gloo's, begins
-// when those before it have ended, and holds up nobody until then. The monitored barrier, which Gloo makes of messages,
-// goes its own way.
+// stream: one that the fabric carries out before its turn ends together with the one before it. A barrier, as Gloo's,
+// begins after those before it have ended; until then it delays no other collective. The monitored barrier, which Gloo
+// builds from messages, is exempt from this order.
 class CollectiveMatcher {
  public:
   explicit CollectiveMatcher(const MatcherContext& context);
@@ -111,26 +112,26 @@ class CollectiveMatcher {
 
   std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
 
-  // The next collective of `rank` is a monitored barrier that is over before it begins.
+  // The next collective of `rank` is a monitored barrier that fails before it begins.
   void fail_monitored_barrier_of(int rank);
 
-  // The monitored barrier in which rank 0 timed out fails for all ranks; those that come later fail at once.
-  // Throws TimeoutError with the text that rank 0 meets.
+  // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks, and those that arrive
+  // later fail at once. Throws TimeoutError with the text for rank 0.
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
   void list_in_flight(int rank, Works& works) const;
   void close() noexcept;
 
-  // What follows is for its slots.
+  // The following functions are for its slots.
 
-  // All ranks have called it. May it begin now?
+  // All ranks have called the slot's collective. Returns whether it may begin now.
   bool enter(CollectiveSlot& slot);
-  // Ends what has come to its turn.
+  // Ends the collectives whose turn has come, and begins the barriers.
   void advance() noexcept;
-  // It has failed.
+  // The slot's collective has failed.
   void leave(CollectiveSlot& slot) noexcept;
-  // The rank's barriers after that collective fail as `work` has.
+  // Fails the rank's barriers after that collective with the failure of `work`.
   void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
   void give_back(CollectiveSlot& slot) { free_.push_back(&slot); }
 
@@ -140,11 +141,11 @@ class CollectiveMatcher {
 
   const MatcherContext context_;
   std::vector<std::uint64_t> calls_;  // by rank
-  // Calls of one rank come in order, so collectives become full in order: what is open is a queue.
+  // Each rank's calls arrive in order, so collectives become full in order: the open ones form a queue.
   std::deque<CollectiveSlot*> open_;
   std::uint64_t first_open_ = 0;
-  std::deque<CollectiveSlot*> under_way_;  // the fabric has them: they end in this order
-  std::deque<CollectiveSlot*> barriers_;   // that wait for those before them
+  std::deque<CollectiveSlot*> under_way_;  // in the fabric; they end in this order
+  std::deque<CollectiveSlot*> barriers_;   // those that wait for the collectives before them
   std::vector<std::unique_ptr<CollectiveSlot>> slots_;
   std::vector<CollectiveSlot*> free_;
 };

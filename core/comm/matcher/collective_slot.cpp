@@ -84,7 +84,7 @@ bool CollectiveSlot::is_monitored_barrier() const noexcept {
   return call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier;
 }
 
-// As Gloo's barrier, which first waits for what its rank has called before, and NCCL's, whose turn comes after that.
+// Gloo's barrier first waits for its rank's earlier calls, and NCCL's comes after them on the stream.
 bool CollectiveSlot::waits_for_prior_work() const noexcept {
   return first().operation.type == c10d::OpType::BARRIER && !is_monitored_barrier();
 }
@@ -101,7 +101,7 @@ void CollectiveSlot::start() {
   services_.fabric.launch(transfer_, *this);
 }
 
-// In no rank's call: where it fails there is nobody to tell but the world.
+// Runs in no rank's call, so if the start fails, only the world can receive the error.
 void CollectiveSlot::begin_in_turn() noexcept {
   REHEARSE_CHECK(state_ == State::waiting, sequence_, state_);
   try {
@@ -130,7 +130,7 @@ void CollectiveSlot::end_in_turn() noexcept {
   REHEARSE_CHECK(state_ == State::carried_out, sequence_, state_);
   const auto now = services_.now();
   context_.recorder.note_completion(sequence_, now);
-  // A thousand ranks' works and fibers do not fit the caches near the core: fetched ahead, they come side by side.
+  // The works and fibers of a thousand ranks do not fit into the near caches. Prefetching overlaps their cache misses.
   constexpr std::size_t kAhead = 4;
   const std::size_t size = works_.size();
   for (std::size_t rank = 0; rank < size; ++rank) {
@@ -163,7 +163,7 @@ void CollectiveSlot::give_back() noexcept {
 
 void CollectiveSlot::withdraw(RankWork& work) {
   work.leave_match();
-  if (state_ != State::open) return;  // the data is on its way
+  if (state_ != State::open) return;  // the data is in flight
   calls_.withdraw(work.rank());
   works_[static_cast<std::size_t>(work.rank())].reset();
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective ends that not all ranks reach in time. It is over for all of them when the time of the first is: who
-// waits goes on waiting until its own time is over, who comes later fails at once, and nobody's tensors are written.
+// How a collective ends that some ranks do not reach in time. When the first rank reaches its time limit, the
+// collective is over for all: ranks that wait go on waiting until their own limits, ranks that arrive later fail at
+// once, and no tensor is written.
 #include <algorithm>
 #include <utility>
 
 #include "collective_matcher.h"
 
 namespace rehearse::comm {
-// The earliest deadline: those of later calls come later, as a rule.
+// Keeps the earliest deadline; later calls usually have later ones.
 void CollectiveSlot::watch(VirtualTime deadline) {
   auto& timers = services_.timers();
   if (armed()) {
@@ -33,7 +34,7 @@ void CollectiveSlot::fire() {
 }
 
 void CollectiveSlot::expire(RankWork& work) {
-  work.time_out();  // before it is noted: the text says who is missing
+  work.time_out();  // first, because the error's text says which ranks are missing
   failure_.note_timed_out(work, services_.now());
   matcher_.fail_barriers_after(work, sequence_);
 }
@@ -51,7 +52,7 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
   if (full()) end_in_failure();
 }
 
-// All ranks have come, and at least one has gone: what is left of the collective fails.
+// All ranks have arrived, and at least one has timed out: the remaining calls fail.
 void CollectiveSlot::end_in_failure() {
   if (state_ == State::launched) services_.fabric.cancel(*this);
   for (const auto& work : works_) {

@@ -18,7 +18,7 @@ void DeadlineQueue::add(RankWork& work) {
   timers_.arm(*this, work.deadline());
 }
 
-// Where others are left the timer stays as it is: at worst it fires too early, and for nothing.
+// Does not adjust the timer while works remain: at worst it fires early without effect.
 void DeadlineQueue::remove(RankWork& work) noexcept {
   REHEARSE_CHECK(work.by_deadline.is_linked(), work.rank(), work.getSequencenumber());
   work.by_deadline.unlink();

@@ -8,14 +8,14 @@
 
 namespace rehearse::comm {
 
-// The sends and receives of a group that have yet to end, by deadline: one timer for all of them. Time limits are
-// mostly equal, so that a new one belongs at the end.
+// The incomplete sends and receives of a group, by deadline, with one timer for all of them. Time limits are mostly
+// equal, so a new work usually belongs at the end.
 class DeadlineQueue final : public exec::Timer {
  public:
   DeadlineQueue(exec::TimerQueue& timers, const exec::Clock& clock) : timers_(timers), clock_(clock) {}
 
   void add(RankWork& work);
-  void remove(RankWork& work) noexcept;  // one that is in it
+  void remove(RankWork& work) noexcept;  // must be in the queue
   void clear() noexcept;
 
  private:

@@ -62,7 +62,7 @@ void MatchedPair::on_failed(std::exception_ptr why) noexcept {
   matcher_.give_back(*this);
 }
 
-// The transfer takes longer than one of the two allows: it ends for both, and writes nothing.
+// The transfer exceeds the time limit of one of the two calls: it ends for both, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
   REHEARSE_CHECK(&work == send_.get() || &work == recv_.get(), work.rank());
   if (held_) {
@@ -110,7 +110,7 @@ void MatchedPair::list_pending(std::vector<PendingOperation>& pending, int only_
     if (work == nullptr || !work->incomplete()) continue;
     if (only_of >= 0 && work->global_rank() != only_of) continue;
     pending.push_back(pending_of(*work, *this));
-    pending.back().waits_for.clear();  // the peer is there, also where the pair is held
+    pending.back().waits_for.clear();  // the peer has arrived, even if the pair is held
   }
 }
 

@@ -8,17 +8,17 @@
 
 namespace rehearse::comm {
 
-// Where the mismatches of a world go to: one of them ends it.
+// Collects the mismatches of a world. The first one ends the world.
 class Mismatches {
  public:
   Mismatches(exec::RankExecutor& executor, CheckerSink& sink) : executor_(executor), sink_(sink) {}
 
-  // Whoever begins a mismatch while another goes on has nothing to add.
+  // False if another mismatch is already pending; a second one has nothing to add.
   bool begin_mismatch() noexcept { return !std::exchange(in_dispute_, true); }
 
   void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }
 
-  // Reports, stops the world, and throws MismatchError.
+  // Reports the mismatch, stops the world and throws MismatchError.
   [[noreturn]] void fail(const Mismatch& mismatch);
 
  private:

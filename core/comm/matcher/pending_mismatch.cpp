@@ -7,7 +7,7 @@
 
 namespace rehearse::comm {
 
-// Ends the wait for the others.
+// Ends the wait for further votes after a while.
 class PendingMismatch::VotePeriod final : public exec::Timer {
  public:
   VotePeriod(exec::TimerQueue& timers, VirtualTime due, exec::WaitQueue& queue) : timers_(timers), queue_(queue) {

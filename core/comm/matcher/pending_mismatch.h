@@ -16,21 +16,20 @@
 
 namespace rehearse::comm {
 
-// Calls that should be the same and are not. The world is about to end with a mismatch; before it does, ranks that are
-// on their way may still arrive and vote: where more than half of them agrees, the report can name the odd one
-// out.
+// Calls that should be equal and are not. The world will end with a mismatch. Before it does, ranks that are still on
+// their way may arrive and vote: if more than half of the ranks agree, the report can name the odd ones.
 class PendingMismatch {
  public:
   explicit PendingMismatch(const Services& services) : services_(services) {}
   virtual ~PendingMismatch() = default;
 
-  // For the call that began it; later ones wait for the end of the world. Blocks its rank until all have come, a second
-  // of virtual time at most: more than lies between the ranks of one step, less than what anybody takes for a hang.
-  // Then ends the world and throws MismatchError; throws RankAborted when it ends meanwhile, and has reported what was
-  // known by then.
+  // For the call that started the mismatch; later calls wait for the end of the world. Blocks the rank until all ranks
+  // have arrived, for at most a second of virtual time: longer than the ranks of one step are apart, and shorter than
+  // anything that looks like a hang. Then ends the world and throws MismatchError. If the world ends earlier, reports
+  // what is known by then and throws RankAborted.
   [[noreturn]] void settle(const exec::Observer& observer);
 
-  // A call has voted.
+  // A call has arrived and voted.
   void note_arrival() {
     if (all_have_come()) queue_.notify_all();
   }
@@ -52,7 +51,7 @@ class PendingCallMismatch final : public PendingMismatch {
   PendingCallMismatch(const Services& services, const CollectiveCalls& calls)
       : PendingMismatch(services), calls_(calls) {}
 
-  // Keeps what the rank's side of the mismatch points to.
+  // Keeps the work alive, because the rank's side of the mismatch refers to it.
   void keep(c10::intrusive_ptr<RankWork> work) { works_.push_back(std::move(work)); }
 
  private:

@@ -87,7 +87,8 @@ int PointToPointMatcher::choose_source(const RankWork& work) {
   return source;
 }
 
-// For reports: whose message a receive from any source took, and whose it might have been. Ranks of the group.
+// For reports: from which rank a receive from any source took its message, and from which others it could have.
+// Arguments are ranks in the group.
 void PointToPointMatcher::note_source(const RankWork& recv, int source, const std::vector<int>& sources) const {
   if (!context_.recorder.takes_notes()) return;
   std::vector<int> others;
@@ -100,11 +101,11 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source, const st
   context_.recorder.note(recv.record().id(), std::move(note));
 }
 
-// The send as far as the receiver is concerned: it carries a copy, and the sender may go on.
+// The send that the receiver will meet: it carries a copy of the data, so the sender may go on.
 c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
   auto copy = c10::make_intrusive<RankWork>(send.owner(), send.rank(), send.operation.type);
   copy->operation = send.operation;
-  copy->operation.mark.reset();  // what is left of it is no call any more
+  copy->operation.mark.reset();  // the copy does not count as a call
   copy->operation.trace = nullptr;
   copy->operation.inputs[0] = send.operation.inputs[0].detach().clone();
   copy->fingerprint = send.fingerprint;

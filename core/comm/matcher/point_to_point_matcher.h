@@ -19,14 +19,14 @@ namespace rehearse::comm {
 
 class PointToPointMatcher;
 
-// A send and its receive, on their way, or held until all of their units can move. Pooled.
+// A send and its receive: in flight, or held until all of their batches can move. Pooled.
 class MatchedPair final : public PendingMatch, public Completion {
  public:
   MatchedPair(const MatcherContext& context, PointToPointMatcher& matcher) : context_(context), matcher_(matcher) {}
 
   void meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
-  // Once they have met. May complete, and give the pair back, before it returns.
+  // Call it after meet(). It may complete, and give the pair back, before it returns.
   void launch();
 
   const RankWork* send() const noexcept { return send_.get(); }
@@ -40,7 +40,7 @@ class MatchedPair final : public PendingMatch, public Completion {
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
-  void withdraw(RankWork& work) override { work.leave_match(); }  // the data is on its way
+  void withdraw(RankWork& work) override { work.leave_match(); }  // the data is in flight
   void on_launched() noexcept override;
   void on_done() noexcept override;
   void on_failed(std::exception_ptr why) noexcept override;
@@ -54,8 +54,8 @@ class MatchedPair final : public PendingMatch, public Completion {
   bool held_ = false;
 };
 
-// The sends and receives of a group. A receive takes the oldest send of its peer with its tag; a receive from any
-// source takes the oldest of one of those that have sent, and the oracle says whose.
+// The sends and receives of a group. A receive takes the oldest send of its peer with its tag. A receive from any
+// source takes the oldest send of a rank that the oracle chooses among those that have sent.
 class PointToPointMatcher final : public PendingMatch {
  public:
   // `buffered_sends`: see CommunicatorOptions.
@@ -65,7 +65,7 @@ class PointToPointMatcher final : public PendingMatch {
 
   std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
 
-  // Sends and receives of one rank that have yet to join, and are one unit.
+  // Makes a batch of sends and receives of one rank that have not joined yet.
   void coalesce(Works works) { batches_.add(std::move(works)); }
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -74,15 +74,15 @@ class PointToPointMatcher final : public PendingMatch {
 
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
-  void expire(RankWork& work) override { work.time_out(); }  // it stays, for the peer that comes too late
+  void expire(RankWork& work) override { work.time_out(); }  // stays, so that a late peer finds it
   void withdraw(RankWork& work) override;
 
   // The work has ended.
   void no_longer_due(RankWork& work) noexcept;
 
-  // What follows is for its pairs.
+  // The following functions are for its pairs.
 
-  // Its peer's call has ended before: so does this one.
+  // Fails `late`, because its peer's call has already ended.
   void refuse(RankWork& late, const RankWork& ended) const;
   Batches& batches() noexcept { return batches_; }
   void give_back(MatchedPair& pair) { free_.push_back(&pair); }
@@ -90,12 +90,12 @@ class PointToPointMatcher final : public PendingMatch {
  private:
   struct Unmet {
     c10::intrusive_ptr<RankWork> work;
-    std::uint64_t sent_as = 0;  // Event::record_id of a send, where only its buffer is left, too
+    std::uint64_t sent_as = 0;  // the Event::record_id of a send, even if only its buffer is left
   };
 
   void join_send(c10::intrusive_ptr<RankWork> send);
   void join_receive(c10::intrusive_ptr<RankWork> recv);
-  // Whose send the receive takes; -1: nobody has sent one.
+  // The rank whose send the receive takes; -1: no rank has sent one.
   int choose_source(const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);
@@ -111,7 +111,7 @@ class PointToPointMatcher final : public PendingMatch {
   Mailboxes<Unmet> mailboxes_;
   std::vector<std::unique_ptr<MatchedPair>> pairs_;
   std::vector<MatchedPair*> free_;
-  std::array<c10::intrusive_ptr<RankWork>, 2> disagreeing_;  // a pair that did not fit: the world's end
+  std::array<c10::intrusive_ptr<RankWork>, 2> disagreeing_;  // a mismatched pair, which ends the world
 };
 
 }  // namespace rehearse::comm

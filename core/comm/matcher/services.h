@@ -12,7 +12,7 @@
 
 namespace rehearse::comm {
 
-// What the matchers of all groups of a world work with. Outlives them.
+// What the matchers of all groups of a world share. Must outlive them.
 struct Services {
   exec::RankExecutor& executor;
   exec::Clock& clock;
@@ -24,7 +24,7 @@ struct Services {
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }
 };
 
-// What the matchers of one group work with: who it is, where its calls are written, and the world's services.
+// What the matchers of one group share: its identity, the recorder of its calls, and the world's services.
 struct MatcherContext {
   const GroupIdentity& group;
   CallRecorder& recorder;

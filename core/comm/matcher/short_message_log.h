@@ -14,14 +14,14 @@
 
 namespace rehearse::comm {
 
-// Receives whose message was shorter than their tensor, where the fabric takes such messages.
+// Receives that got a message shorter than their tensor. Only fabrics that accept such messages produce them.
 class ShortMessageLog {
  public:
   explicit ShortMessageLog(const EventLog& events) : events_(events) {}
 
   void note(const GroupIdentity& group, const RankWork& send, const RankWork& recv);
 
-  // In order of each kind's first receive.
+  // In the order of each kind's first receive.
   std::vector<ShortMessages> messages() const;
 
  private:
@@ -31,7 +31,7 @@ class ShortMessageLog {
   };
 
   const EventLog& events_;
-  // By group, the receive's signature and place, and how many elements came.
+  // By group, by the receive's signature and place, and by the number of elements received.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::int64_t>, Kind> kinds_;
 };
 

@@ -14,26 +14,27 @@
 
 namespace rehearse::comm {
 
-// Writes the calls of one group into the world's event log. What it is given outlives it.
+// Writes the calls of one group into the world's event log. The constructor's arguments must outlive it.
 class CallRecorder {
  public:
-  // `call_sites`: each call notes where it was made.
+  // `call_sites`: record where each call was made.
   CallRecorder(const GroupIdentity& group, EventLog& log, const exec::Clock& clock, bool call_sites);
 
-  // The number of the call's signature, whose hash is given.
+  // Returns the number of the call's signature. `hash`: the hash of the signature.
   std::uint32_t signature_of(const Operation& call, std::uint64_t hash);
 
-  // The call that `rank` (within the group) makes now; valid until the log's next record().
+  // Records a call that `rank` (in the group) makes now. The reference is valid until the log's next record().
   Event& record(const Operation& call, int rank, std::uint64_t sequence, std::uint32_t signature, std::uint64_t hash);
 
-  // Where the call with this event was made; empty unless captured. Null: it is no longer kept.
+  // Where the call of the event was made. Empty unless captured, and if `event` is null because the log no longer keeps
+  // it.
   exec::CallSite call_site(const Event* event) const;
 
   void note_completion(std::uint64_t sequence, VirtualTime now) noexcept {
     events_.note_completion(group_.id, static_cast<std::uint32_t>(sequence), now);
   }
 
-  // Notes for reports are kept where call sites are.
+  // Notes for reports are kept if call sites are.
   bool takes_notes() const noexcept { return call_sites_; }
   void note(std::uint64_t record_id, std::string text) { events_.set_note(record_id, std::move(text)); }
 

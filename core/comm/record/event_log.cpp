@@ -11,7 +11,7 @@
 namespace rehearse::comm {
 namespace {
 
-// The flight recorder's names, which its analyzer looks up.
+// The flight recorder's name for the operation, which its analyzer looks up.
 std::string_view recorder_name(const Signature& signature) {
   const auto name = op_row(signature.type).recorder_name;
   return name.empty() ? std::string_view(signature.name) : name;

@@ -9,7 +9,7 @@
 
 namespace rehearse::comm {
 
-// The half of an EventLog that writes: for those that make groups and calls.
+// The writing half of an EventLog, for code that makes groups and calls.
 class EventWriter {
  public:
   explicit EventWriter(EventLog& log) noexcept : log_(log) {}
@@ -27,7 +27,7 @@ class EventWriter {
     log_.hash_.add(static_cast<std::uint64_t>(now.time_since_epoch().count()));
   }
 
-  // The number of the signature with this hash; `make` builds it when it is new.
+  // Returns the number of the signature with this hash. If it is new, `make` builds the signature.
   template <class Make>
   std::uint32_t signature_of(std::uint64_t fingerprint, const Make& make) {
     const auto [entry, is_new] =

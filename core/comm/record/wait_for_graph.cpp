@@ -10,12 +10,13 @@
 namespace rehearse::comm {
 namespace {
 
-// Edges by the rank that waits, in order of rank; the first call wins where a rank waits twice for the same rank.
+// Edges by waiting rank. If a rank waits twice for the same rank, the first call counts.
 using Graph = std::map<int, std::map<int, const BlockedCall*>>;
 
 WaitEdge edge_of(const BlockedCall& call, int to) { return {call.rank, to, call.call, call.where, false}; }
 
-// The shortest ring through `start`, or nothing: breadth first, so the first way back is the shortest.
+// The shortest ring through `start`; empty if there is none. Searches breadth first, so the first way back is the
+// shortest.
 std::vector<WaitEdge> cycle_through(const Graph& graph, int start, std::uint64_t& edges_followed) {
   std::map<int, int> reached_from;
   std::vector<int> front{start};
@@ -47,7 +48,7 @@ bool waits_for_its_own(const BlockedCall& call) {
   return std::find(call.waits_for.begin(), call.waits_for.end(), call.rank) != call.waits_for.end();
 }
 
-// Without the waits for another fiber of the same rank where that one's own wait is known.
+// Leaves out waits for another fiber of the same rank if that fiber's own wait is known.
 std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& blocked) {
   std::set<int> others_known;
   for (const auto& call : blocked) {
@@ -60,11 +61,11 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
   return calls;
 }
 
-// Chains of waits that neither close a ring nor come to an ended rank stop at a rank that waits for nobody known.
-// Nothing tells more about the cause than that rank, and the more ranks wait for it, the likelier it is the one that
-// matters. A rank with a fiber that waits for another rank is no end: the chain goes on there.
+// A chain of waits that neither closes a ring nor reaches an ended rank stops at a rank that waits for no known rank.
+// That rank tells most about the cause, and the more ranks wait for it, the more likely it is the cause. If one of a
+// rank's fibers waits for another rank, the chain goes on there instead.
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
-  std::set<int> go_on;  // to other ranks
+  std::set<int> go_on;  // they wait for other ranks
   for (const auto& call : blocked) {
     if (!call.waits_for.empty() && !waits_for_its_own(call)) go_on.insert(call.rank);
   }
@@ -73,7 +74,7 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
     if (go_on.contains(call.rank)) continue;
     const DeadEnd end{call.rank, call.call, call.where, call.any_rank, {}};
     const auto [known, is_first] = ends.try_emplace(call.rank, end);
-    // A store's key says more than the condition variable in which another thread of the rank waits for its waiter.
+    // The store's key says more than the condition variable in which another thread waits for the waiter of the key.
     if (!is_first && call.any_rank && !known->second.any_rank) known->second = end;
   }
   for (const auto& [from, edges] : graph) {
@@ -88,10 +89,10 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
   return sorted;
 }
 
-// A wait that any rank could end (a store's key) waits for nobody in particular, so that no edge leads on from it.
-// Where every chain comes to such a wait, no rank is left that could end one, and they hold each other up as in a
-// cycle: the edges that are told are those back to a rank that waits for the first of them, or, where nobody does, to
-// the next. A single other dead end (a computation, a lock) could still come to set the key: then there is no ring.
+// A wait that any rank could end (for a store's key) has no edge to a particular rank. If every chain leads to such
+// waits, no rank is left that could end one, so they block each other as in a cycle. The ring shows the edge from the
+// first of these waits back to a rank that waits for it or, if there is none, to the next such wait. If there is any
+// other dead end (a computation, a lock), that rank might still set the key, so there is no ring.
 std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
   const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
   if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};
@@ -100,7 +101,7 @@ std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t 
     return WaitEdge{end.rank, rank, end.call, end.where, ranks > 2};
   };
   if (!first.held_up.empty()) return {to(first, first.held_up.front().from), first.held_up.front()};
-  // Ranks that wait for the same: none of them would set it.
+  // All of these ranks wait for the same key, so none of them would set it.
   if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return end.call == first.call; })) return {};
   if (ends.size() > 1) return {to(first, ends[1].rank), to(ends[1], first.rank)};
   return {};
@@ -131,20 +132,21 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     }
   }
   analysis.dead_ends = find_dead_ends(blocked, graph);
-  // The shortest first: it is the easiest to understand, and longer ones often go through its ranks. These are then
-  // taken out, so that each rank is told of in one cycle.
+  // Takes the shortest cycle first: it is the easiest to understand, and longer ones often go through its ranks. Then
+  // removes its ranks, so that each rank is in one cycle.
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {
       auto cycle = cycle_through(graph, rank, analysis.edges_followed);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
-      if (shortest.size() == 2) break;  // none is shorter; large groups that wait for each other have very many
+      // no cycle is shorter, and large groups that wait for each other have very many cycles
+      if (shortest.size() == 2) break;
     }
     if (shortest.empty()) break;
     remove(graph, shortest);
     analysis.cycles.push_back(std::move(shortest));
   }
-  // Only where nothing harder is known: a cycle or an ended rank explains the end without a guess about keys.
+  // Guess about keys only if nothing certain is known: a cycle or an ended rank explains the standstill.
   if (analysis.cycles.empty() && analysis.on_ended.empty()) {
     std::set<int> ranks;
     for (const auto& call : blocked) ranks.insert(call.rank);

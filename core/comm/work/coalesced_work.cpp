@@ -12,7 +12,7 @@
 
 namespace rehearse::comm {
 
-// What is blocked in a wait for all of it: whatever is not there yet, not only the part whose turn it is.
+// Describes a rank that waits for a coalesced work: lists all incomplete parts, not only the one whose turn it is.
 class CoalescedWork::Waiting final : public exec::Observer {
  public:
   Waiting(const Works& works, const RankWork& awaited) : works_(works), awaited_(awaited) {}

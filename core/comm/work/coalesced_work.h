@@ -9,13 +9,13 @@
 
 namespace rehearse::comm {
 
-// What a rank that is a fiber calls between startCoalescing() and endCoalescing(): its collectives as one work, then
-// its sends and receives.
+// The calls of a rank (a fiber) between startCoalescing() and endCoalescing(): its collectives as one work, then its
+// sends and receives.
 class CoalescedWork final : public SeveralWorks<RankWork> {
  public:
   using SeveralWorks::SeveralWorks;
 
-  // A given timeout is for all of it, in whole milliseconds.
+  // `timeout` applies to the whole, in whole milliseconds.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override {}
 

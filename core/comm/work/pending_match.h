@@ -8,15 +8,16 @@ namespace rehearse::comm {
 
 class RankWork;
 
-// What an incomplete work is part of: its collective, or the queues of sends and receives.
+// What an incomplete work belongs to: its collective, or the queues of sends and receives.
 class PendingMatch {
  public:
   virtual ~PendingMatch() = default;
   virtual std::string describe(const RankWork& work) const = 0;
   virtual std::vector<int> waits_for(const RankWork& work) const = 0;  // ranks of the world
-  // The work's time is over: fails it, by RankWork::time_out(), and with it whatever cannot go on without it.
+  // The work has reached its time limit: fails it, by RankWork::time_out(), and everything that cannot go on without
+  // it.
   virtual void expire(RankWork& work) = 0;
-  // The work is no longer part of it: unless its data is on its way, the others wait for its rank in vain.
+  // The work leaves the match. Unless its data is in flight, the other ranks will now wait for its rank in vain.
   virtual void withdraw(RankWork& work) = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace rehearse::comm {
 
-// The work as reports list it, by what its match knows of it; the fields of sends are left as they are.
+// The work as reports list it, with what its match knows. Does not set the fields for sends.
 PendingOperation pending_of(const RankWork& work, const PendingMatch& match);
 
 }  // namespace rehearse::comm

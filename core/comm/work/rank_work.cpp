@@ -21,7 +21,7 @@
 namespace rehearse::comm {
 namespace {
 
-// A scheduling point while there is something to come.
+// A scheduling point while the work is incomplete.
 void look_for_the_end(const RankWork& work) {
   if (!work.incomplete() || work.owner()->closed() || !exec::this_rank::is_fiber()) return;
   const WorkObserver looking(work);
@@ -36,7 +36,7 @@ RankWork::RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType t
 }
 
 RankWork::~RankWork() {
-  // A work that was never handed to its group has no record either.
+  // A work that was never submitted to its group has no record.
   if (!asked_ && record_.is_open() && !owner_->closed()) [[unlikely]]
     owner_->on_unasked(*this);
   if (watched_ && !owner_->closed()) [[unlikely]]
@@ -59,7 +59,7 @@ void RankWork::move_to(PendingMatch* match) noexcept {
 
 void RankWork::prefetch() const noexcept {
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // GCC and clang know the offsets of such classes, too
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"  // GCC and clang support offsetof for such classes
   static_assert(offsetof(RankWork, state_) + sizeof state_ - offsetof(RankWork, match_) <= 2 * exec::kCacheLine,
                 "what complete() writes lies side by side, in no more than two lines' bytes");
 #pragma GCC diagnostic pop
@@ -122,7 +122,7 @@ void RankWork::finish(State state, Wake wake) {
     waiters_.notify_all();
   }
   if (owner_->closed()) return;
-  if (state == State::failed) owner_->executor().note_step();  // for who polls isCompleted()
+  if (state == State::failed) owner_->executor().note_step();  // for ranks that poll isCompleted()
   owner_->on_end(*this);
   post_marks();
 }
@@ -192,7 +192,7 @@ void RankWork::cancel() {
 
 void RankWork::withdraw(const std::string& why, int rank) {
   if (!incomplete()) return;
-  const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the match may have held the last one
+  const auto self = c10::intrusive_ptr<RankWork>::reclaim_copy(this);  // the match may have held the last reference
   if (match_ != nullptr) match_->withdraw(*this);
   break_off(
       std::make_exception_ptr(CommError(fmt::format("{} {}", title_of(*this), why), group().name, sequence_, {rank})));
@@ -266,7 +266,7 @@ bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const 
   throw_failure(exception_, timed_out_);
 }
 
-// The operation stays in flight.
+// Ends only the wait; the operation stays in flight.
 void RankWork::give_up(std::chrono::milliseconds limit, const exec::Observer& waiting) {
   REHEARSE_CHECK(incomplete(), rank_, sequence_, state_);
   gave_up_ = true;

@@ -30,24 +30,24 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
 // One rank's end of one operation.
 //
-// Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points (a loop around
-// them lets the other ranks go on); nothing else blocks. Fibers: use it in the rank that made it.
-// Ownership: whoever holds it; the group holds it too while it is incomplete, so dropping it cancels nothing. It may
-// outlive its world: wait() then throws CommError unless the operation had completed.
-// Time: when the operation's time is over it fails by itself, at that point of virtual time, whether or not anybody
-// waits: wait() throws TimeoutError from then on, futures hold it, isCompleted() is true. Its tensors are no longer
-// written, and what the other ranks have called or will call for it fails as well. A time limit given to wait() ends
-// that wait alone: TimeoutError, and the operation stays in flight.
-// On a device (Operation::end): wait() returns when the operation has been launched and orders the caller's current
-// stream behind it, isCompleted() asks the device; a time limit counts until the launch. Errors: wait() throws
-// TimeoutError, CommError after abort(), a failed monitoredBarrier(), or where another rank's time was over,
-// RankAborted when the world ends meanwhile.
+// Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points, so a loop around them
+// lets the other ranks go on; nothing else blocks. Fibers: use it in the rank that made it.
+// Ownership: shared by its holders. The group holds it too while it is incomplete, so dropping it cancels nothing. It
+// may outlive its world; wait() then throws CommError unless the operation had completed.
+// Time: at its time limit the operation fails by itself, at that point of virtual time, whether or not any fiber waits.
+// From then on wait() throws TimeoutError, futures hold it, and isCompleted() is true; the tensors are no longer
+// written, and the matching calls of other ranks, past and future, fail too. A time limit passed to wait() ends only
+// that wait, with TimeoutError, and the operation stays in flight.
+// On a device (Operation::end): wait() returns when the operation has been launched, and orders the caller's current
+// stream after it; isCompleted() asks the device; time limits apply until the launch.
+// Errors: wait() throws TimeoutError; CommError after abort(), after a failed monitoredBarrier(), or if another rank
+// reached its time limit; RankAborted if the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
-      // Among the works of its rank, until it is gone; see GroupWorld::release_works().
+      // In the list of its rank's works until destroyed; see GroupWorld::release_works().
       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
-  // `rank` within the group.
+  // `rank`: in the group.
   RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type);
   ~RankWork() override;
 
@@ -55,37 +55,38 @@ class RankWork final
   bool isSuccess() const override;
   std::exception_ptr exception() const override;  // while incomplete: of the last wait() that timed out
 
-  // The rank (within the group) that a receive got its data from; throws until that is known, and for other ops.
+  // The rank in the group from which a receive got its data. Throws until that is known, and for other operations.
   int sourceRank() const override;
 
-  // The output tensors. Throws before the operation is complete.
+  // The output tensors. Throws until the operation is complete.
   std::vector<at::Tensor> result() override;
 
-  // No time limit given (kNoTimeout): that of the operation, from the call on. One given counts from now.
+  // Without a time limit (kNoTimeout), the operation's limit applies, counted from the call. A given limit counts from
+  // now.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override;
 
-  // A collective fails with CommError and no longer counts as called: the other ranks miss this one. (NCCL aborts the
-  // whole communicator, Gloo has no such call.) Of a send or receive, as Gloo's: the wait() that is under way, or the
-  // next one, returns false; the operation stays, and may be waited for again.
+  // A collective fails with CommError and no longer counts as called, so the other ranks miss this one. (NCCL aborts
+  // the whole communicator; Gloo has no such function.) For a send or receive, as in Gloo: the current wait(), or the
+  // next one, returns false; the operation stays in flight and may be waited for again.
   void abort() override;
 
-  // Holds the list of output tensors, as NCCL's; it is marked, and its callbacks run, in this rank's context.
+  // Holds the list of output tensors, as NCCL's. It is marked, and its callbacks run, in this rank's context.
   WorkFutures::Future getFuture() override;
 
-  // A c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, TIMEOUT when its time or that of a wait() was over,
-  // whichever is first.
+  // Holds a c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, or TIMEOUT after the first timeout of the operation
+  // or of a wait().
   WorkFutures::Future getFutureResult() override;
 
-  // Virtual milliseconds between "all ranks are there" and completion; throws while incomplete.
+  // Virtual milliseconds from the arrival of the last rank to completion. Throws while incomplete.
   float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
-  // What follows is for whoever makes and matches works.
+  // The following members are for code that makes and matches works.
 
   Operation operation;
   std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on
-  std::uint64_t signature = 0;    // hash of all that the event log keeps of the call
+  std::uint64_t signature = 0;    // hash of everything that the event log keeps about the call
 
   MadeCall made() const noexcept { return {rank(), sequence_, &operation, fingerprint}; }
 
@@ -93,7 +94,7 @@ class RankWork final
   const GroupIdentity& group() const noexcept { return owner_->identity(); }
   int rank() const noexcept { return rank_; }
   int global_rank() const noexcept { return group().global_rank(rank_); }
-  // Not done: on a device it may have been launched, so that nobody waits for it any more.
+  // Not done yet. On a device it may have been launched already, so that waits are over.
   bool incomplete() const noexcept { return state_ == State::pending || state_ == State::launched; }
   bool succeeded() const noexcept { return state_ == State::completed; }
   bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
@@ -102,16 +103,16 @@ class RankWork final
 
   const WorkRecord& record() const noexcept { return record_; }
 
-  // What the work is part of while it is incomplete; null before enter(), after its end, and when the world is over.
+  // The match of an incomplete work. Null before enter(), after the work's end, and after the end of the world.
   PendingMatch* match() const noexcept { return match_; }
-  // `event`: its record, written on as the operation goes on; null: not recorded.
+  // `event`: its record, updated while the operation proceeds; null: not recorded.
   void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
-  void move_to(PendingMatch* match) noexcept;  // from the match that it is in
+  void move_to(PendingMatch* match) noexcept;  // from its current match
   void leave_match() noexcept { match_ = nullptr; }
-  // Somebody knows of its end, or will: what nobody asks may be a wait that was left out.
+  // Someone knows of its end, or will. If a work is never asked, the program may have forgotten a wait.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
-  // Report its end to the CallInterceptor, and when the rank first learns of the end.
+  // Makes the work report its end to the CallInterceptor, and the moment when the rank learns of the end.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;
@@ -122,28 +123,29 @@ class RankWork final
     source_ = rank;
   }
   void start(VirtualTime now) noexcept { record_.start(now); }
-  // Its device has been given it: waits are over, futures are marked, and time limits are the fabric's. Calls without
-  // an Operation::end stay as they are.
+  // The device has launched it: waits end, futures are marked, and the fabric now enforces time limits. Has no effect
+  // on calls without an Operation::end.
   void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
   void break_off(std::exception_ptr error);  // as fail(); also noted as the group's error
-  // For its match, when its time is over. Not progress, so that a hang that this ends is told as one. `prior`: what
-  // an earlier operation has met which this one waited for; null: this one's own time is over.
+  // For its match, at the time limit. Does not count as progress, so that reports show a hang that it ends. `prior`:
+  // the failure of an earlier operation for which this one waited; null: this one has reached its own limit.
   void time_out(std::exception_ptr prior = nullptr);
-  void cancel();  // what abort() does to collectives, for any
-  // As cancel(): `why` follows its title in the error, `rank` (of the world) is to blame.
+  void cancel();  // as abort() for collectives, but for any operation
+  // As cancel(): the error is the work's title followed by `why`, and blames `rank` (of the world).
   void withdraw(const std::string& why, int rank);
-  // Fetches what complete() writes, in two steps: the second needs what the first one fetches.
+  // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  bool is_buffer() const noexcept { return !record_.is_open(); }  // nobody holds it: a buffered send's copy
+  // true for a buffered send's copy, which no program holds
+  bool is_buffer() const noexcept { return !record_.is_open(); }
 
-  enum class Until : std::uint8_t { launched, done };  // done: also where wait() returns at the launch
+  enum class Until : std::uint8_t { launched, done };  // done: even if wait() returns at the launch
 
-  // wait() for a Work that this one is a part of: `waiting` says what is blocked, and for whom.
+  // wait() for a Work of which this one is a part. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
-  // False: abort() has ended the wait.
+  // False if abort() has ended the wait.
   bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);
 
  private:
@@ -154,7 +156,7 @@ class RankWork final
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
   void finish(State state, Wake wake = Wake::as_progress);
-  // What it has failed with; null: it has not. `exception_` is also that of a wait() whose time was over.
+  // The failure; null if it has not failed. `exception_` may also be that of a wait() that timed out.
   std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   void post_marks();
   void mark_futures();
@@ -177,10 +179,10 @@ class RankWork final
 
  public:
   using DeadlineHook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
-  DeadlineHook by_deadline;  // for DeadlineQueue; here, beside what else is touched at the work's end
+  DeadlineHook by_deadline;  // for DeadlineQueue; placed beside other members that the work's end touches
 
  private:
-  [[no_unique_address]] WorkWaiters waiters_;  // what follows fills its last bytes
+  [[no_unique_address]] WorkWaiters waiters_;  // the next members use its tail padding
   State state_ = State::pending;
   mutable bool gave_up_ = false;
   bool timed_out_ = false;
@@ -189,7 +191,7 @@ class RankWork final
   bool watched_ = false;
 };
 
-// With malloc's own word 512 bytes: what complete() writes lies in the same two cache lines of each work.
+// With malloc's own word these are 512 bytes, so that complete() writes to the same two cache lines of each work.
 static_assert(sizeof(RankWork) <= 504);
 
 // `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.

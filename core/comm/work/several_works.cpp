@@ -24,7 +24,7 @@ void complete(Future& all, const Futures& came, Combine combine) {
   all.markCompleted(std::move(value));
 }
 
-// A future synchronises with the streams of these.
+// The devices with whose streams the combined future synchronises.
 std::vector<c10::Device> devices_of(const Futures& futures) {
   std::vector<c10::Device> devices;
   for (const auto& future : futures) {
@@ -35,9 +35,9 @@ std::vector<c10::Device> devices_of(const Futures& futures) {
   return devices;
 }
 
-// Complete when all are, with what `combine` makes of them or throws. Of those that have not come it holds none: they
-// hold what is gathered, and where the world ends before them, neither would ever be freed (c10::collectAll holds all
-// of its futures from the start). Those of processes come on several threads.
+// Completes when all futures have, with the result of `combine` or its exception. Holds no future that has not
+// completed: such a future would hold `gathering` in turn, and if the world ended first, neither would ever be freed
+// (c10::collectAll holds all of its futures from the start). In processes, futures complete on several threads.
 WorkFuture all_of(const Futures& futures, const c10::TypePtr& type, Combine combine) {
   struct Gathering {
     WorkFuture all;

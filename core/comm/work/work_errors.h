@@ -11,10 +11,10 @@ namespace rehearse::comm {
 
 class RankWork;
 
-// What a rank meets whose work has not ended after `limit`. `waiting` says what is blocked, and for whom.
+// The error of a rank whose work has not ended after `limit`. `waiting` describes the blocked call.
 TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting);
 
-// Throws what a work has failed with. A timeout is thrown here, not only thrown again, so that reports know where the
+// Throws the failure of a work. Creates a timeout error anew instead of rethrowing it, so that reports know where the
 // rank waited.
 [[noreturn]] void throw_failure(const std::exception_ptr& failure, bool timed_out);
 

@@ -9,7 +9,7 @@
 namespace rehearse::comm {
 namespace {
 
-// Futures synchronise with streams of devices, which the host has none of.
+// Futures synchronise with streams of devices; the host has none.
 std::vector<c10::Device> devices_of(const Operation& call) {
   if (call.end != nullptr && !call.end->stream().device().is_cpu()) return {call.end->stream().device()};
   for (const auto* const list : {&call.inputs, &call.outputs}) {

@@ -10,12 +10,12 @@
 
 namespace rehearse::comm {
 
-// The futures of one work: each is made when it is first asked for, and marked once. Marking runs the callbacks.
+// The futures of one work. Each is made on demand and marked once. Marking runs the callbacks.
 class WorkFutures {
  public:
   using Future = c10::intrusive_ptr<c10::ivalue::Future>;
 
-  // Holds the list of output tensors; where the call is on a device, it synchronises with that.
+  // Holds the list of output tensors. If the call is on a device, the future synchronises with it.
   Future outputs(const Operation& call);
   bool has_outputs() const noexcept { return outputs_ != nullptr; }
 
@@ -24,7 +24,7 @@ class WorkFutures {
   bool has_result() const noexcept { return result_ != nullptr; }
 
   bool to_mark() const noexcept;
-  // Nothing happens where nobody has asked for it, or it has been marked. `error`: null, or what the call failed with.
+  // These do nothing if no future was requested, or if it is already marked. `error`: the call's failure; null: none.
   void mark_outputs(const Operation& call, const std::exception_ptr& error);
   void mark_result(c10d::WorkResult result);
 

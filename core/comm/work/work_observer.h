@@ -10,7 +10,7 @@
 
 namespace rehearse::comm {
 
-// Whatever waits until a work is complete: its match knows what is missing.
+// Describes a wait for the completion of a work. The work's match knows what is missing.
 class WorkObserver final : public exec::Observer {
  public:
   explicit WorkObserver(const RankWork& work) : work_(work) {}
@@ -19,7 +19,7 @@ class WorkObserver final : public exec::Observer {
     return match != nullptr ? match->describe(work_) : title_of(work_) + " (the world is over)";
   }
   std::string call() const override { return title_of(work_); }
-  // Empty: nobody, or unknown.
+  // Empty: no rank, or unknown.
   std::vector<int> waits_for() const override {
     const auto* const match = work_.match();
     return match != nullptr ? match->waits_for(work_) : std::vector<int>{};

@@ -15,8 +15,8 @@ namespace rehearse::comm {
 
 class RankWork;
 
-// What a work needs of its group. Its works keep it alive; when the world is over it is closed, and from then on only
-// answers who it was. Ranks are ranks within the group.
+// What a work needs of its group. Works keep it alive. After the end of the world it is closed, and then only its
+// identity is valid. Ranks are ranks in the group.
 class WorkOwner : public c10::intrusive_ptr_target {
  public:
   explicit WorkOwner(GroupIdentity identity) : identity_(std::move(identity)) {}
@@ -25,34 +25,34 @@ class WorkOwner : public c10::intrusive_ptr_target {
 
   virtual bool closed() const noexcept = 0;
 
-  // Throws CommError when the world is over.
+  // Throws CommError after the end of the world.
   virtual exec::RankExecutor& executor() const = 0;
 
-  // A call of `rank` has failed so.
+  // A call of `rank` has failed with `error`.
   virtual void note_error(int rank, c10d::ErrorType error) = 0;
 
-  // `rank` has met a failure of one of its calls: what it has in flight may be left behind for it.
+  // `rank` has met a failure of one of its calls, so it may leave its operations in flight behind.
   virtual void note_failure_known(int rank) noexcept = 0;
 
-  // Has the call of `work` been left behind for a failure: did its rank have it in flight when it met one, and did one
-  // of those for whom it waits meet one, too? Or will one of those never come, because it has crashed?
+  // Whether the call of `work` has been left behind because of a failure: its rank met a failure while the call was in
+  // flight, and one of the ranks for which it waits has met one too or has crashed.
   virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
-  // The work's rank knows that it is over, or has ordered its stream behind it. May come more than once.
+  // The work's rank knows that the work has ended, or has ordered its stream after it. May be called repeatedly.
   virtual void note_known(const RankWork& work) noexcept = 0;
 
-  // The work has just ended: its waiters are runnable, its futures not yet marked. Not told when closed.
+  // The work has just ended: its waiters are runnable, and its futures are not marked yet. Not called after closing.
   virtual void on_end(RankWork& work) = 0;
 
-  // For a work that an interceptor watches: its rank knows that it has ended; nobody can ask it any more. Not called
-  // when closed.
+  // For works that an interceptor watches: on_known() when the rank knows of the end, on_released() when no one can
+  // query the work any more. Not called after closing.
   virtual void on_known(const RankWork& work) noexcept = 0;
   virtual void on_released(const RankWork& work) noexcept = 0;
 
-  // For such a work that does not match its peers: see CallInterceptor.
+  // For a watched work that does not match its peers; see CallInterceptor.
   virtual bool is_unchanged(const RankWork& work) = 0;
 
-  // Nobody can ask the work any more, and nobody has. Not told when closed.
+  // The work is being destroyed and was never queried. Not called after closing.
   virtual void on_unasked(const RankWork& work) = 0;
 
  private:

@@ -12,10 +12,10 @@
 
 namespace rehearse::comm {
 
-// When a work began and ended. Writes both into the event of its call, as long as the event log keeps that.
+// When a work began and ended. Also writes both into the event of its call, as long as the event log keeps the event.
 class WorkRecord {
  public:
-  // Null: the call is not recorded.
+  // `event`: null if the call is not recorded.
   void open(Event* event) noexcept {
     REHEARSE_CHECK(!is_open(), id_);
     event_ = event;
@@ -25,7 +25,7 @@ class WorkRecord {
   bool is_open() const noexcept { return id_ != Event::kNotRecorded; }
   std::uint64_t id() const noexcept { return id_; }  // of the call's event
 
-  // Null: the call is not recorded, or a later one has taken the event's place.
+  // Null if the call is not recorded, or if a later call has taken the event's place.
   Event* event() const noexcept { return event_ != nullptr && event_->record_id == id_ ? event_ : nullptr; }
 
   void start(VirtualTime now) noexcept {
@@ -45,12 +45,12 @@ class WorkRecord {
   VirtualTime ended() const noexcept { return ended_; }
   VirtualDuration duration() const noexcept { return ended_ - started_; }
 
-  // What a completion hook gets.
+  // The argument of a completion hook.
   std::shared_ptr<c10d::WorkInfo> info(c10d::OpType type, std::uint64_t sequence) const;
 
  private:
   Event* event_ = nullptr;
-  std::uint64_t id_ = Event::kNotRecorded;  // the event may have been overwritten by a later one
+  std::uint64_t id_ = Event::kNotRecorded;  // identifies the event, because a later one may have overwritten it
   VirtualTime started_{};
   VirtualTime ended_{};
 };

@@ -13,14 +13,14 @@
 
 namespace rehearse::comm {
 
-// Where a rank's fibers wait for one of its works.
+// The fibers of a rank that wait for one of its works.
 class WorkWaiters {
  public:
   enum class Ended { over, aborted, out_of_time };
 
-  // Blocks the calling fiber until `over()` holds, abort() ends the wait, or `clock` reaches `limit`. `waiting` says
-  // what is blocked. Throws RankAborted when the world ends. Inline: its frame lies on the stack of each rank that
-  // waits, and with a thousand stacks each cache line of it counts.
+  // Blocks the calling fiber until `over()` is true, abort() ends the wait, or `clock` reaches `limit`. `waiting`
+  // describes the blocked call. Throws RankAborted when the world ends. Inline, because the stack of each waiting rank
+  // holds its frame, and with a thousand stacks each cache line of it counts.
   template <class Over>
   Ended wait(const Over& over, const exec::Clock& clock, std::optional<VirtualTime> limit,
              const exec::Observer& waiting) {
@@ -38,13 +38,13 @@ class WorkWaiters {
     return Ended::over;
   }
 
-  // Null: no fiber waits.
+  // The blocked call; null: no fiber waits.
   const exec::Observer* waiting() const noexcept { return waiting_; }
 
   void notify_all() { queue_.notify_all(); }
   void time_out_all() noexcept { queue_.time_out_all(); }
 
-  // Ends the wait that is under way, or the next one.
+  // Ends the current wait or, if there is none, the next one.
   void abort() {
     aborted_ = true;
     notify_all();
@@ -54,7 +54,7 @@ class WorkWaiters {
 
  private:
   exec::WaitQueue queue_;
-  const exec::Observer* waiting_ = nullptr;  // of the wait that is under way
+  const exec::Observer* waiting_ = nullptr;  // of the current wait
   bool aborted_ = false;
 };
 
