@@ -8,7 +8,7 @@
 namespace rehearse::exec {
 namespace {
 
-// Only ever grows, so that whoever walks it needs no lock.
+// The list only grows, so readers need no lock.
 struct Alias {
   std::uintptr_t begin, end, original;
   const Alias* next;

@@ -20,7 +20,7 @@ constexpr std::size_t kNoteAlignment = 4;
 
 std::size_t padded(std::size_t size) { return (size + kNoteAlignment - 1) / kNoteAlignment * kNoteAlignment; }
 
-// The build id among the notes of one segment; empty when it is not there.
+// The build id among the notes of one segment; empty if there is none.
 std::string build_id_in(const std::byte* notes, std::size_t size) {
   std::size_t offset = 0;
   while (offset + sizeof(ElfW(Nhdr)) <= size) {
@@ -74,7 +74,7 @@ std::string text_of_file(const char* path) {
   return fmt::format("{} of {} bytes, {}", path, bytes, time);
 }
 
-// Returning 1 ends the walk through the objects.
+// A callback of dl_iterate_phdr(): returning 1 ends the iteration.
 int look_at(dl_phdr_info* object, std::size_t, void* found) {
   auto& search = *static_cast<Search*>(found);
   if (!holds(*object, search.address)) return 0;

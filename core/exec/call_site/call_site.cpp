@@ -26,14 +26,14 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
   auto& walk = *static_cast<Walk*>(data);
   int interrupted = 0;
   auto address = static_cast<std::uintptr_t>(_Unwind_GetIPInfo(context, &interrupted));
-  // The stack of a fiber ends in code that nobody called.
+  // The stack of a fiber ends in code without a caller.
   if (address == 0) return _URC_END_OF_STACK;
   if (walk.skip > 0) {
     --walk.skip;
     return _URC_NO_REASON;
   }
   if (walk.count == walk.out.size()) return _URC_END_OF_STACK;
-  // Looked up as what it is elsewhere: the address after a call. Of a signal it is that of the instruction.
+  // Elsewhere an address is a return address, after the call. A signal's is that of the interrupted instruction itself.
   if (interrupted != 0) ++address;
   walk.out[walk.count++] = reinterpret_cast<void*>(canonical_address(address));
   return _URC_NO_REASON;
@@ -41,11 +41,11 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// Up to and with the first for which `is_last` says so.
+// The user's frames up to the first for which `is_last` returns true, including that one.
 std::vector<Frame> user_frames_until(const std::vector<void*>& addresses, bool (*is_last)(const Frame&)) {
   std::vector<Frame> frames;
   for (void* address : addresses) {
-    // Names in LibTorch cost milliseconds each, and do not matter here.
+    // Resolving names in LibTorch costs milliseconds each, and these frames are not needed.
     if (in_foreign_library(address)) continue;
     for (const ResolvedFrame& resolved : resolve(address)) {
       if (!resolved.users_own) continue;

@@ -5,7 +5,7 @@
 
 namespace rehearse::exec {
 
-// The address as add_address_alias() has it; most are their own.
+// The address after add_address_alias() has mapped it; most map to themselves.
 std::uintptr_t canonical_address(std::uintptr_t address) noexcept;
 
 }  // namespace rehearse::exec

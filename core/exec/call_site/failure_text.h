@@ -9,10 +9,10 @@
 
 namespace rehearse::exec {
 
-// The exception's text; where its type has none, the type's name.
+// The exception's text or, if its type has none, the type's name.
 std::string failure_text(const std::exception_ptr& error);
 
-// Why std::terminate() is called: the text of the exception that nobody caught; null: there is none.
+// The reason for std::terminate(): the text of the uncaught exception. Null: there is no exception.
 std::string terminate_text(const std::exception_ptr& error);
 
 // The exception from which the running fiber unwinds, with its text.

@@ -13,13 +13,13 @@
 namespace rehearse::exec {
 namespace {
 
-// Where the group that `text[open]` opens ends: behind its closing bracket, or the end of the text.
+// The position after the closing bracket that matches `text[open]`, or the end of the text.
 std::size_t behind_group(std::string_view text, std::size_t open) {
   const char opening = text[open];
   const char closing = opening == '(' ? ')' : opening == '<' ? '>' : '}';
   std::size_t depth = 0;
   for (std::size_t k = open; k < text.size(); ++k) {
-    // The arrow of a return type closes nothing.
+    // The '>' of a return type's arrow closes nothing.
     if (text[k] == closing && !(k > 0 && text[k - 1] == '-')) {
       if (--depth == 0) return k + 1;
     } else if (text[k] == opening) {
@@ -29,8 +29,8 @@ std::size_t behind_group(std::string_view text, std::size_t open) {
   return text.size();
 }
 
-// The name of an operator, which may be made of brackets: "operator()", "operator<<". Empty when there is
-// none here.
+// The name of an operator, which may contain brackets: "operator()", "operator<<". Empty if `text` does not begin with
+// one.
 std::string_view operator_at(std::string_view text) {
   constexpr std::string_view kKeyword = "operator";
   if (!text.starts_with(kKeyword)) return {};
@@ -40,13 +40,13 @@ std::string_view operator_at(std::string_view text) {
   return text.substr(0, end);
 }
 
-// The text between the brackets that `text[open]` opens.
+// The text between `text[open]` and its closing bracket.
 std::string_view inside(std::string_view text, std::size_t open) {
   const std::size_t end = behind_group(text, open);
   return text.substr(open + 1, end - open - 2);
 }
 
-// Where the first comma outside of all brackets is; npos: there is none.
+// The position of the first comma outside of all brackets; npos if there is none.
 std::size_t outer_comma(std::string_view list) {
   for (std::size_t k = 0; k < list.size(); ++k) {
     if (list[k] == ',') return k;
@@ -69,7 +69,7 @@ bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) !
 
 std::string demangled(const std::string& name) {
   if (auto text = demangled_as_it_is(name)) return *text;
-  // The C++ library's does not know the template parameters of a lambda ("[]<class T>(T)"), as clang writes them.
+  // The C++ library cannot demangle the template parameters of a lambda ("[]<class T>(T)") in clang's notation.
   std::string simpler = name;
   for (auto at = simpler.find("UlTy"); at != std::string::npos; at = simpler.find("UlTy", at)) simpler.erase(at + 2, 2);
   return demangled_as_it_is(simpler).value_or(name);
@@ -89,23 +89,23 @@ std::string short_name(std::string_view function) {
       name += "lambda";
       k = behind_group(function, k);
     } else if (rest.starts_with("$_")) {
-      // clang's name of a lambda that has no other.
+      // clang's name for a lambda without another name.
       name += "lambda";
       for (k += 2; k < function.size() && std::isdigit(static_cast<unsigned char>(function[k])) != 0;) ++k;
     } else if (rest.starts_with("{default arg#")) {
-      // A lambda among the default arguments of a function, or of a member's initialiser.
+      // A lambda among the default arguments of a function, or in a member's initialiser.
       k = behind_group(function, k);
       if (function.substr(k).starts_with("::")) k += 2;
     } else if (rest.starts_with(" const::")) {
       // The const of an enclosing function.
       k += std::string_view(" const").size();
     } else if (rest.starts_with("[")) {
-      // " [clone .cold]": the end of the name, like " const" after the parameters.
+      // " [clone .cold]" ends the name, as " const" does after the parameters.
       break;
     } else if (rest.front() == '(' || rest.front() == '<') {
       k = behind_group(function, k);
     } else if (rest.front() == ' ') {
-      // What came before was a return type, unless nothing but qualifiers follows.
+      // The text so far was a return type, unless only qualifiers follow.
       if (rest.starts_with(" const") || rest.starts_with(" volatile") || rest.starts_with(" [") || rest == " &" ||
           rest == " &&")
         break;
@@ -116,11 +116,11 @@ std::string short_name(std::string_view function) {
       ++k;
     }
   }
-  // Names of a lambda, and of those inside it.
+  // Shorten the names of a lambda and of lambdas inside it.
   constexpr std::string_view kLambda = "lambda", kCall = "lambda::operator()";
   for (auto at = name.find(kCall); at != std::string::npos; at = name.find(kCall, at))
     name.replace(at, kCall.size(), kLambda);
-  // All that is left of an inlined lambda without full debug information.
+  // Without full debug information, an inlined lambda has only this name.
   if (name == "operator()") name = "lambda";
   return name;
 }
@@ -145,7 +145,7 @@ std::string_view wrapped_callable(std::string_view function) {
 std::string_view outermost_name(std::string_view mangled) {
   if (!mangled.starts_with("_Z")) return {};
   mangled.remove_prefix(2);
-  // Local names (Z), nesting (N), and qualifiers of member functions and of static functions come first.
+  // Skip the codes for local names (Z), nesting (N), and qualifiers of member functions and static functions.
   while (!mangled.empty() && std::string_view("ZNKVROL").find(mangled.front()) != std::string_view::npos)
     mangled.remove_prefix(1);
   if (mangled.size() >= 2 && mangled[0] == 'S' &&

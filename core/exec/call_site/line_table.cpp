@@ -12,8 +12,7 @@
 namespace rehearse::exec {
 namespace {
 
-// Debug information in the file itself only: elfutils would ask debuginfod servers on the network for the
-// rest.
+// Uses only debug information in the file itself; otherwise elfutils would ask debuginfod servers on the network.
 int no_separate_debug_file(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**) {
   return -1;
 }
@@ -22,7 +21,7 @@ struct FreeScopes {
   void operator()(Dwarf_Die* scopes) const { std::free(scopes); }
 };
 
-// The DIEs around another one, innermost first; the last is the compilation unit.
+// The DIEs that enclose another one, innermost first; the last is the compilation unit.
 class Scopes {
  public:
   static Scopes around_address(Dwarf_Die* unit, Dwarf_Addr address) {
@@ -39,14 +38,14 @@ class Scopes {
   std::span<Dwarf_Die> get() const { return {scopes_.get(), count_}; }
 
  private:
-  // libdw returns -1 or 0 and leaves the pointer alone when there are none.
+  // If there are none, libdw returns -1 or 0 and does not set the pointer.
   Scopes(Dwarf_Die* scopes, int count) : scopes_(scopes), count_(count > 0 ? static_cast<std::size_t>(count) : 0) {}
 
   std::unique_ptr<Dwarf_Die, FreeScopes> scopes_;
   std::size_t count_;
 };
 
-// An inlined or out-of-line function refers to the one that has the name, and that lies in its namespace.
+// An inlined or out-of-line function refers to the declaration, which has the name and is in the right namespace.
 Dwarf_Die declaration_of(Dwarf_Die die) {
   for (const unsigned attribute : {DW_AT_abstract_origin, DW_AT_specification}) {
     Dwarf_Attribute reference;
@@ -76,7 +75,7 @@ std::string qualified_name(const Dwarf_Die& function) {
   std::string name;
   for (Dwarf_Die& scope : scopes.get()) {
     const int tag = dwarf_tag(&scope);
-    // A local function: the one around it may be written outside of its own class or namespace.
+    // For a local function: the enclosing function's DIE may be outside of its own class or namespace.
     if (tag == DW_TAG_subprogram && !name.empty()) return qualified_name(scope) + "::" + name;
     if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit) break;
     if (const char* text = name_of_scope(scope)) name = name.empty() ? text : std::string(text) + "::" + name;
@@ -95,7 +94,7 @@ void set_name(SourceFrame& frame, Dwarf_Die& function) {
     frame.qualified = qualified_name(function);
 }
 
-// Where an inlined function was called, which is where its caller stands.
+// Sets the caller's position to the place where it calls the inlined function.
 void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
   Dwarf_Attribute attribute;
   Dwarf_Word file = 0;
@@ -110,8 +109,8 @@ void set_call_place(SourceFrame& caller, Dwarf_Die& inlined, Dwarf_Die* unit) {
   caller.line = static_cast<int>(line);
 }
 
-// The unit that holds the address; null: none does. Compilers need not write an index of addresses, as clang does not.
-// One that lacks an address answers with a neighbour.
+// The unit that contains the address; null if there is none. Uses the index of addresses if the compiler wrote one
+// (clang does not). If the index lacks an address, it returns a neighbouring unit, so check.
 Dwarf_Die* unit_at(Dwfl_Module* module, std::uintptr_t address, Dwarf_Addr& bias) {
   const auto holds = [&](Dwarf_Die* unit) { return dwarf_haspc(unit, address - bias) == 1; };
   if (Dwarf_Die* const indexed = dwfl_module_addrdie(module, address, &bias); indexed != nullptr && holds(indexed))
@@ -156,8 +155,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   Dwarf_Die* const unit = unit_at(module_, address, bias);
   if (unit != nullptr) {
     set_place(current, unit, address - bias);
-    // Scopes around an address follow an inlined function to where it was written; those around the innermost
-    // DIE are the ones that it was inlined into.
+    // The scopes around an address lead from an inlined function to where it was written. Those around the innermost
+    // DIE are the functions into which it was inlined.
     const Scopes at_address = Scopes::around_address(unit, address - bias);
     if (!at_address.get().empty()) {
       const Scopes nested = Scopes::around(&at_address.get().front());

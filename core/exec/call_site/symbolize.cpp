@@ -24,7 +24,8 @@
 namespace rehearse::exec {
 namespace {
 
-// By the beginning of their names; whole words, for a user's library may well be called libtorch_extension.so.
+// Prefixes of library names. They include the next punctuation, because a user's library may be called
+// libtorch_extension.so.
 constexpr std::string_view kForeignLibraries[] = {
     "libtorch.", "libtorch_cpu.", "libtorch_cuda.", "libtorch_cuda_", "libtorch_python.", "libtorch_global_deps.",
     "libc10.",   "libc10_",       "libstdc++.",     "libc++.",        "libc++abi.",       "libc.",
@@ -37,8 +38,8 @@ constexpr std::string_view kForeignNamespaces[] = {
     "c10d", "torch", "at", "c10", "caffe2", "std", "boost", "__gnu_cxx", "fmt", "testing",
 };
 
-// Headers whose functions are inlined into the user's. Without full debug information (-g1) an inlined
-// function has neither a mangled name nor a namespace, so that only its file tells.
+// Headers whose functions are inlined into the user's. Without full debug information (-g1), an inlined function has
+// neither a mangled name nor a namespace; only its file identifies it.
 constexpr std::string_view kForeignFolders[] = {
     "/usr/include/",      "/include/c++/",      "/torch/include/",
     "/libtorch/include/", "/include/rehearse/", "/internal/rehearse_internal/",
@@ -71,8 +72,8 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// The absolute path of a library that was opened by a relative one, which means nothing once the program has changed
-// its folder.
+// The absolute path of a library that was opened by a relative one, which is wrong once the program has changed its
+// working directory.
 std::string mapped_path(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -100,7 +101,7 @@ bool is_foreign(const Module& module) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// A C function of the executable with the name of one of the C or C++ library stands in for it.
+// A C function of the executable with the name of a function in the C or C++ library replaces that function.
 bool is_interposed(const std::string& name) {
   static void* const libraries[] = {dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD),
                                     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)};
@@ -113,8 +114,8 @@ const LineTable& line_table_of(const Module& module) {
   return tables.try_emplace(module.path, module.path, module.bias).first->second;
 }
 
-// Our own sources under the names that the compiler wrote down for them. Which folder those start with, if any, depends
-// on how the library was built; this file's own name tells. Nothing when the library has no debug information.
+// Our own sources under the names that the compiler recorded. Their leading folder, if any, depends on how the library
+// was built; this file's own name shows it. Empty if the library has no debug information.
 std::set<std::string> find_own_units() {
   constexpr std::string_view kThis = "core/exec/call_site/symbolize.cpp";
   const auto address = reinterpret_cast<std::uintptr_t>(&find_own_units);
@@ -128,10 +129,10 @@ std::set<std::string> find_own_units() {
   return units;
 }
 
-// All that such a unit holds is ours; a function of internal linkage that was inlined tells in no other way.
+// Everything in such a unit is ours. An inlined function with internal linkage can be recognised only by its unit.
 bool is_own_unit(const std::string& unit) {
   static const std::set<std::string> units = find_own_units();
-  // A unit of several sources lies in the build folder, which the compiler writes as "." or leaves out.
+  // A unity unit is in the build folder, which the compiler records as "." or leaves out.
   return units.contains(unit.starts_with("./") ? unit.substr(2) : unit);
 }
 
@@ -147,7 +148,8 @@ bool is_users_own(const SourceFrame& frame) {
     outermost = outermost_name(frame.mangled);
   else if (frame.mangled == "_start" || is_interposed(frame.mangled))
     return false;
-  // Ours are known by their units and headers, where those are written down: others may extend our namespace.
+  // If file names are known, our own functions have been recognised by unit or header already, so this is a user's:
+  // users may extend our namespace.
   if (outermost == "rehearse") return !frame.file.empty();
   return std::find(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), outermost) ==
          std::end(kForeignNamespaces);
@@ -156,7 +158,7 @@ bool is_users_own(const SourceFrame& frame) {
 ResolvedFrame resolved(const SourceFrame& source) {
   std::string name = demangled(source.mangled.empty() ? source.qualified : source.mangled);
   if (source.file.empty()) {
-    // Without line tables nothing tells that a lambda was inlined, but for the name of what called it.
+    // Without line tables, the only trace of an inlined lambda is the name of its caller.
     const auto callable = wrapped_callable(name);
     if (!callable.empty()) {
       const SourceFrame inlined{.mangled = {}, .qualified = std::string(callable), .file = {}, .line = 0, .unit = {}};
@@ -184,13 +186,14 @@ std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
 }  // namespace
 
 const std::vector<ResolvedFrame>& resolve(void* return_address) {
-  // Reading line tables takes locks, which are no rank's: to preempt it there would look up who called, by this mutex.
+  // Reading line tables takes locks that belong to no rank. If such a lock preempted a rank, it would look up the
+  // caller and need this mutex again.
   const NativeScope reading;
   static std::mutex mutex;
   static std::unordered_map<void*, std::vector<ResolvedFrame>> known;
   const std::lock_guard lock(mutex);
   const auto [entry, is_new] = known.try_emplace(return_address);
-  // The call is before the address to which it returns, which may belong to the next line or even function.
+  // The call precedes the address to which it returns, which may belong to the next line or even the next function.
   if (is_new) entry->second = look_up(reinterpret_cast<std::uintptr_t>(return_address) - 1);
   return entry->second;
 }

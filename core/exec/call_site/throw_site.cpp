@@ -18,12 +18,12 @@
 namespace rehearse::exec {
 namespace {
 
-// The newest throws of this thread's fibers, and of the thread itself where that is wanted. More than one, because
-// destructors that run while an exception is on its way may throw too, or suspend and let another rank throw.
+// The newest throws of this thread's fibers and, if wanted, of the thread itself. Keeps several, because destructors
+// that run during unwinding may throw too, or suspend and let another rank throw.
 struct Throw {
   void* exception = nullptr;
   const Fiber* fiber = nullptr;  // for comparison only
-  int under_way = 0;             // exceptions from which it unwound then
+  int under_way = 0;             // number of exceptions in flight in the fiber at the throw
   std::size_t frames = 0;
   std::array<void*, CallSite::kFramesMax> addresses{};
 };
@@ -34,12 +34,12 @@ struct Throws {
 };
 
 constinit thread_local Throws throws;
-constinit thread_local int keepers = 0;  // KeepThrowSites that live
+constinit thread_local int keepers = 0;  // number of living KeepThrowSites
 constinit std::atomic<ThrowObserver> throw_observer = nullptr;
 
 bool are_kept() noexcept { return keepers > 0 || current_fiber() != nullptr; }
 
-// The newest throw first; null: none is left.
+// The newest throw for which `fits` is true; null if there is none.
 template <class Fits>
 const Throw* newest_that(const Fits& fits) {
   for (std::size_t age = 0; age < throws.ring.size(); ++age) {
@@ -49,7 +49,7 @@ const Throw* newest_that(const Fits& fits) {
   return nullptr;
 }
 
-// In the place of the oldest; its frames are the caller's to fill in.
+// Overwrites the oldest entry. The caller must fill in the frames.
 Throw& next_entry(void* exception) noexcept {
   throws.newest = (throws.newest + 1) % throws.ring.size();
   Throw& entry = throws.ring[throws.newest];
@@ -59,7 +59,7 @@ Throw& next_entry(void* exception) noexcept {
   return entry;
 }
 
-// Not inlined: it counts the frames between here and the throw.
+// Not inlined, because the walk skips a fixed number of frames between here and the throw.
 [[gnu::noinline]] void remember(void* exception) noexcept {
   Throw& entry = next_entry(exception);
   const std::size_t asked = CallSiteScope::copy_to(entry.addresses);
@@ -70,7 +70,7 @@ bool is_remembered(const void* exception) noexcept {
   return newest_that([exception](const Throw& entry) { return entry.exception == exception; }) != nullptr;
 }
 
-// What was thrown before is under way once more, from where it was thrown first.
+// An exception is thrown again; its place stays that of the first throw.
 void remember_again(void* exception) noexcept {
   const Throw* const first = newest_that([exception](const Throw& entry) { return entry.exception == exception; });
   Throw& entry = next_entry(exception);
@@ -82,15 +82,15 @@ void remember_again(void* exception) noexcept {
   }
 }
 
-// Another exception will have this address: what was thrown there is over, and what comes may be no throw (but
-// std::make_exception_ptr()).
+// A new exception gets this address: the old entry is obsolete, and the new exception may never be thrown
+// (std::make_exception_ptr()).
 void forget(const void* exception) noexcept {
   for (Throw& entry : throws.ring) {
     if (entry.exception == exception) entry.exception = nullptr;
   }
 }
 
-// In libstdc++ an exception_ptr is the address of the exception, the one that was given to __cxa_throw.
+// In libstdc++, an exception_ptr is the address that was passed to __cxa_throw.
 void* address_of(const std::exception_ptr& pointer) {
   void* exception = nullptr;
   static_assert(sizeof pointer == sizeof exception);
@@ -98,7 +98,7 @@ void* address_of(const std::exception_ptr& pointer) {
   return exception;
 }
 
-// A pointer to an exception whose holders nobody counts, because the unwinder has it.
+// Makes a counted pointer to an exception that only the unwinder holds, without a count.
 std::exception_ptr pointer_to(void* exception) {
   std::exception_ptr uncounted;
   __builtin_memcpy(static_cast<void*>(&uncounted), &exception, sizeof exception);
@@ -129,7 +129,7 @@ std::optional<Unwinding> exception_under_way() {
   const int count = std::uncaught_exceptions();
   const Fiber* const fiber = current_fiber();
   if (fiber == nullptr || count == 0) return std::nullopt;
-  // What destructors throw and catch on the way finds this one under way.
+  // Destructors may throw and catch exceptions during the unwinding; those see one more exception in flight.
   const Throw* const entry = newest_that(
       [fiber, count](const Throw& candidate) { return candidate.fiber == fiber && candidate.under_way == count - 1; });
   if (entry == nullptr) return std::nullopt;
@@ -138,7 +138,7 @@ std::optional<Unwinding> exception_under_way() {
 
 }  // namespace rehearse::exec
 
-// Functions of the C++ library, under names of their own here: compilers declare those by themselves.
+// Functions of the C++ library, declared under other names, because compilers have built-in declarations for them.
 extern "C" {
 [[gnu::visibility("default")]] [[noreturn]] void rehearse_throw(void* exception, std::type_info* type,
                                                                 void (*destroy)(void*)) asm("__cxa_throw");
@@ -149,8 +149,8 @@ extern "C" {
     asm("__cxa_allocate_exception");
 }
 
-// Every `throw` calls this, in every library: an executable's definition comes before that of libstdc++. The
-// stack must be walked here, since unwinding destroys it.
+// Every `throw` in every library calls this, because the executable's definition precedes that of libstdc++. Walk the
+// stack here, because unwinding destroys it.
 void rehearse_throw(void* exception, std::type_info* type, void (*destroy)(void*)) {
   using Function = void (*)(void*, std::type_info*, void (*)(void*));
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "__cxa_throw"));
@@ -172,13 +172,13 @@ void rehearse_rethrow() {
   __builtin_unreachable();
 }
 
-// std::rethrow_exception(): an argument with a destructor is passed by its address.
+// std::rethrow_exception(). The argument has a destructor, so it is passed by address.
 void rehearse_rethrow_exception(void** pointer) {
   using Function = void (*)(void**);
   static const auto next =
       reinterpret_cast<Function>(dlsym(RTLD_NEXT, "_ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE"));
   if (rehearse::exec::are_kept()) {
-    // What nobody has thrown before (a future's error that was made, not caught) is thrown here.
+    // An exception that was never thrown (an error made for a future, say) is first thrown here.
     if (rehearse::exec::is_remembered(*pointer)) {
       rehearse::exec::remember_again(*pointer);
     } else {

@@ -11,7 +11,7 @@ namespace rehearse {
 namespace {
 
 constexpr std::size_t kRoomMin = 64;
-constexpr std::size_t kRoomMax = std::size_t{64} << 10;  // what is filled with zeros at once
+constexpr std::size_t kRoomMax = std::size_t{64} << 10;  // limits how much is zeroed at once
 
 }  // namespace
 
@@ -24,7 +24,7 @@ std::uint64_t DecisionList::take(const char*& at) noexcept {
   }
 }
 
-// The same for bytes that may be anything: nothing when they end within it or it is longer than 64 bits.
+// As take(), for untrusted bytes: returns nullopt if they end within the number, or if it exceeds 64 bits.
 std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
   const std::size_t longest = std::min<std::size_t>(bytes.size(), 64 / kPayloadBits + 1);
   for (std::size_t length = 0; length < longest; ++length) {

@@ -27,11 +27,11 @@ void CurrentFiber::switch_state(Fiber* to) noexcept {
   t_current_fiber = to;
 }
 
-// The caller resumes the context.
+// Does everything but the jump: the caller must resume the returned context.
 REHEARSE_LEAVES_STACK [[gnu::always_inline]] inline boost::fibers::context* CurrentFiber::change_to(
     Fiber* next) noexcept {
   Fiber* const from = current_;
-  // A Boost.Fiber primitive of the user's suspends without telling us.
+  // A primitive of Boost.Fiber used by the program suspends without calling us.
   if (from != nullptr && from->state == Fiber::State::running) from->state = Fiber::State::blocked;
   switch_state(next);
   AsanStack& to_stack = next != nullptr ? next->asan : host_asan_;
@@ -50,8 +50,8 @@ REHEARSE_LEAVES_STACK boost::fibers::context* CurrentFiber::next_context(Fiber* 
   return change_to(next);
 }
 
-// Not through boost::fibers::context::suspend(), which comes back to pick_next() by a longer way: a thousand stacks do
-// not fit the cache, so every frame and every line of a context that a switch touches counts.
+// Does not use boost::fibers::context::suspend(), which reaches pick_next() by a longer path. A thousand stacks do not
+// fit into the cache, so every frame and every line of a context that a switch touches counts.
 REHEARSE_LEAVES_STACK void CurrentFiber::switch_from(Fiber& fiber, Fiber* next) noexcept {
   fiber.suspended_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   change_to(next)->resume();

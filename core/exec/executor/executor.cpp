@@ -84,10 +84,10 @@ std::uint64_t world_number() noexcept {
   return executor != nullptr ? executor->parts().number : 0;
 }
 
-// The parts of a world, and its main loop.
+// Owns the parts of a world, and runs its main loop.
 class RankExecutor::Impl {
  public:
-  // `idle`: null: that of virtual time.
+  // `idle`: null stands for the policy of virtual time.
   Impl(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
        IdlePolicy* idle);
 
@@ -101,7 +101,7 @@ class RankExecutor::Impl {
   Decisions& decisions_;
   RankState& state_;
   VirtualIdlePolicy virtual_idle_policy_;
-  WorldParts parts_;  // names all that follow, and the policy
+  WorldParts parts_;  // refers to all of the following, and to the policy
   TimerQueue timers_;
   interpose::WorldState interposed_;
   WorldOutcome outcome_;

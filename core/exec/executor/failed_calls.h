@@ -14,18 +14,19 @@
 
 namespace rehearse::exec {
 
-// Calls of ranks that fail at once, again and again: a loop that catches and tries again. They cost virtual time, so
-// that what the loop waits for may come, and they are counted, so that a loop without end is a livelock.
+// Counts calls of ranks that fail immediately, again and again, in a loop that catches and retries. Such calls take
+// virtual time, so that the condition for which the loop waits can come about. If the count shows that the loop is
+// endless, the run is a livelock.
 class FailedCalls {
  public:
-  // In a row, without progress. They take nine minutes: less than c10d's default timeout, which would tell of the ranks
-  // that wait for the loop instead of the loop.
+  // The limit for failures in a row, without progress. These take nine minutes: less than c10d's default timeout, whose
+  // report would show the ranks that wait for the loop instead of the loop.
   static constexpr std::uint64_t kMost = 20'000;
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
 
   static constexpr std::size_t kKinds = 2;
 
-  // A rank's last call of a kind, of one of its fibers.
+  // A rank's last call of a kind, and which of its fibers made it.
   struct Call {
     static constexpr std::uint32_t kOver = static_cast<std::uint32_t>(-1);
     std::uint32_t fiber = kOver;  // Fiber::id
@@ -37,20 +38,21 @@ class FailedCalls {
   // `kind`: a this_rank::CallOn.
   Call& last(int rank, std::size_t kind) noexcept { return last_[static_cast<std::size_t>(rank)].at(kind); }
 
-  // False: that were too many.
+  // False if the limit is exceeded.
   bool count(int rank, VirtualTime now) noexcept {
     if (count_++ == 0) since_ = now;
     rank_ = rank;
     return count_ <= kMost;
   }
-  // As for looks: a part of the time that the failures have taken. A few that lie far apart cost little.
+  // As for polls, a fraction of the time since the first failure, so that a few distant failures take little time.
   VirtualDuration cost(VirtualTime now, VirtualDuration least) const noexcept {
     constexpr std::int64_t kParts = 1'000;
     const auto most = std::min(least * static_cast<std::int64_t>(count_), std::max(least, kCostMax));
     return std::clamp((now - since_) / kParts, least, most);
   }
 
-  // By another rank, or by time (-1). What the failing rank does between its calls is a part of its loop.
+  // `by`: another rank, or -1 for time. What the failing rank does between its calls does not count, because it belongs
+  // to the loop.
   void note_progress(int by) noexcept {
     if (by != rank_) count_ = 0;
   }
@@ -62,7 +64,7 @@ class FailedCalls {
   std::vector<std::array<Call, kKinds>> last_;  // by rank and kind
   std::uint64_t count_ = 0;
   VirtualTime since_{};
-  int rank_ = -1;  // that failed last
+  int rank_ = -1;  // the rank that failed last
   std::exception_ptr last_error_;
 };
 

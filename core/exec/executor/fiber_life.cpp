@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kReleaseEndedAt = 8;
 
-// Stacks are kept for the life of the thread: the next world finds them warm.
+// Stacks are kept for the life of the thread, so that the next world finds warm memory.
 StackPool& stack_pool(std::size_t stack_bytes) {
   thread_local std::vector<std::unique_ptr<StackPool>> pools;
   for (auto& pool : pools) {
@@ -72,7 +72,7 @@ Fiber& FiberLife::create(int rank, std::uint32_t fiber_of_rank, std::function<vo
   return fiber;
 }
 
-// In the table, but not alive yet.
+// Adds the fiber to the table; it is not alive yet.
 Fiber& FiberLife::add(int rank, std::uint32_t fiber_of_rank) {
   Fiber& fiber = world_.fibers.add();
   fiber.world = &world_;
@@ -88,7 +88,7 @@ void FiberLife::start(Fiber& fiber, std::function<void()> work) {
   scheduler_.expect(&fiber);
   const AsanNewStack asan(world_.switcher.current_fiber().stack_of_current());
   // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
-  // bytes. One pointer more takes another 256, and with them a quarter of the stacks another page.
+  // bytes. A third pointer would take another 256 bytes, and a quarter of the stacks would then need another page.
   auto body = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
     fiber.world->fiber_life.enter(fiber, *own);
   };
@@ -100,7 +100,7 @@ void FiberLife::start(Fiber& fiber, std::function<void()> work) {
 void FiberLife::enter(Fiber& fiber, std::function<void()>& work) noexcept {
   fiber.asan.enter();
   owner_.run(fiber, work);
-  work = nullptr;  // in the fiber's own context: what it holds may use it
+  work = nullptr;  // in the fiber's own context, because the destructors may need it
   fiber.locals.clear();
   end(fiber);
 }
@@ -126,7 +126,7 @@ void FiberLife::leave_behind(Fiber& fiber) {
   owner_.note_ended(fiber);
   fiber.asan.keep(__builtin_frame_address(0));
   world_.fibers.note_left_behind();
-  // Boost would wait for it at the end of the thread.
+  // Otherwise Boost would wait for it at the end of the thread.
   fiber.context->worker_unlink();
   for (;;) fiber.context->suspend();
 }
@@ -144,7 +144,7 @@ void FiberLife::give_up(Fiber& fiber) noexcept {
   REHEARSE_CHECK(fiber.state == Fiber::State::blocked && !fiber.in_queue && !fiber.polling, fiber.rank, fiber.id,
                  fiber.state, fiber.in_queue, fiber.polling);
   mark_ended(fiber);
-  fiber.context->worker_unlink();  // Boost would wait for it at the end of the thread
+  fiber.context->worker_unlink();  // otherwise Boost would wait for it at the end of the thread
 }
 
 bool FiberLife::release_ended() {

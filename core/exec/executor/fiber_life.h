@@ -13,39 +13,39 @@ class Fiber;
 class Scheduler;
 class StackPool;
 
-// Knows what a rank's fibers are for.
+// Decides what a rank's fibers do.
 class FiberOwner {
  public:
-  // Called in the fiber. Does its work, and handles what that throws.
+  // Called in the fiber. Runs its work, and handles exceptions of the work.
   virtual void run(Fiber& fiber, const std::function<void()>& work) noexcept = 0;
-  // Called in the fiber, which has ended: it has done its work, or is left behind.
+  // Called in the fiber at its end: it has finished its work, or is left behind.
   virtual void note_ended(Fiber& fiber) noexcept = 0;
 
  protected:
   ~FiberOwner() = default;
 };
 
-// Begins and ends fibers, and counts those that are alive. It does not know what a rank is.
+// Starts and ends fibers, and counts those that are alive. Does not know ranks.
 class FiberLife {
  public:
   FiberLife(WorldParts& world, RankState& state, FiberOwner& owner);
   FiberLife(const FiberLife&) = delete;
   FiberLife& operator=(const FiberLife&) = delete;
 
-  // Makes a fiber that can run. If there is no memory or RankState fails, it throws, and there is no fiber.
+  // Makes a runnable fiber. If memory runs out or RankState fails, throws and makes none.
   Fiber& create(int rank, std::uint32_t fiber_of_rank, std::function<void()> work);
 
   // The running fiber cannot unwind any further: it stays suspended forever.
   [[noreturn]] void leave_behind(Fiber& fiber);
-  // The same for a fiber that does not run: takes it out of whatever might run it again, and does not tell the owner.
-  // Timers on its stack may still fire; they find that it has ended.
+  // As leave_behind(), for a fiber that is not running: removes it from everything that might run it again, without
+  // calling the owner. Timers on its stack may still fire; they notice that it has ended.
   void stop_for_ever(Fiber& fiber) noexcept;
-  // The same for a fiber that waits in a primitive of Boost.Fiber's when the world ends.
+  // As leave_behind(), for a fiber that waits in a primitive of Boost.Fiber when the world ends.
   void give_up(Fiber& fiber) noexcept;
 
   std::size_t alive() const noexcept { return alive_; }
 
-  // Call on the thread's main context. If there is enough to do, lets Boost free the stacks of ended fibers, and run
+  // Call it on the thread's main context. If there is enough to do, lets Boost free the stacks of ended fibers and run
   // fibers that are not ours. Returns whether it did.
   bool release_ended();
 

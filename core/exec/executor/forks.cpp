@@ -15,7 +15,7 @@
 namespace rehearse::exec {
 namespace {
 
-int g_forked_by = -1;  // in a process that a rank has forked
+int g_forked_by = -1;  // set in a process that a rank has forked
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void note_forks() {
     const Fiber* const fiber = current_fiber();
     if (fiber == nullptr) return;
     g_forked_by = fiber->rank;
-    request_interrupt();  // seen at the next switch
+    request_interrupt();  // the next switch notices it
   });
   static_cast<void>(registered);
 }

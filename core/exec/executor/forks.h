@@ -5,11 +5,11 @@
 
 namespace rehearse::exec {
 
-// From the first world on, a process that a rank forks is ended when it comes to a switch: it has a copy of all ranks,
-// and would run the world a second time. (An interrupt is requested in it, and seen at its next switch.)
+// From the first world on, a process that a rank forks ends at its first switch, because it has a copy of all ranks and
+// would run the world a second time. (The fork requests an interrupt in it, which the switch notices.)
 void note_forks();
 
-// Ends the calling process if it is not `process`, which began the run.
+// Ends the calling process if it is not `process`, which started the run.
 void leave_if_forked(pid_t process) noexcept;
 
 }  // namespace rehearse::exec

@@ -61,7 +61,7 @@ void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
   if (any_polls && step.look && !world_.outcome.ended()) release_pollers();
 }
 
-// Where time stands still while ranks run, no thread may come.
+// If time stands still while ranks run, threads outside of ranks take no part.
 void IdleLoop::hear_threads() noexcept {
   if (!world_.clock.passes_by_itself()) return;
   hear_doorbell();

@@ -7,16 +7,16 @@
 
 namespace rehearse::exec {
 
-// Does what the idle policy says when no fiber can run: pollers look again, time passes, or the world ends. Call it
-// while no fiber is current.
+// Carries out the idle policy when no fiber can run: pollers look again, time passes, or the world ends. Call it while
+// no fiber is current.
 class IdleLoop {
  public:
   explicit IdleLoop(WorldParts& world) noexcept : world_(world) {}
 
-  // One step, after which a fiber may be able to run.
+  // Makes one step, after which a fiber may be able to run.
   void step();
 
-  // While fibers can run: wakes those for whom other threads have signalled, and lets the policy look.
+  // Call it while fibers can run: wakes fibers for which other threads have signalled, and calls the policy's look().
   void look() noexcept;
 
  private:

@@ -11,8 +11,9 @@
 
 namespace rehearse::exec {
 
-// The suspended fibers that are to look again at something: at any time (they poll), or when another rank has made a
-// system call (they wait in the kernel). What is released is no longer here, and runs again; in the order they came.
+// The suspended fibers that will look at something again: at any time (they poll), or after another rank has made a
+// system call (they wait in the kernel). Released fibers are removed and run again, in the order in which they were
+// added.
 class Pollers {
  public:
   void add(Fiber& fiber, bool in_kernel) {
@@ -22,7 +23,7 @@ class Pollers {
     fiber.in_kernel = in_kernel;
   }
 
-  // For one that has been woken by the end of the world; nothing where it was released.
+  // For a fiber that the end of the world has woken. Does nothing if the fiber was released.
   void remove(Fiber& fiber) noexcept {
     if (std::exchange(fiber.polling, false)) std::erase(fibers_, &fiber);
   }
@@ -44,7 +45,7 @@ class Pollers {
     });
   }
 
-  // The world has ended: all of them are woken otherwise.
+  // The world has ended, and wakes the fibers in another way.
   void forget() noexcept { fibers_.clear(); }
 
  private:

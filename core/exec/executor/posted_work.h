@@ -12,21 +12,21 @@
 
 namespace rehearse::exec {
 
-// The work that waits for each rank (RankExecutor::post()), and whether a fiber of the rank is taking it.
+// The pending work of each rank (RankExecutor::post()), and whether a fiber of the rank is processing it.
 class PostedWork {
  public:
   using Work = std::function<void()>;
 
   explicit PostedWork(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
-  // Returns true if no fiber is taking the rank's work: the caller must start one.
+  // Returns true if no fiber is processing the rank's work: then the caller must start one.
   bool add(int rank, Work work) {
     Rank& owner = at(rank);
     owner.waiting.push_back(std::move(work));
     return !std::exchange(owner.is_taken, true);
   }
 
-  // For that fiber: takes the oldest. Returns nothing if there is no more, and then the fiber must end.
+  // For that fiber: takes the oldest piece. Returns nullopt if there is no more, and then the fiber must end.
   std::optional<Work> take(int rank) {
     Rank& owner = at(rank);
     REHEARSE_CHECK(owner.is_taken, rank, owner.waiting.size());
@@ -39,10 +39,11 @@ class PostedWork {
     return work;
   }
 
-  // The rank has ended: destroys what waits. The fiber that takes work unwinds by itself.
+  // The rank has ended: destroys its pending work. The fiber that processes it unwinds by itself.
   void drop(int rank) { at(rank).waiting.clear(); }
 
-  // The rank has crashed, with the fiber that took work: keeps what waits, because no destructor may run.
+  // The rank has crashed, including the fiber that processes its work: keeps the pending work, because no destructor
+  // may run.
   void bury(int rank) {
     buried_.push_back(std::exchange(at(rank).waiting, {}));
     at(rank).is_taken = false;

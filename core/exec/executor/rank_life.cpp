@@ -22,8 +22,8 @@
 namespace rehearse::exec {
 namespace {
 
-// An exception has left a native section, and passed the destructor that ends it: callers of pthread_mutex_lock() are
-// compiled for a function that does not throw.
+// An exception left a native section and skipped the destructor that ends the section, because callers of
+// pthread_mutex_lock() are compiled for a function that does not throw.
 void leave_native_code() noexcept {
   if (current_fiber() == nullptr) NativeSection::abandon();
 }
@@ -50,7 +50,7 @@ void RankLife::begin(int rank) {
   world_.ranks.begin(rank, world_.fiber_life.create(rank, 0, [this, rank] { body_(rank); }));
 }
 
-// The new main fiber is another one than the former, whose timers may yet fire. Its threads have other numbers, too.
+// The new main fiber differs from the previous one, whose timers may still fire. Its threads get new numbers, too.
 void RankLife::begin_again(int rank, const std::function<void()>& before) noexcept {
   for (Fiber* const fiber : world_.fibers.all()) {
     if (fiber->active() && fiber->rank == rank) stop_for_ever(*fiber);  // a thread that still unwinds
@@ -80,7 +80,7 @@ void RankLife::run(Fiber& fiber, const std::function<void()>& work) noexcept {
     leave_native_code();
   } catch (...) {
     leave_native_code();
-    // What a library makes of RankAborted on its way through is not a failure of its own.
+    // If a library turned RankAborted into another exception, that is not the rank's failure.
     if (fiber.times_aborted == 0) record_failure(fiber, std::current_exception(), last_throw());
   }
   if (!fiber.is_main()) return;
@@ -88,7 +88,8 @@ void RankLife::run(Fiber& fiber, const std::function<void()>& work) noexcept {
 }
 
 void RankLife::record_failure(Fiber& fiber, std::exception_ptr error, CallSite thrown_at) {
-  // A choice within the rank's call: not the rank's failure, whatever libraries made of the exception on its way.
+  // The oracle failed at a choice within the rank's call. That is not the rank's failure, whatever exception arrives
+  // here.
   if (decisions_.failure()) return world_.outcome.end(Ending::stopped, "the oracle failed");
   RankFailure failure;
   failure.rank = fiber.rank;
@@ -104,7 +105,7 @@ void RankLife::record_failure(Fiber& fiber, std::exception_ptr error, CallSite t
     world_.outcome.end(Ending::rank_failed, failure.what);
     return;
   }
-  // An exception that leaves a thread ends its process.
+  // An exception that leaves a thread ends the thread's process.
   abort_others(fiber.rank);
 }
 
@@ -117,7 +118,7 @@ void RankLife::note_ended(Fiber& fiber) noexcept {
   abort_others(fiber.rank);
 }
 
-// All fibers of the rank but the running one: a process that ends takes its other threads with it.
+// Aborts all fibers of the rank except the running one, as the end of a process ends its other threads.
 void RankLife::abort_others(int rank) noexcept {
   posted_.drop(rank);
   if (!world_.ranks.has_had_helpers(rank)) return;
@@ -144,7 +145,7 @@ void RankLife::run_posted(int rank) {
 }
 
 void RankLife::terminate(Fiber& fiber) {
-  // A noexcept function of the user's is no place to carry RankAborted through: that is not a failure of its own.
+  // RankAborted may have met a noexcept function of the user's. That is not the rank's failure.
   if (fiber.times_aborted == 0) {
     if (const auto error = std::current_exception()) {
       record_failure(fiber, error, last_throw());
@@ -185,7 +186,7 @@ void RankLife::unwind_all() {
   Switcher& switcher = world_.switcher;
   REHEARSE_CHECK(world_.outcome.ended() && current_fiber() == nullptr, world_.outcome.ended());
   while (switcher.any_runnable()) switcher.resume_fibers();
-  // Notes first, unwinding after: destructors must not change what the report says.
+  // First record, then unwind: destructors must not change the report.
   if (world_.outcome.ended_early()) note_blocked();
   world_.pollers.forget();
   bool any_woken = false;
@@ -200,7 +201,7 @@ void RankLife::unwind_all() {
     switcher.resume_fibers();
   }
   REHEARSE_CHECK(any_woken || world_.fiber_life.alive() == 0, world_.fiber_life.alive());
-  // A wait of Boost.Fiber's own takes a wake-up for a spurious one and sleeps again: nothing can unwind it.
+  // A wait in a Boost.Fiber primitive treats a wake-up as spurious and sleeps again, so nothing can unwind it.
   for (Fiber* const fiber : world_.fibers.all()) {
     if (fiber->state == Fiber::State::blocked && fiber->observer == nullptr) give_up(*fiber);
   }

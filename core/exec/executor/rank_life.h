@@ -10,7 +10,7 @@
 
 namespace rehearse::exec {
 
-// Runs the bodies of ranks and the work of their helper fibers, and ends ranks. A rank stands for a process whose main
+// Runs the bodies of ranks and the work of their helper fibers, and ends ranks. A rank is like a process whose main
 // fiber runs the body: it returns, fails, crashes, or unwinds with its world.
 class RankLife final : public FiberOwner {
  public:
@@ -25,17 +25,18 @@ class RankLife final : public FiberOwner {
   Fiber& spawn(int rank, std::function<void()> work);
   void post(int rank, std::function<void()> work);
 
-  // Begins all ranks. If one cannot be created, the world ends.
+  // Starts all ranks. If one cannot be created, the world ends.
   void begin_all(const std::function<void(int)>& body);
-  // Calls `before`, then begins a new incarnation of a rank that has ended.
+  // Calls `before`, then starts a new incarnation of a rank that has ended.
   void begin_again(int rank, const std::function<void()>& before) noexcept;
 
-  // std::terminate() or exit() in a fiber: the rank has failed of the exception that is being handled (or could not be
-  // unwound); the other ranks have not.
+  // For std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled, or says that
+  // the rank could not be unwound. Other ranks have not failed.
   [[noreturn]] void terminate(Fiber& fiber);
   // See crash_rank().
   void crash(int rank);
-  // The world has ended: notes what each fiber waits for, then unwinds them all. Call on the thread's main context.
+  // The world has ended: records what each fiber waits for, then unwinds all fibers. Call it on the thread's main
+  // context.
   void unwind_all();
 
  private:
@@ -52,7 +53,7 @@ class RankLife final : public FiberOwner {
   WorldParts& world_;
   const Decisions& decisions_;
   FailureSink& sink_;
-  std::function<void(int)> body_;  // of each rank
+  std::function<void(int)> body_;  // for each rank
   std::function<void(int, const std::function<void()>&)> around_helpers_;
   PostedWork posted_;
 };

@@ -16,24 +16,24 @@
 
 namespace rehearse::exec {
 
-// What the executor knows about each rank: whether it is alive, in which incarnation, and whether it has failed.
+// The executor's facts about each rank: whether it is alive, its incarnation, and whether it has failed.
 class RankTable {
  public:
   explicit RankTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
-  // The rank begins: `main` can run.
+  // The rank starts: `main` can run.
   void begin(int rank, const Fiber& main) noexcept {
     Rank& entry = at(rank);
     REHEARSE_CHECK(entry.main == nullptr && main.active() && main.is_main(), rank, main.id, main.state);
     entry.main = &main;
     ++mains_alive_;
   }
-  // The main fiber has ended, in whatever way.
+  // The main fiber has ended, for any reason.
   void end(int rank) noexcept {
     REHEARSE_CHECK(mains_alive_ > 0 && at(rank).main != nullptr && !is_alive(rank), rank, mains_alive_);
     --mains_alive_;
   }
-  // Starts a new incarnation of a rank that has ended; begin() must follow. The numbers of its helpers count on.
+  // Starts a new incarnation of a rank that has ended; begin() must follow. The numbering of its helpers continues.
   void renew(int rank) noexcept {
     REHEARSE_CHECK(!is_alive(rank), rank, at(rank).incarnation);
     Rank next;
@@ -66,7 +66,7 @@ class RankTable {
   struct Rank {
     const Fiber* main = nullptr;
     bool failed = false;
-    std::uint32_t fibers = 1;  // so far, in all incarnations
+    std::uint32_t fibers = 1;  // the number so far, over all incarnations
     int incarnation = 0;
     std::optional<GivenUpWait> gave_up;
   };

@@ -12,7 +12,7 @@
 
 namespace rehearse::exec {
 
-// The ranks that are to begin again, and when. The world waits for them even if all ranks have ended.
+// The planned restarts of ranks. The world waits for them even if all ranks have ended.
 class Restarts {
  public:
   explicit Restarts(WorldParts& world) noexcept;
@@ -26,9 +26,9 @@ class Restarts {
   void hold() noexcept { ++holds_; }
   void let_go() noexcept;
 
-  // May a rank still begin again? Then the world goes on without any.
+  // Whether a rank may still be restarted. Then the world goes on even if no rank is alive.
   bool are_awaited() const noexcept;
-  // The world has ended: cancels them all.
+  // The world has ended: cancels all of them.
   void call_off() noexcept;
 
  private:
@@ -36,7 +36,7 @@ class Restarts {
   void begin_again(const Restart& restart) noexcept;
 
   WorldParts& world_;
-  std::vector<std::unique_ptr<Restart>> planned_;  // all that were asked for
+  std::vector<std::unique_ptr<Restart>> planned_;  // every restart that was requested
   std::size_t due_ = 0;
   std::size_t holds_ = 0;
 };

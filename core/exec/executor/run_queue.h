@@ -11,8 +11,8 @@
 
 namespace rehearse::exec {
 
-// The ids of the fibers that can run, oldest first. Taking the oldest keeps the order; taking another one moves the
-// oldest into its place: any take is O(1), and always answering 0 is round robin.
+// The ids of the runnable fibers, oldest first. Taking the oldest keeps the order; taking another one moves the oldest
+// into its place. Every take is O(1), and an oracle that always answers 0 schedules round robin.
 class RunQueue {
  public:
   void push(std::uint32_t fiber) { ids_.push_back(fiber); }

@@ -53,7 +53,7 @@ REHEARSE_LEAVES_STACK boost::fibers::context* Scheduler::pick_next() noexcept {
 
 void Scheduler::run_others() {
   REHEARSE_CHECK(current_fiber() == nullptr && !dispatcher_due_, dispatcher_due_);
-  // The dispatcher frees what has ended, then asks for the next context: foreign fibers, then the caller again.
+  // The dispatcher frees ended fibers, then asks for the next contexts: foreign fibers, and finally the caller.
   auto* const main = boost::fibers::context::active();
   foreign_.push_back(main);
   auto* const running = std::exchange(switcher, nullptr);

@@ -18,19 +18,19 @@ class Switcher;
 
 struct FiberProperties final : boost::fibers::fiber_properties {
   explicit FiberProperties(boost::fibers::context* context) : fiber_properties(context) {}
-  Fiber* fiber = nullptr;  // null: not a fiber of ours
+  Fiber* fiber = nullptr;  // null: not one of our fibers
 };
 
-// What Boost.Fiber asks for the next fiber on this thread: it forwards to the switcher of the run that is under way,
-// and otherwise schedules foreign fibers first come, first served. Installed once a thread, on the first executor.
+// Boost.Fiber asks this object for the next fiber on this thread. It forwards to the switcher of the current run;
+// without a run it schedules foreign fibers first come, first served. The first executor of a thread installs it.
 class Scheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProperties> {
  public:
   static Scheduler& of_this_thread();
 
-  // Whom to ask; null when no run is under way. Only the executor whose run it is sets it.
+  // The switcher of the current run; null: no run. Only the executor of that run sets it.
   Switcher* switcher = nullptr;
 
-  // Lets Boost free the stacks of ended fibers, and foreign fibers run. Call on the thread's main context.
+  // Lets Boost free the stacks of ended fibers, and lets foreign fibers run. Call it on the thread's main context.
   void run_others();
 
   void awakened(boost::fibers::context* context, FiberProperties& properties) noexcept override;
@@ -39,7 +39,7 @@ class Scheduler final : public boost::fibers::algo::algorithm_with_properties<Fi
   void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {}
   void notify() noexcept override {}
 
-  // The next context that becomes ready is this fiber's (null: nobody's).
+  // Says to which fiber the next context that becomes ready belongs; null: to none.
   void expect(Fiber* fiber) noexcept {
     REHEARSE_CHECK(fiber == nullptr || expected_ == nullptr, expected_->id);
     expected_ = fiber;
@@ -51,7 +51,7 @@ class Scheduler final : public boost::fibers::algo::algorithm_with_properties<Fi
   boost::fibers::context* take_dispatcher() noexcept;
 
   boost::fibers::context* dispatcher_ = nullptr;
-  std::deque<boost::fibers::context*> foreign_;  // the thread's main context among them
+  std::deque<boost::fibers::context*> foreign_;  // including the thread's main context
   bool dispatcher_due_ = false;
   Fiber* expected_ = nullptr;
 };

@@ -50,7 +50,8 @@ void Switcher::be_interrupted() noexcept {
   outcome_.end(Ending::interrupted, kInterrupted);
 }
 
-// Counts the switch that the run does not make, as choose_next() does. InterruptedAgain finds the place by that number.
+// Counts the switch that the run does not make, as choose_next() does, because InterruptedAgain finds the place by that
+// number.
 void Switcher::stop_between_switches() noexcept {
   const bool goes_on = !outcome_.ended();
   const bool is_the_place =
@@ -59,8 +60,8 @@ void Switcher::stop_between_switches() noexcept {
   if ((stop_if_interrupted() || is_the_place) && goes_on) outcome_.count_switch();
 }
 
-// The budget's end, the place of an InterruptedAgain, or a look at what comes from outside, whichever comes first:
-// switches count up to one number.
+// The next stop is the end of the budget, the place of an InterruptedAgain, or the next look() for outside events,
+// whichever comes first. With one number, a switch needs only one comparison.
 void Switcher::set_next_stop(std::uint64_t switches) noexcept {
   const std::uint64_t between = switches_between_looks_;
   next_stop_ = between == 0 ? steps_max_ : std::min(steps_max_, switches + between - 1);
@@ -78,7 +79,7 @@ bool Switcher::pass_stop() noexcept {
     return false;
   }
   set_next_stop(outcome_.switches());
-  // As from a timer: what wakes a rank must not be able to switch, nor change what libc tells the one that leaves.
+  // As for a timer: code that wakes a rank must not be able to switch, nor change the errno of the fiber that leaves.
   const int error = errno;
   Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
   look_();
@@ -89,8 +90,8 @@ bool Switcher::pass_stop() noexcept {
 
 void Switcher::stop_by_oracle() noexcept { outcome_.end(Ending::stopped, "the oracle failed"); }
 
-// It runs on the stack of the fiber that leaves. With a thousand stacks, one more cache line of each makes a switch
-// cost a fifth more, so whatever needs room in the frame (texts, checks with values) is in a function of its own.
+// Runs on the stack of the fiber that leaves. With a thousand stacks, one more cache line of each makes a switch a
+// fifth more expensive, so code that needs room in the frame (texts, checks with values) is in separate functions.
 Fiber* Switcher::choose_next() noexcept {
   if (runnable_.empty()) return nullptr;
   std::uint32_t index = 0;
@@ -122,7 +123,7 @@ void Switcher::suspend(Fiber& fiber) noexcept {
   Fiber* const next = choose_next();
   if (next == &fiber) [[unlikely]] {
     require_state(fiber, Fiber::State::runnable, "Switcher::suspend()");
-    fiber.state = Fiber::State::running;  // a look on the way has found what it waits for
+    fiber.state = Fiber::State::running;  // a look() on the way has woken it
   } else {
     current_fiber_.switch_from(fiber, next);
   }
@@ -153,14 +154,15 @@ void Switcher::preempt(Fiber& fiber) noexcept {
   offer_turn(fiber);
 }
 
-// To all that can run, this fiber among them.
+// Lets the oracle choose among all runnable fibers, including this one.
 void Switcher::offer_turn(Fiber& fiber) noexcept {
   require_state(fiber, Fiber::State::running, "Switcher::offer_stage()");
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();
   if (next == nullptr) {
-    // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on, to meet the end.
+    // The choice ended the world (the oracle threw, or the step budget is spent): this fiber goes on until it meets the
+    // end.
     withdraw(fiber);
     fiber.state = Fiber::State::running;
   } else if (next == &fiber) {

@@ -21,14 +21,14 @@ class FiberTable;
 class IdlePolicy;
 class WorldOutcome;
 
-// Keeps the fibers that can run, chooses the next one, and switches to it. Fibers run until none can; meanwhile the
-// thread's main context sleeps in resume_fibers().
+// Keeps the runnable fibers, chooses the next one, and switches to it. Fibers run until none can; meanwhile the
+// thread's main context waits in resume_fibers().
 class Switcher {
  public:
-  // Looks at what comes from outside. Called every ExecutorOptions::switches_between_looks switches.
+  // Looks for events from outside. Called every ExecutorOptions::switches_between_looks switches.
   using Look = std::function<void()>;
 
-  // `process`: the one that made the world. All references outlive this.
+  // `process`: the process that made the world. All references must outlive this object.
   Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
            const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Look look);
   Switcher(const Switcher&) = delete;
@@ -37,43 +37,43 @@ class Switcher {
   CurrentFiber& current_fiber() noexcept { return current_fiber_; }
   bool any_runnable() const noexcept { return !runnable_.empty(); }
 
-  // Nothing happens unless the fiber is blocked.
+  // Does nothing unless the fiber is blocked.
   void make_runnable(Fiber& fiber) noexcept;
-  // Undoes make_runnable() for a fiber that is not to run.
+  // Undoes make_runnable() for a fiber that must not run.
   void withdraw(Fiber& fiber) noexcept;
 
-  // These three are for the running fiber.
+  // The next three functions are for the running fiber.
   // Blocks it; returns when it runs again.
   void suspend(Fiber& fiber) noexcept;
-  // As exec::yield(), but throws nothing: where the world has ended, the fiber meets that at its next blocking call.
+  // As exec::yield(), but never throws: if the world has ended, the fiber meets that at its next blocking call.
   void give_way(Fiber& fiber) noexcept;
   // See this_rank::preempt().
   void preempt(Fiber& fiber) noexcept;
 
-  // Call on the thread's main context. Returns when no fiber can run, or when the choice of one ended the world.
+  // Call it on the thread's main context. Returns when no fiber can run, or when choosing one ended the world.
   void resume_fibers();
 
-  // The next context to run; the main one when no fiber can. Called by Boost.Fiber in a context that it takes off the
-  // thread: one that ends, or waits in a primitive of Boost's.
+  // Returns the next context to run, or the main one if no fiber can. Boost.Fiber calls it in a context that it takes
+  // off the thread because the context ends or waits in a Boost primitive.
   boost::fibers::context* pick_next() noexcept;
 
-  // Ends the world if somebody outside has asked for it. Does not return in a process that a rank has forked.
+  // Ends the world if an interrupt was requested. Does not return in a process that a rank has forked.
   bool stop_if_interrupted() noexcept;
-  // The same where no fiber runs.
+  // As stop_if_interrupted(), while no fiber runs.
   void stop_between_switches() noexcept;
 
  private:
   Fiber* choose_next() noexcept;
   void offer_turn(Fiber& fiber) noexcept;
   void set_next_stop(std::uint64_t switches) noexcept;
-  // False: the run is at its end.
+  // False if the run must end.
   [[gnu::cold, gnu::noinline]] bool pass_stop() noexcept;
   [[gnu::cold, gnu::noinline]] void be_interrupted() noexcept;
   [[gnu::cold, gnu::noinline]] void stop_by_oracle() noexcept;
 
   RunQueue runnable_;
   const Interruption interrupted_again_ = InterruptedAgain::place();
-  std::uint64_t next_stop_ = 0;  // more switches than these: see pass_stop()
+  std::uint64_t next_stop_ = 0;  // pass_stop() handles the first switch beyond this number
   WorldOutcome& outcome_;
   Decisions& decisions_;
   const Clock& clock_;

@@ -14,7 +14,7 @@ namespace {
 std::terminate_handler g_previous_terminate = nullptr;
 
 [[noreturn]] void on_terminate() {
-  // Not to return is all that a terminate handler has to do: the fiber stays suspended forever.
+  // A terminate handler must only not return: the fiber stays suspended forever.
   if (current_fiber() == nullptr) NativeSection::abandon();
   if (Fiber* const fiber = current_fiber()) fiber->world->rank_life.terminate(*fiber);
   if (g_previous_terminate != nullptr) g_previous_terminate();

@@ -4,8 +4,8 @@
 namespace rehearse::exec {
 
 // From the first world on, std::terminate() in a rank's fiber (an exception meets a noexcept function, a joinable
-// std::thread is destroyed) ends that rank as failed and not the process. Elsewhere the handler that was installed
-// before runs as it did.
+// std::thread is destroyed) fails that rank instead of ending the process. Elsewhere the previously installed handler
+// runs.
 void install_terminate_handler();
 
 }  // namespace rehearse::exec

@@ -24,7 +24,8 @@ void WorldOutcome::end(Ending ending, std::string reason) noexcept {
   outcome_.ending = ending;
   outcome_.stop_reason = std::move(reason);
   outcome_.end_time = clock_.now();
-  // Forgotten at the first rest after progress: what is left led to this, also where unwinding has done things since.
+  // Progress clears a recorded hang at the next standstill. So a hang that is still recorded led to this end, even if
+  // unwinding has done things since.
   if (hang_.empty()) return;
   outcome_.hang = std::move(hang_);
   outcome_.hang_began = hang_began_;

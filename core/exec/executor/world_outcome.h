@@ -15,25 +15,26 @@
 
 namespace rehearse::exec {
 
-// How a run goes and ends: whether it has ended, and what RankExecutor::run() will return. All of it is written here.
+// The progress and the end of a run: whether it has ended, and what RankExecutor::run() will return. Only this class
+// writes them.
 class WorldOutcome {
  public:
   WorldOutcome(const Clock& clock, int ranks);
   WorldOutcome(const WorldOutcome&) = delete;
   WorldOutcome& operator=(const WorldOutcome&) = delete;
 
-  // The first call counts.
+  // Only the first call counts.
   void end(Ending ending, std::string reason) noexcept;
-  // The same; run() will throw the exception that is being handled, or that of a later call.
+  // As end(); run() will then throw the exception that is being handled. A later call may replace the exception.
   void end_by_error(std::string reason) noexcept;
   bool ended() const noexcept { return ended_; }
-  // Has the world, or the rank that this fiber helps, ended without it?
+  // Whether the world has ended, or the rank that this fiber helps.
   bool ended_for(const Fiber& fiber) const noexcept { return ended_ || fiber.abort; }
-  // Ended, and not because all ranks have returned: what fibers wait for is told.
+  // Whether it ended for another reason than that all ranks returned. Then the report lists what fibers wait for.
   bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
   const std::string& reason() const noexcept { return outcome_.stop_reason; }
 
-  // Returns how many there have been. The watchdog reads it from its thread.
+  // Returns the new number. The watchdog reads it from its own thread.
   std::uint64_t count_switch() noexcept {
     const auto count = outcome_.switches + 1;
     std::atomic_ref(outcome_.switches).store(count, std::memory_order_relaxed);
@@ -45,27 +46,29 @@ class WorldOutcome {
   void note_time_of_end(int rank) { outcome_.ended_at[static_cast<std::size_t>(rank)] = clock_.now(); }
   void note_failure(const RankFailure& failure) { outcome_.failures.push_back(failure); }
 
-  // What the fiber waits for, in an ended world; once for each. `observer`: the call that it is in; null: none.
+  // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that it is in; null: none.
   void note_blocked(Fiber& fiber, const Observer* observer);
-  // The same, with where the running fiber is.
+  // As note_blocked(), and adds the place of the running fiber.
   void note_where(Fiber& fiber, const Observer* observer);
-  // Notes where a fiber hung that now goes on from its wait, by its timeout or because others fail. The fiber may be
-  // gone when the world ends.
+  // Records where a fiber hung. Call it when the fiber leaves its wait by its timeout or because other ranks fail; the
+  // fiber may be gone when the world ends.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
-  // What each of `fibers` waits for, `since` then, unless that has been noted; see RunOutcome::hang.
+  // Records what each of `fibers` waits for, since the time `since`, unless a hang is already recorded; see
+  // RunOutcome::hang.
   void note_hang(const std::vector<Fiber*>& fibers, VirtualTime since);
   void forget_hang() noexcept { hang_.clear(); }
 
-  // `error`: that of the rank's last call; null: not known.
+  // `error`: that of the rank's last call; null: unknown.
   void note_failing_loop(int rank, const std::exception_ptr& error);
   void note_time_out(int rank) noexcept { last_time_out_ = rank; }
   void note_loop_of_time_outs() noexcept { outcome_.last_time_out = last_time_out_; }
 
   void explain_waits_by(const WaitExplainer* explainer) noexcept { explainer_ = explainer; }
 
-  // Blocked fibers by rank. Once, when all has been noted. Throws the exception of end_by_error().
+  // Returns the result, with blocked fibers ordered by rank. Call it once, at the very end. Throws the exception of
+  // end_by_error().
   RunOutcome take();
 
  private:
@@ -77,7 +80,7 @@ class WorldOutcome {
   bool ended_ = false;
   bool taken_ = false;
   std::exception_ptr error_;
-  std::vector<BlockedFiber> hang_;  // since the last progress
+  std::vector<BlockedFiber> hang_;  // cleared at progress
   VirtualTime hang_began_{};
   std::optional<int> last_time_out_;  // the rank
 };

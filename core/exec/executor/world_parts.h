@@ -22,12 +22,12 @@ namespace interpose {
 struct WorldState;
 }
 
-// The parts of one world, for code that has a fiber (Fiber::world) or an executor (RankExecutor::parts()). It declares
-// their names only: code that uses a part includes its header. RankExecutor::Impl owns the parts.
+// The parts of one world, for code that has a fiber (Fiber::world) or an executor (RankExecutor::parts()). Only
+// declares their names: code that uses a part includes its header. RankExecutor::Impl owns the parts.
 struct WorldParts {
   const ExecutorOptions options;
   const std::uint64_t number;  // see world_number()
-  const pid_t process;         // the one that made the world; a process that a rank forks has a copy of it
+  const pid_t process;         // the process that made the world; a process that a rank forks has a copy of the world
 
   Clock& clock;
   TimerQueue& timers;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-// There when the program is linked with AddressSanitizer (the last one also with LeakSanitizer alone), whether or not
+// Defined if the program is linked with AddressSanitizer (the last one also with LeakSanitizer alone), whether or not
 // Rehearse itself is compiled for it.
 extern "C" {
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, std::size_t bytes);
@@ -14,19 +14,20 @@ extern "C" {
 [[gnu::weak]] void __lsan_ignore_object(const void* memory);
 }
 
-// For a function that calls AsanStack::start_switch() and returns before the switch itself. When the stack that it
-// leaves has ended, the frames that AddressSanitizer keeps elsewhere to find uses after return are gone at once: it
-// must have none.
+// For a function that calls AsanStack::start_switch() and returns before the switch itself. AddressSanitizer keeps
+// frames elsewhere to find uses after return. When the stack that is left has ended, it frees these frames at once, so
+// this function must have none.
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {
 
 inline bool looks_for_leaks() noexcept { return __lsan_ignore_object != nullptr; }
 
-// For memory of the heap that is never freed: neither it nor what it points to is a leak.
+// For heap memory that is never freed: neither it nor what it points to counts as a leak.
 inline void keep_reachable(const void* memory) noexcept { __lsan_ignore_object(memory); }
 
-// Tells AddressSanitizer which stack is in use: Debian's and Ubuntu's Boost do not. Costs a test where there is none.
+// Tells AddressSanitizer which stack is in use, because the Boost of Debian and Ubuntu does not. Costs one test in
+// programs without it.
 class AsanStack {
  public:
   void set_bounds(const void* bottom, std::size_t bytes) noexcept {
@@ -42,18 +43,18 @@ class AsanStack {
     pthread_attr_destroy(&attributes);
     bottom_ = bottom;
   }
-  // On `from`, just before the switch; `from_ends` when it will never be switched to again.
+  // Call it on `from`, just before the switch. `from_ends`: the stack will never run again.
   static void start_switch(AsanStack& from, const AsanStack& to, bool from_ends) noexcept {
     if (__sanitizer_start_switch_fiber == nullptr) return;
     __sanitizer_start_switch_fiber(from_ends ? nullptr : &from.fake_, to.bottom_, to.bytes_);
   }
-  // On the new stack, as its first act.
+  // Call it first on the new stack.
   void enter() noexcept {
     if (__sanitizer_finish_switch_fiber != nullptr) __sanitizer_finish_switch_fiber(fake_, nullptr, nullptr);
   }
-  // The stack stays as it is forever: what it points to is in use and not a leak. `last_frame`: where it ends; null:
-  // it has only what Boost put there to start with. The part that was never touched is left out, because looking for
-  // pointers would touch it.
+  // The stack stays as it is forever, and what it points to is in use, not leaked. `last_frame`: its lowest frame;
+  // null: it contains only what Boost put there at the start. Leaves out the part that was never touched, because
+  // searching it for pointers would touch it.
   void keep(const void* last_frame) noexcept {
     if (__lsan_register_root_region == nullptr) return;
     const auto* const top = static_cast<const char*>(bottom_) + bytes_;
@@ -63,15 +64,16 @@ class AsanStack {
   }
 
  private:
-  // What the switch itself saves there, or what Boost starts with.
+  // Room for what the switch itself saves, or for what Boost puts there at the start.
   static constexpr std::ptrdiff_t kBelowTheLastFrame = 2048;
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
   void* fake_ = nullptr;
 };
 
-// To make a fiber, Boost runs its first function on the new stack as far as its first jump back. That function's frame
-// must lie there: not among those that AddressSanitizer keeps for the creator, which may end first.
+// To make a fiber, Boost runs its first function on the new stack until its first jump back. The frame of that function
+// must be on the new stack, not among those that AddressSanitizer keeps for the creator, because the creator may end
+// first.
 class AsanNewStack {
  public:
   explicit AsanNewStack(AsanStack& creator) noexcept : creator_(creator) {

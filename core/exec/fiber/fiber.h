@@ -23,43 +23,43 @@ namespace rehearse::exec {
 class WaitQueue;
 struct WorldParts;
 
-// One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback).
-// Owned by its executor's FiberTable. A thousand of them do not fit the caches near the core, so what a switch touches
-// lies together: the last cache line of a fiber, and the image right behind it.
+// One fiber of a rank: its main one or a helper (a thread that the rank made, a completion callback). Owned by its
+// executor's FiberTable. A thousand fibers do not fit into the near caches, so the data that a switch touches is
+// together: the last cache line of the fiber, and the image right behind it.
 class alignas(kCacheLine) Fiber {
  public:
   enum class State : std::uint8_t { runnable, running, blocked, ended };
 
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
-  std::int32_t owner_tag = 0;       // what the locks that it holds call it (interpose/owner_tag.h)
-  std::uint16_t end_calls = 0;      // how often the ended world has woken it to unwind
-  std::uint16_t times_aborted = 0;  // RankAborted has been thrown here
+  std::int32_t owner_tag = 0;       // the owner in locks that it holds (interpose/owner_tag.h)
+  std::uint16_t end_calls = 0;      // how many times the ended world has woken it to unwind
+  std::uint16_t times_aborted = 0;  // how many times RankAborted has been thrown in it
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site
   AsanStack asan;
   boost::context::stack_context stack;
   FiberLocals locals;
 
-  // The last line but one: what blocking and waking touch.
+  // The last line but one: data that blocking and waking touch.
   alignas(kCacheLine) const Observer* observer = nullptr;  // while blocked
   Fiber* previous_waiter = nullptr;                        // in its queue; see WaitQueue
   Fiber* next_waiter = nullptr;
-  bool timed_out = false;  // its wait's limit has come
+  bool timed_out = false;  // its wait has reached its limit
 
-  // The last line, together with what a switch touches of the native state.
+  // The last line, including the part of the native state that a switch touches.
   alignas(32) NativeState native;
   WorldParts* world = nullptr;
   boost::fibers::context* context = nullptr;
-  WaitQueue* queue = nullptr;       // where it waits, or waited last: that one may be gone
-  std::uintptr_t suspended_at = 0;  // where in its stack; 0 before its first suspension
-  std::uint32_t id = 0;             // within the world; a candidate of ChoiceKind::next_fiber
+  WaitQueue* queue = nullptr;       // where it waits or waited last; may dangle after the wait
+  std::uintptr_t suspended_at = 0;  // the place in its stack; 0 before its first suspension
+  std::uint32_t id = 0;             // in the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
-  std::uint32_t looks = 0;        // looks in a row (see this_rank::poll)
+  std::uint32_t looks = 0;        // polls in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
   State state = State::blocked;
-  bool abort = false;      // the world ended: the blocked call throws when it resumes
-  bool polling = false;    // suspended by poll(): it runs again when somebody did something
+  bool abort = false;      // the world ended: its blocked call throws when it resumes
+  bool polling = false;    // suspended by poll(): runs again when another rank has done something
   bool in_queue = false;   // it waits in `queue`
-  bool in_kernel = false;  // polling, for the kernel's state: see wait_in_kernel() (exec/wait/polling.h)
+  bool in_kernel = false;  // polls for the kernel's state; see wait_in_kernel() (exec/wait/polling.h)
 
   bool is_main() const noexcept { return fiber_of_rank == 0; }
   bool active() const noexcept { return state != State::ended; }
@@ -67,7 +67,7 @@ class alignas(kCacheLine) Fiber {
   // The RankState image, valid while suspended.
   std::byte* image() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Fetches what resuming this fiber will read and write: the sooner, the more of it is there when it is needed.
+  // Prefetches what resuming this fiber reads and writes. The earlier it is called, the more of it has arrived in time.
   void prefetch() noexcept {
     for (std::uintptr_t at = suspended_at - kBelow; at <= suspended_at + kAbove; at += kCacheLine) {
       prefetch_to_write(reinterpret_cast<const void*>(at));
@@ -76,23 +76,23 @@ class alignas(kCacheLine) Fiber {
     if (queue != nullptr) prefetch_to_write(queue);
   }
 
-  // Fetches what making this fiber runnable writes.
+  // Prefetches what making this fiber runnable writes.
   void prefetch_to_wake() const noexcept {
     prefetch_to_write(&next_waiter);
     prefetch_to_write(&state);
   }
 
  private:
-  friend class FiberTable;  // it has room for the image
+  friend class FiberTable;  // because it allocates the image, too
   Fiber() = default;
   ~Fiber() = default;
 
   static constexpr std::size_t kBelow = 2 * kCacheLine;  // a frame of Boost.Fiber and the registers that it saves
-  static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers
+  static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers' frames
 };
 
-// What is said of lines above. FiberTable places fibers at pairs of lines, which caches fetch together: the last line
-// of a fiber and the first of its image are one.
+// Checks the statements about lines above. FiberTable places fibers at pairs of lines, which caches fetch together: the
+// last line of a fiber and the first line of its image are a pair.
 static_assert(std::is_standard_layout_v<Fiber>);
 static_assert(sizeof(Fiber) % (2 * kCacheLine) == kCacheLine);
 inline constexpr std::size_t kLastLineOfFiber = sizeof(Fiber) - kCacheLine;
@@ -100,8 +100,8 @@ static_assert(offsetof(Fiber, observer) == kLastLineOfFiber - kCacheLine);
 static_assert(offsetof(Fiber, timed_out) < kLastLineOfFiber - NativeState::kSeldomTouched);
 static_assert(offsetof(Fiber, native) + NativeState::kSeldomTouched == kLastLineOfFiber);
 
-// REHEARSE_CHECK(fiber.state == wanted) for the path of every switch. The macro reserves room for its values in the
-// frame of its function, and then a switch touches more cache lines of the stack.
+// REHEARSE_CHECK(fiber.state == wanted) for the path of every switch. The macro would reserve room for its values in
+// the frame of its function, and then a switch would touch more cache lines of the stack.
 [[noreturn, gnu::cold, gnu::noinline]] void wrong_state(const Fiber& fiber, Fiber::State wanted,
                                                         const char* in) noexcept;
 inline void require_state(const Fiber& fiber, Fiber::State wanted, const char* in) noexcept {
@@ -109,28 +109,28 @@ inline void require_state(const Fiber& fiber, Fiber::State wanted, const char* i
     wrong_state(fiber, wanted, in);
 }
 
-// The fiber that runs on this thread; null outside (the scheduler's own context included). Every call of libc that we
-// stand before asks, so it is one load.
+// The fiber that runs on this thread; null outside of fibers, and in the scheduler's own context. Every interposed libc
+// call reads it, so it is one load.
 extern constinit thread_local Fiber* t_current_fiber;
 inline Fiber* current_fiber() noexcept { return t_current_fiber; }
 
-// Where a thread runs code of a rank and cannot switch: "an OpenMP parallel region", for short "region".
+// Code of a rank during which the thread cannot switch: "an OpenMP parallel region", in short "region".
 struct NativePlace {
   const char* what;
   const char* name;
 };
 
-// The fiber for which this thread is in a NativeScope, and which; null otherwise.
+// The fiber for which this thread is in a NativeScope, and the kind of scope; null otherwise.
 extern constinit thread_local Fiber* t_native_fiber;
 extern constinit thread_local const NativePlace* t_native_place;
 
-// Whose rank this thread works for, able to switch or not: what a process keeps of its own is reached by it.
+// The fiber whose rank this thread works for, whether or not it can switch. It leads to the rank's process state.
 inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }
 
-// Takes a fiber that will never run again out of the queue that it waits in. WaitQueue's (room wait).
+// Removes a fiber that will never run again from the queue that it waits in. Part of WaitQueue (room wait).
 void leave_queue(Fiber& fiber) noexcept;
 
-// For code that only a fiber may run. Throws std::logic_error naming `caller` elsewhere.
+// For code that only a fiber may run. Elsewhere throws std::logic_error, which names `caller`.
 Fiber& require_fiber(const char* caller);
 
 }  // namespace rehearse::exec

@@ -18,7 +18,7 @@ FiberLocals& locals_of_thread() noexcept {
   return locals;
 }
 
-// The running fiber, also in its OpenMP region for its own thread. A thread that helps it has no executor.
+// The running fiber, also on its own thread inside an OpenMP region. A helper thread of the region has no executor.
 Fiber* fiber_with_locals() noexcept {
   if (t_current_fiber != nullptr) [[likely]]
     return t_current_fiber;
@@ -34,7 +34,7 @@ struct FiberLocals::Kept {
   };
 
   std::vector<void*> slots;
-  std::vector<Made> made;  // in the order in which they were made
+  std::vector<Made> made;  // in the order of creation
 };
 
 void* FiberLocals::find_kept(std::size_t slot) const noexcept {

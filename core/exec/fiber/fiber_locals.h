@@ -5,7 +5,8 @@
 
 namespace rehearse::exec {
 
-// What one fiber (or thread) keeps for the FiberLocals that it has used. One pointer, null until there is something.
+// The objects of one fiber (or thread) for the FiberLocals that it has used. One pointer, null until there is an
+// object.
 class FiberLocals {
  public:
   FiberLocals() = default;
@@ -16,7 +17,7 @@ class FiberLocals {
   void* find(std::size_t slot) const noexcept { return kept_ != nullptr ? find_kept(slot) : nullptr; }
   void keep(std::size_t slot, void* made, void (*destroy)(void*) noexcept);
 
-  // Destroys all, the last first; also those that destructors make.
+  // Destroys all objects in reverse order of creation, including those that destructors create.
   void clear() noexcept;
 
  private:

@@ -11,8 +11,8 @@
 
 namespace rehearse::exec {
 
-// The fibers of a world, by Fiber::id, each with room for its image behind it. They lie side by side: among other
-// allocations each would take a page or two for itself, and a core knows the addresses of a thousand or two at a time.
+// The fibers of a world, by Fiber::id, each followed by room for its image. They are side by side in memory: among
+// other allocations each would occupy a page or two, and a core caches the addresses of only a thousand or two pages.
 class FiberTable {
  public:
   FiberTable() = default;
@@ -20,15 +20,16 @@ class FiberTable {
   FiberTable& operator=(const FiberTable&) = delete;
   ~FiberTable();
 
-  // Once, before any other call. `first`: so many fibers are sure to come.
+  // Call it once, before any other function. `first`: how many fibers are certain to come.
   void prepare(std::size_t image_bytes, std::size_t first);
 
-  // A new fiber with the next id, or with one that was given back: then in the place of that fiber, which is destroyed.
+  // Adds a fiber with the next id, or with an id that was given back. A reused id destroys its previous fiber and takes
+  // its place.
   Fiber& add();
-  void give_back(std::uint32_t id);  // of a fiber that has ended
+  void give_back(std::uint32_t id);  // the fiber must have ended
 
-  // Call it for a fiber that has not ended and never will run again. What its image refers to is never freed, and
-  // LeakSanitizer must not call that a leak.
+  // Call it for a fiber that has not ended and will never run again. Objects to which its image refers are then never
+  // freed, and LeakSanitizer must not report them.
   void note_left_behind() noexcept { left_behind_ = true; }
 
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }
@@ -39,7 +40,7 @@ class FiberTable {
     void operator()(std::byte* block) const noexcept { ::operator delete(block, kAlignment); }
   };
 
-  // Caches fetch lines in pairs: a fiber's last one, and the first one of its image.
+  // Caches fetch lines in pairs: a fiber's last line and its image's first line are a pair.
   static constexpr std::align_val_t kAlignment{128};
 
   std::byte* room();
@@ -49,8 +50,8 @@ class FiberTable {
   std::vector<std::uint32_t> free_ids_;
   std::vector<std::unique_ptr<std::byte, Free>> blocks_;
   std::byte* next_ = nullptr;   // in the last block
-  std::size_t left_ = 0;        // fibers that it has room for
-  std::size_t next_block_ = 0;  // how many the next block is for
+  std::size_t left_ = 0;        // number of fibers for which it has room
+  std::size_t next_block_ = 0;  // number of fibers in the next block
   bool left_behind_ = false;
 };
 

@@ -13,7 +13,7 @@
 
 namespace rehearse::exec {
 
-// The threads that run code with a fiber's own one, on its stack's variables.
+// The threads that run code together with a fiber's own thread, on variables on the fiber's stack.
 class NativeTeam {
  public:
   NativeTeam() noexcept : outer_(std::exchange(t_innermost, this)) {}
@@ -21,13 +21,13 @@ class NativeTeam {
   NativeTeam& operator=(const NativeTeam&) = delete;
   ~NativeTeam() { t_innermost = outer_; }
 
-  // Told by the fiber's own thread: how many there are, this one among them.
+  // The fiber's own thread reports the number of threads, including itself.
   void note_size(int threads) noexcept { others_ = threads - 1; }
-  // Told by each of the others, once, when it will not touch the fiber's variables any more.
+  // Each of the other threads calls it once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // For a fiber that ends in the middle: waits for the others in the teams that this thread is in. Not forever, as
-  // they may wait for this thread.
+  // For a fiber that ends inside such code: waits for the other threads of all teams of this thread. Not forever,
+  // because they may wait for this thread.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;
     int naps = 0;
@@ -49,15 +49,15 @@ class NativeTeam {
 
 inline constexpr NativePlace kOpenmpRegion{"an OpenMP parallel region", "region"};
 
-// While it lives, this thread runs code that real threads share with it on behalf of `fiber` (an OpenMP region): it
-// cannot switch to another fiber, since the others' state is in the thread, and blocking functions are libc's own. In
-// the fiber's own thread as in those that help it.
+// While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). It cannot switch to
+// another fiber, because the thread holds state of the others, and blocking functions are libc's own. Used on the
+// fiber's own thread and on those that help it.
 class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}
 
-  // For a fiber that ends in the middle of one (or of a NativeScope), and will not come back: the fiber, which is
-  // current again. Null where this thread is not the fiber's own, or in none.
+  // For a fiber that ends inside a NativeSection or NativeScope and will not return: leaves the section and returns the
+  // fiber, which is current again. Returns null if this thread is not the fiber's own, or is in no section.
   static Fiber* abandon() noexcept {
     if (t_native_fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;
     NativeTeam::outlive_others();

@@ -8,16 +8,16 @@
 
 namespace rehearse::exec {
 
-// What the C and C++ run-time libraries keep for a thread and a fiber needs for itself: exceptions being handled
-// (without them a fiber that suspends inside a catch block rethrows another fiber's exception), errno, and what
-// std::call_once hands to pthread_once. A new fiber starts with all of it zero, as a new thread does.
+// The state that the C and C++ run-time libraries keep per thread and that each fiber needs for itself: exceptions
+// being handled (otherwise a fiber that suspends in a catch block would rethrow another fiber's exception), errno, and
+// what std::call_once passes to pthread_once. A new fiber starts with zeros, as a new thread does.
 class NativeState {
   // The C++ ABI's __cxa_eh_globals, which <cxxabi.h> leaves incomplete.
   struct ExceptionGlobals {
     void* caught = nullptr;
     unsigned int uncaught = 0;
   };
-  // Seldom anything but zero; valid when has_more_.
+  // Usually zero; valid if has_more_.
   struct More {
     ExceptionGlobals exceptions;
     void* once_callable = nullptr;
@@ -25,10 +25,10 @@ class NativeState {
   };
 
  public:
-  // So many bytes at its beginning a switch leaves alone, but for a fiber that suspends with an exception in flight.
+  // A switch does not touch this many bytes at its beginning, unless the fiber suspends with an exception in flight.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
-  // Where a thread keeps it.
+  // Where a thread keeps the state.
   struct Place {
     static Place of_this_thread() noexcept {
       return {reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals()), &errno};
@@ -37,7 +37,7 @@ class NativeState {
     int* error = nullptr;
   };
 
-  // Saves the live state into `out` and makes `in` live. `live`: of the calling thread.
+  // Saves the live state into `out` and makes `in` live. `live`: the place of the calling thread's state.
   static void exchange(const Place& live, NativeState& out, const NativeState& in) noexcept {
     out.error_ = *live.error;
     *live.error = in.error_;

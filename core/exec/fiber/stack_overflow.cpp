@@ -18,7 +18,7 @@ namespace rehearse::exec {
 namespace {
 
 struct sigaction g_previous_action{};
-constinit thread_local std::size_t t_stack_bytes = 0;  // of the world on this thread, as it was asked for
+constinit thread_local std::size_t t_stack_bytes = 0;  // for fibers of the world on this thread, as requested
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   if (const auto stack_bytes = overflowed_stack_bytes(info->si_addr)) {
@@ -35,7 +35,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     g_previous_action.sa_handler(signal);
   } else {
     ::signal(signal, SIG_DFL);                // the fault repeats on return and ends the process
-    if (info->si_code <= 0) ::raise(signal);  // sent by somebody: that does not repeat
+    if (info->si_code <= 0) ::raise(signal);  // a signal sent by a process does not repeat
   }
 }
 
@@ -49,7 +49,7 @@ std::size_t overflowed_stack_bytes(const void* address) noexcept {
 
 StackOverflowGuard::StackOverflowGuard(std::size_t stack_bytes) {
   t_stack_bytes = stack_bytes;
-  // A handler on the stack that has just overflowed could not run.
+  // A handler cannot run on the stack that has just overflowed.
   thread_local std::vector<char> signal_stack(std::size_t{64} << 10);
   stack_t stack{};
   stack.ss_sp = signal_stack.data();

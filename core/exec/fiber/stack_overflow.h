@@ -6,11 +6,11 @@
 
 namespace rehearse::exec {
 
-// While it lives, a fiber that runs into its guard page says so on stderr (rank, stack size, the option to raise)
-// before the process ends by SIGSEGV as it would have. Other faults go to whoever handled them before.
+// While it lives, a fiber that runs into its guard page writes a message to stderr (rank, stack size, the option to
+// raise) before SIGSEGV ends the process. Other faults go to the previous handler.
 class StackOverflowGuard {
  public:
-  // `stack_bytes`: of the fibers of this thread's world, for the message.
+  // `stack_bytes`: the stack size of the fibers of this thread's world, for the message.
   explicit StackOverflowGuard(std::size_t stack_bytes);
   StackOverflowGuard(const StackOverflowGuard&) = delete;
   StackOverflowGuard& operator=(const StackOverflowGuard&) = delete;

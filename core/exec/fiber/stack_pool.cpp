@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-// There when the program is linked with AddressSanitizer.
+// Defined if the program is linked with AddressSanitizer.
 extern "C" [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
 
 namespace rehearse::exec {
@@ -28,29 +28,29 @@ std::size_t page_bytes() noexcept {
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (bytes + unit - 1) / unit * unit; }
 
-// Wide enough for a function with a large frame not to step over it. An odd number of pages: stacks then lie an odd
-// number of pages apart, and their addresses spread over all sets of the core's table of page addresses, where
-// multiples of 64 KiB would meet in a few.
+// Wide enough that a function with a large frame cannot step over it. The number of pages is odd, so that stacks are an
+// odd number of pages apart and their addresses use all sets of the core's TLB. Multiples of 64 KiB would share a few
+// sets.
 constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
-// Stacks begin at pages, so their tops would all meet in the same few cache sets: a thousand fibers then evict each
-// other at every switch. Each stack therefore begins a little lower than the one before, but never so low that what a
-// fiber begins with (its context and its first frames) reaches into a second page.
+// Stacks begin at pages, so their tops would all map to the same few cache sets, and a thousand fibers would evict each
+// other at every switch. Therefore each stack begins a little lower than the previous one, but never so low that a new
+// fiber's first data (its context and its first frames) needs a second page.
 constexpr std::size_t kStaggerStep = 17 * 64;
 constexpr std::size_t kStaggerSpan = 39 * 64;
 
-// The limit of this system that has been met, and what raises it.
+// Names the system limit that was reached, and the command that raises it.
 std::string what_limits(std::size_t bytes_each) {
   std::size_t maps_most = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> maps_most;
   std::ifstream maps("/proc/self/maps");
   const auto maps_now = static_cast<std::size_t>(
       std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
-  constexpr std::size_t kMapsOfAStack = 2;  // the kernel counts a stack and its guard page as one each
+  constexpr std::size_t kMapsOfAStack = 2;  // the kernel counts a stack and its guard page separately
   if (maps_most != 0 && maps_now + kMapsOfAStack * 2 > maps_most) {
     constexpr std::size_t kRanksMost = 65'536;
-    constexpr std::size_t kOtherMaps = 4'096;  // of the program and its libraries, with some room
+    constexpr std::size_t kOtherMaps = 4'096;  // an estimate for the program and its libraries
     return fmt::format(
         "each takes {} memory maps, and vm.max_map_count is {}, enough for some {} ranks; sysctl -w "
         "vm.max_map_count={} is enough for {}",
@@ -89,7 +89,7 @@ boost::context::stack_context StackPool::take() {
         error, std::generic_category(),
         fmt::format("cannot map another fiber stack of {} KiB ({})", stack_bytes_ >> 10, what_limits(mapped)));
   }
-  // A huge page would make every rank's first touch cost 2 MiB.
+  // With huge pages, every rank's first touch would cost 2 MiB.
   ::madvise(base, mapped, MADV_NOHUGEPAGE);
   const std::size_t stagger = stacks_made_++ * kStaggerStep % kStaggerSpan;
   boost::context::stack_context stack;
@@ -110,7 +110,7 @@ void StackPool::trim(std::size_t keep) noexcept {
 void StackPool::unmap(const boost::context::stack_context& stack) noexcept {
   const std::size_t mapped = stack_bytes_ + kGuardBytes;
   void* const base = static_cast<char*>(stack.sp) - stack.size - kGuardBytes;
-  // The frames of a fiber's last switch never return. What comes to lie here next knows nothing of them.
+  // The frames of a fiber's last switch never return, and their poison must not affect later contents of this memory.
   if (__asan_unpoison_memory_region != nullptr) __asan_unpoison_memory_region(base, mapped);
   ::munmap(base, mapped);
 }

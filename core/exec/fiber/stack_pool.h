@@ -8,10 +8,10 @@
 
 namespace rehearse::exec {
 
-// Stacks for fibers: mapped lazily, each above a guard page, and kept for the next fiber when one ends (a world costs
-// no map calls once the pool is warm). Touched pages of a kept stack stay with the process; trim() gives them back.
+// Stacks for fibers: mapped lazily, each above a guard page, and kept for the next fiber when one ends, so that a world
+// needs no map calls once the pool is warm. Touched pages of a kept stack stay allocated until trim().
 //
-// One pool a thread and stack size; not thread safe.
+// One pool per thread and stack size; not thread safe.
 class StackPool {
  public:
   explicit StackPool(std::size_t stack_bytes);
@@ -19,16 +19,16 @@ class StackPool {
   StackPool& operator=(const StackPool&) = delete;
   ~StackPool();
 
-  // Throws std::system_error naming the limit to look at when the kernel refuses another map.
+  // Throws std::system_error, which names the limit to raise, if the kernel refuses another map.
   boost::context::stack_context take();
   void give_back(const boost::context::stack_context& stack) noexcept;
 
-  // Unmaps the stacks that nobody uses beyond the first `keep`.
+  // Unmaps unused stacks, except the first `keep`.
   void trim(std::size_t keep) noexcept;
 
   std::size_t stack_bytes() const noexcept { return stack_bytes_; }
 
-  // Is `address` in the guard page of one of this pool's stacks? Async-signal-safe.
+  // Whether `address` is in the guard page of the stack. Async-signal-safe.
   static bool in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept;
 
  private:

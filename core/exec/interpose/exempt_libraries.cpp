@@ -15,7 +15,7 @@ namespace {
 using interpose::Interposed;
 using interpose::NewImport;
 
-// What exempt libraries get in place of our functions, by name.
+// What exempt libraries get instead of our functions, by name.
 class RealFunctions {
  public:
   RealFunctions() {
@@ -48,7 +48,7 @@ std::vector<ExemptLibrary> exempt_libraries(const std::function<bool(std::string
   std::vector<ExemptLibrary> changed;
   for (const auto& library : interpose::loaded_libraries()) {
     if (!takes(library.path)) continue;
-    // Held, so that no other thread unloads it; not there any more: one has.
+    // Held, so that no other thread unloads the library. Null if a thread has unloaded it already.
     const std::unique_ptr<void, Close> held(::dlopen(library.path.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     if (held == nullptr) continue;
     const auto places = interpose::rebind_imports(library, [](std::string_view symbol) { return real.find(symbol); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a loaded library has bound its imports to, by the tables that the loader itself goes by.
+// Finds and rewrites the imports of a loaded library, by the tables that the loader itself uses.
 #include "imports.h"
 
 #include <cerrno>
@@ -15,11 +15,11 @@ namespace {
 
 static_assert(sizeof(void*) == 8, "relocations of x86-64 are read");
 
-// The dynamic section, as far as it tells of imports.
+// The entries of the dynamic section that concern imports.
 struct ImportTables {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
-  std::span<const ElfW(Rela)> calls;  // lazily bound, maybe
+  std::span<const ElfW(Rela)> calls;  // may be bound lazily
   std::span<const ElfW(Rela)> data;
 };
 
@@ -40,7 +40,7 @@ ImportTables read_tables(const LoadedLibrary& library) {
   std::size_t data_bytes = 0;
   for (auto* entry = reinterpret_cast<const ElfW(Dyn)*>(library.base + dynamic->p_vaddr); entry->d_tag != DT_NULL;
        ++entry) {
-    // The loader has made addresses of them, but not in sections that it must not write.
+    // The loader has converted these entries to addresses, except in sections that it must not write.
     const auto value = entry->d_un.d_ptr;
     const auto address = value >= library.base ? value : library.base + value;
     switch (entry->d_tag) {
@@ -72,7 +72,7 @@ ImportTables read_tables(const LoadedLibrary& library) {
   return tables;
 }
 
-// Lets what the loader has sealed (RELRO) be written while it lives.
+// Makes memory that the loader has sealed (RELRO) writable while it lives.
 class Unsealed {
  public:
   explicit Unsealed(const LoadedLibrary& library) : path_(library.path) {
@@ -96,7 +96,7 @@ class Unsealed {
       }
       open_ = true;
     }
-    __atomic_store_n(place, value, __ATOMIC_RELEASE);  // other threads may be calling it
+    __atomic_store_n(place, value, __ATOMIC_RELEASE);  // other threads may be calling the function
   }
 
  private:
@@ -116,7 +116,7 @@ bool lies_in(const LoadedLibrary& library, std::uintptr_t address) {
   return false;
 }
 
-// A place that is to hold another address than it does; nullopt: none of ours, or it holds that already.
+// The new value of a place; nullopt if the place holds none of the addresses to replace.
 std::optional<std::uintptr_t> new_value(const LoadedLibrary& library, const ElfW(Rela) & rela, bool is_import,
                                         const NewImport& import) {
   const auto type = ELF64_R_TYPE(rela.r_info);
@@ -124,7 +124,7 @@ std::optional<std::uintptr_t> new_value(const LoadedLibrary& library, const ElfW
   const auto held =
       __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(library.base + rela.r_offset), __ATOMIC_ACQUIRE);
   const bool from_loader = held == reinterpret_cast<std::uintptr_t>(import.from) + addend;
-  // Not bound yet: it leads to the library's own stub, which asks the loader.
+  // Not bound yet: it leads to the library's own stub, which calls the loader.
   const bool unbound = type == R_X86_64_JUMP_SLOT && is_import && lies_in(library, held);
   if (!from_loader && !unbound) return std::nullopt;
   return reinterpret_cast<std::uintptr_t>(import.to) + addend;
@@ -136,7 +136,7 @@ std::vector<LoadedLibrary> loaded_libraries() {
   std::vector<LoadedLibrary> libraries;
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
-        if (info->dlpi_name == nullptr || *info->dlpi_name == '\0') return 0;  // the executable
+        if (info->dlpi_name == nullptr || *info->dlpi_name == '\0') return 0;  // skip the executable
         static_cast<std::vector<LoadedLibrary>*>(out)->push_back(
             {info->dlpi_name, info->dlpi_addr, {info->dlpi_phdr, info->dlpi_phdr + info->dlpi_phnum}});
         return 0;

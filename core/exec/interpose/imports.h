@@ -12,25 +12,25 @@
 
 namespace rehearse::exec::interpose {
 
-// A shared library of this process as the loader has placed it; valid while it stays loaded.
+// A shared library of this process at its load address; valid while it stays loaded.
 struct LoadedLibrary {
   std::string path;
   ElfW(Addr) base = 0;
   std::vector<ElfW(Phdr)> segments;
 };
 
-// All but the executable, in the order in which they were loaded.
+// All loaded libraries without the executable, in the order in which they were loaded.
 std::vector<LoadedLibrary> loaded_libraries();
 
-// In place of `from`, which the loader gave it, an import is to be `to`.
+// An import to replace: `from` is the function that the loader bound, `to` the new one.
 struct NewImport {
   const void* from;
   const void* to;
 };
 
-// Asks for each symbol that the library imports what it is to be, and writes that where the library keeps the
-// function's address; also where the loader was to find it at the first call only. Addresses that are not `from`
-// stay. Returns how many it has written. Throws std::system_error when it cannot be written.
+// Calls `wanted` for each symbol that the library imports, and writes the new address where the library keeps the
+// function's address, even if the loader would find it only at the first call. Does not change addresses other than
+// `from`. Returns how many it has written. Throws std::system_error if it cannot write.
 std::size_t rebind_imports(const LoadedLibrary& library,
                            const std::function<std::optional<NewImport>(std::string_view symbol)>& wanted);
 

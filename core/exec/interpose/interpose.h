@@ -3,9 +3,9 @@
 
 namespace rehearse::exec::interpose {
 
-// Checks that the process calls our blocking functions of libc (pthread_cond_wait and the like) instead of libc's own:
-// otherwise a rank that blocks would block all of them. Throws std::runtime_error naming the first function that is
-// not ours and how to link; the result is remembered, so later calls cost a load.
+// Checks that the process calls our versions of libc's blocking functions (pthread_cond_wait and the like), because
+// otherwise a rank that blocks would block all of them. Throws std::runtime_error, which names the first function that
+// is not ours and says how to link. Remembers the result, so that later calls cost one load.
 void require_installed();
 
 }  // namespace rehearse::exec::interpose

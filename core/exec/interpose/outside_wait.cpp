@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Real threads find by an object's number whether fibers wait, and leave word; numbers are shared by many objects, so
-// there is nothing to allocate or to lock, and at worst a fiber looks in vain.
+// An object's address maps to a number, by which a real thread finds out whether fibers wait, and signals them. Many
+// objects share a number, so nothing needs to be allocated or locked; at worst a fiber wakes in vain.
 #include "outside_wait.h"
 
 #include <array>
@@ -20,7 +20,7 @@ struct Number {
 constinit std::array<Number, 1024> g_numbers{};
 
 Number& number_of(const void* object) noexcept {
-  // Objects lie at multiples of 4 at least; their place in a larger one is in the bits above.
+  // Objects are aligned to 4 bytes at least. The higher bits say where an object is in a larger one.
   const auto address = reinterpret_cast<std::uintptr_t>(object) >> 2;
   return g_numbers[(address ^ (address >> 10)) % g_numbers.size()];
 }
@@ -59,7 +59,7 @@ OutsideWait::OutsideWait(Fiber& fiber, WaitTable& table, const void* object) {
 
 void signal_outside(const void* object) noexcept {
   Number& number = number_of(object);
-  // The object was changed before: who is not seen here sees that.
+  // The object was changed before this. A fiber that is not counted yet will see the change.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (number.waiting.load() == 0) return;
   number.signals.fetch_add(1);

@@ -12,19 +12,19 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// The waits of a world's fibers that real threads may end, by the objects' addresses. The executor's thread asks.
+// The waits of a world's fibers that real threads may end, by the addresses of the objects. For the executor's thread.
 class OutsideWaits {
  public:
   struct Wait {
     const void* object;
     WaitTable* table;
-    std::uint32_t signals;  // for the object (or one that shares its number) when the wait began, or was last woken
+    std::uint32_t signals;  // of the object (or one with the same number) when the wait began or last woke
   };
 
   OutsideWaits() = default;
   OutsideWaits(const OutsideWaits&) = delete;
   OutsideWaits& operator=(const OutsideWaits&) = delete;
-  // Forgets those of fibers that were left behind.
+  // Forgets the waits of fibers that were left behind.
   ~OutsideWaits();
 
   std::list<Wait>::iterator begin(const void* object, WaitTable& table);
@@ -32,15 +32,15 @@ class OutsideWaits {
 
   bool empty() const noexcept { return waits_.empty(); }
 
-  // Wakes those for whose objects a thread has signalled. Any of them may find that it was not for it.
+  // Wakes the fibers for whose objects a thread has signalled. A fiber may wake in vain.
   void wake_signalled();
 
  private:
   std::list<Wait> waits_;
 };
 
-// Around all that a fiber does from its look at an object to the end of its wait for it: a real thread's signal in
-// between is not lost. Where time stands still while ranks run, there is none, and this does nothing.
+// Keep it from before a fiber looks at an object until its wait for the object ends, so that a real thread's signal in
+// between is not lost. Does nothing if time stands still while ranks run, because then no real threads take part.
 class OutsideWait {
  public:
   OutsideWait(Fiber& fiber, WaitTable& table, const void* object);
@@ -55,8 +55,8 @@ class OutsideWait {
   std::list<OutsideWaits::Wait>::iterator wait_;
 };
 
-// This thread has changed the object, or signals it: for worlds of other threads. Takes no lock; also in a signal
-// handler. A load where nobody waits.
+// Tells worlds on other threads that this thread has changed or signalled the object. Takes no lock, and may be called
+// in a signal handler. Costs one load if no fiber waits.
 void signal_outside(const void* object) noexcept;
 
 }  // namespace rehearse::exec::interpose

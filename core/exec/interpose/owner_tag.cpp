@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers for worlds, to be written into locks as their owner.
+// Numbers for worlds, written into locks as part of their owner.
 #include "owner_tag.h"
 
 #include <array>
@@ -10,13 +10,13 @@
 namespace rehearse::exec::interpose {
 namespace {
 
-constexpr std::uint32_t kWorldNumbers = 2048;  // with the fiber's 20 bits and the sign they fill 32
+constexpr std::uint32_t kWorldNumbers = 2048;  // fills 32 bits together with the fiber's 20 bits and the sign
 
 std::array<std::atomic<bool>, kWorldNumbers> g_alive{};
 std::atomic<std::uint32_t> g_last{0};
 
-// Round and round, so that a number comes back as late as possible: a lock that an ended world left locked is then
-// not taken for one of the new world.
+// Cycles through the numbers, so that one is reused as late as possible. Otherwise a lock that an ended world left
+// locked could seem to belong to the new world.
 std::uint32_t take_number() noexcept {
   for (;;) {
     const auto number = g_last.fetch_add(1) % kWorldNumbers;

@@ -5,8 +5,8 @@
 
 namespace rehearse::exec::interpose {
 
-// What we write where libc keeps the thread id of a lock's owner: the world and the fiber. Always negative, so it is
-// never a thread's id. A world has its number alone while it lives.
+// The value that we write where libc keeps the thread id of a lock's owner: the world and the fiber. Always negative,
+// so it is never a thread id. No two living worlds have the same number.
 class OwnerTags {
  public:
   OwnerTags();
@@ -14,7 +14,7 @@ class OwnerTags {
   OwnerTags& operator=(const OwnerTags&) = delete;
   ~OwnerTags();
 
-  // Goes into Fiber::owner_tag.
+  // The value of Fiber::owner_tag.
   std::int32_t of(std::uint32_t fiber_id) const noexcept {
     return base_ | static_cast<std::int32_t>(fiber_id & kFiberMask);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looks up what our functions stand before.
+// Finds the functions that ours replace.
 #include "real.h"
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace rehearse::exec::interpose {
 
 void* find_real(const char* name, const char* version) noexcept {
-  // libc keeps its old condition variables under the same names: ask for the version that programs are linked to.
+  // libc keeps old condition variables under the same names, so ask for the version with which programs are linked.
   void* function = version != nullptr ? ::dlvsym(RTLD_NEXT, name, version) : nullptr;
   if (function == nullptr) function = ::dlsym(RTLD_NEXT, name);
   if (function != nullptr) return function;

@@ -5,18 +5,18 @@
 #include <span>
 #include <utility>
 
-// Makes the function that is declared with it the process's `symbol`. Its C++ name stays our own, so that libc's
-// header and its noexcept do not apply: a rank may be unwound from here.
+// Makes the declared function the process's `symbol`. Its C++ name differs, so libc's header and its noexcept do not
+// apply: a rank may be unwound from the function.
 #define REHEARSE_INTERPOSES(symbol) __asm__(symbol) __attribute__((visibility("default"), used))
 
 namespace rehearse::exec::interpose {
 
-// Finds the function that ours stands before. `version` may be null. Ends the process with a message when there is
-// none: libc lacks a function that it has always had, and the caller has nothing to fall back on.
+// Finds the function that ours replaces. `version` may be null. If there is none, ends the process with a message: libc
+// lacks a function that it has always had, and the caller cannot go on without it.
 void* find_real(const char* name, const char* version) noexcept;
 
-// A function of libc (or libstdc++) that ours stands before. Usable before constructors run: initialise with
-// constinit. Two threads may both look it up; they find the same.
+// A function of libc (or libstdc++) that ours replaces. Usable before constructors run: initialise it with constinit.
+// If two threads look it up at the same time, both find the same.
 template <class Function>
 class Real {
  public:
@@ -38,19 +38,21 @@ class Real {
   std::atomic<void*> function_{nullptr};
 };
 
-// One function of ours.
+// One of our functions.
 struct Interposed {
   const char* name;
   const void* ours;
   const char* version = nullptr;  // of the real one; see find_real()
-  // What exempt libraries get: one of the C++ library's own would come to us again. Null: the real one.
+  // The function for exempt libraries, if the real one, in the C++ library, would call one of ours again. Null: the
+  // real one.
   const void* exempt = nullptr;
-  // libc keeps it for libraries that were built long ago, and no program is linked with it any more. A linker leaves
-  // ours out of what the process calls unless one of the program's libraries refers to it: then nothing calls it.
+  // libc keeps this function only for old libraries; programs are no longer linked with it. The linker exports ours
+  // only if one of the program's libraries refers to it; otherwise nothing calls it.
   bool of_old_libraries = false;
 };
 
-// What each source file defines. That the check asks for them also keeps a linker from leaving them in the archive.
+// The functions that each source file defines. The check that uses them also keeps the linker from dropping them from
+// the archive.
 std::span<const Interposed> condition_functions();
 std::span<const Interposed> mutex_functions();
 std::span<const Interposed> rwlock_functions();
@@ -73,10 +75,10 @@ std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
 std::span<const Interposed> stream_functions();
 
-// All of these.
+// All of the above.
 std::span<const std::span<const Interposed>> all_functions();
 
-// Does the C++ library, compiled long before us, call our pthread_cond_signal?
+// Whether the C++ library, compiled long before us, calls our pthread_cond_signal.
 bool libstdcxx_calls_ours();
 
 }  // namespace rehearse::exec::interpose

@@ -9,9 +9,9 @@
 
 namespace rehearse::exec::interpose {
 
-// Fibers that wait for objects of libc, by the object's address. An address is in the table only while somebody
-// waits for it, so an object that is destroyed and another one in its place know nothing of each other. The address
-// only finds an entry; it decides no order.
+// Fibers that wait for libc objects, by the object's address. An address is in the table only while a fiber waits for
+// it, so a destroyed object and a new one at its address do not affect each other. The address only finds an entry; no
+// order depends on it.
 class WaitTable {
  public:
   // See WaitQueue.

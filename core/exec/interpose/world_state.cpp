@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a world's tables.
+// Clean-up at the end of a world.
 #include "world_state.h"
 
 namespace rehearse::exec::interpose {
 
 WorldState::~WorldState() {
-  // Their fibers never come back. Left pending they would stop the next world that comes by.
+  // These fibers never return. Pending initialisations would block the next world that reaches them.
   for (const auto& [guard, fiber] : guards.running()) give_up_guard(guard);
   for (const auto& [once, fiber] : onces.running()) give_up_once(once);
 }

@@ -19,8 +19,8 @@
 
 namespace rehearse::exec::interpose {
 
-// What the interposed functions know of one world. It goes with the world's executor: nothing of a world that is over
-// can reach the next one.
+// The state of the interposed functions for one world. Destroyed with the world's executor, so nothing of an ended
+// world can reach the next one.
 struct WorldState {
   OwnerTags tags;
   WaitTable conditions;
@@ -34,25 +34,25 @@ struct WorldState {
   ThreadTable threads;
   ProcessStates processes;
   OutsideWaits outside_waits;
-  std::vector<ClockJump> clock_jumps;  // by rank; empty: none has jumped
+  std::vector<ClockJump> clock_jumps;  // by rank; empty: no clock has jumped
 
   WorldState() = default;
   WorldState(const WorldState&) = delete;
   WorldState& operator=(const WorldState&) = delete;
-  // Gives up initialisations whose fiber was left behind.
+  // Gives up initialisations whose fibers were left behind.
   ~WorldState();
 };
 
 inline WorldState& world_of(const Fiber& fiber) noexcept { return fiber.world->interposed; }
 
-// A try that failed is a look at what others do: a rank that tries again and again must let them run. One that unwinds
-// may try for a while.
+// A failed try counts as a poll, because a rank that tries repeatedly must let the others run. A rank that unwinds may
+// try for a while.
 inline void look_in_vain(Fiber& fiber) {
   constexpr std::uint32_t looks_at_the_end = 1'000;
   if (!fiber.world->outcome.ended_for(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber);
 }
 
-// The world that is under way on this thread although no fiber runs (a timer fires); null when there is none.
+// The state of the current world of this thread while no fiber runs (a timer fires); null: there is no world.
 inline WorldState* world_of_host() noexcept {
   RankExecutor* const executor = RankExecutor::current();
   return executor != nullptr ? &executor->parts().interposed : nullptr;

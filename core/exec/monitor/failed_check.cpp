@@ -17,7 +17,7 @@
 namespace rehearse::exec {
 namespace {
 
-// A line in the making, without allocation: the heap may be what is broken. What does not fit is left out.
+// Builds a line without allocation, because the heap may be corrupt. Drops text that does not fit.
 class CheckLine {
  public:
   template <class... Args>
@@ -36,13 +36,13 @@ class CheckLine {
 template <class Value>
 void add_value(CheckLine& line, const Value& value) noexcept {
   if constexpr (std::same_as<Value, std::string_view>) {
-    line.add("{:.200}", value);  // a long one must not take the room of what comes after it
+    line.add("{:.200}", value);  // so that a long text leaves room for the rest
   } else {
     line.add("{}", value);
   }
 }
 
-// Takes the first name off: up to a comma that is not within brackets or a text.
+// Removes and returns the first name: the text up to a comma outside of brackets and quotes.
 std::string_view take_name(std::string_view& names) noexcept {
   int depth = 0;
   bool quoted = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where another thread of this process is: a signal makes it note its stack. Its system call goes on afterwards.
+// Finds where another thread of this process is: a signal makes the thread record its stack. An interrupted system call
+// continues afterwards.
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -21,7 +22,7 @@
 namespace rehearse::exec {
 namespace {
 
-// Ignored by processes that do not ask for it.
+// Processes that do not handle this signal ignore it.
 constexpr int kAsk = SIGURG;
 
 struct Answer {
@@ -34,7 +35,7 @@ struct Answer {
 Answer g_answer;
 std::atomic<bool> g_asked{false};
 
-// Calls nothing that a signal handler may not.
+// Calls only functions that are allowed in a signal handler.
 void on_ask(int) {
   if (!g_asked.exchange(false)) return;
   const int error = errno;
@@ -53,7 +54,7 @@ bool ask(pid_t thread) {
   g_answer.given = false;
   g_asked = true;
   ::syscall(SYS_tgkill, ::getpid(), thread, kAsk);
-  // It may be where signals do not reach it.
+  // The signal may not reach the thread, so wait only for a while.
   for (int look = 0; look < 100 && !g_answer.given.load(std::memory_order_acquire); ++look) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -10,13 +10,13 @@
 
 namespace rehearse::exec {
 
-// How long a run has done nothing, by looks at it that come a second after each other. A look that comes late (the
-// process was stopped) counts as one.
+// Measures how long a run has done nothing, from observations one second apart. A late observation (the process was
+// stopped) counts as one second.
 class Quiet {
  public:
   static constexpr int kLooksMax = 10;
 
-  // What has been counted so far: switches of the run, and the process's CPU time. True once in each standstill.
+  // The totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
   bool look(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
     const bool moved = switches != switches_ || cpu - cpu_ > kIdleCpu;
     switches_ = switches;
@@ -25,11 +25,11 @@ class Quiet {
     return looks_ == kLooksMax;
   }
 
-  // The process's CPU time after what was done about it.
+  // Excludes CPU time spent on reporting the standstill. `cpu`: the process's total afterwards.
   void discount(std::chrono::nanoseconds cpu) noexcept { cpu_ = cpu; }
 
  private:
-  // The CPU time that looking takes in a second.
+  // The CPU time that the observations themselves take per second.
   static constexpr std::chrono::milliseconds kIdleCpu{20};
 
   std::uint64_t switches_ = 0;
@@ -37,10 +37,10 @@ class Quiet {
   int looks_ = 0;
 };
 
-// Tells the watchdog of the run that the calling thread has under way.
+// Registers the calling thread's current run with the watchdog.
 class WatchedRun {
  public:
-  // `switches`: grows while the run goes on; outlives this.
+  // `switches`: grows while the run makes progress; must outlive this object.
   explicit WatchedRun(const std::uint64_t& switches);
   WatchedRun(const WatchedRun&) = delete;
   WatchedRun& operator=(const WatchedRun&) = delete;
@@ -50,7 +50,7 @@ class WatchedRun {
   const std::uint64_t& switches_;
 };
 
-// Between looks; a second, but for tests.
+// The time between observations: a second, except in tests.
 void set_watchdog_tick(std::chrono::nanoseconds tick) noexcept;
 
 }  // namespace rehearse::exec

@@ -36,7 +36,7 @@ struct TimeLimit::State {
 namespace {
 
 std::atomic<std::chrono::nanoseconds> g_tick{std::chrono::seconds(1)};
-// Between asking a run to end and looking where it is instead.
+// The time from the request to end until the watchdog looks where the run is.
 constexpr std::chrono::seconds kGrace{1};
 
 std::chrono::nanoseconds cpu_time() {
@@ -96,7 +96,7 @@ class Watchdog {
   }
 
   void start() {
-    // Signals are for the program's threads.
+    // Signals must go to the program's threads.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -104,7 +104,7 @@ class Watchdog {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Between worlds that follow each other it stays awake: waking it costs the run more than this costs the processor.
+  // Stays awake between consecutive worlds, because waking it costs the run more than its idling costs the processor.
   [[noreturn]] void watch() {
     std::unique_lock lock(mutex_);
     Time tick = std::chrono::steady_clock::now() + g_tick.load();
@@ -134,7 +134,7 @@ class Watchdog {
     return next;
   }
 
-  // With the lock held: a limit, and the run that it is for, do not end while it is told.
+  // Call it with the lock held, so that neither a limit nor its run can end during the call of overdue().
   void enforce_limits(Time now) {
     for (const auto& limit : limits_) {
       if (now >= limit->until && !limit->over.exchange(true)) request_interrupt();
@@ -162,7 +162,7 @@ class Watchdog {
   bool asleep_ = false;
 };
 
-// Never destroyed: its thread ends with the process.
+// Never destroyed, because its thread runs until the process ends.
 std::atomic<Watchdog*> g_watchdog{nullptr};
 
 // A forked process has none of its parent's threads.

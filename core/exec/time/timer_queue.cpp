@@ -5,7 +5,7 @@
 
 namespace rehearse::exec {
 
-// Its owner cancels it first: the queue would fire what is gone.
+// The owner must cancel it first, because the queue would fire a destroyed timer.
 Timer::~Timer() { REHEARSE_CHECK(!armed(), slot_, due_.time_since_epoch().count()); }
 
 bool TimerQueue::earlier(const Timer* a, const Timer* b) const noexcept {
@@ -54,7 +54,8 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
 void TimerQueue::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   const std::size_t slot = timer.slot_;
-  REHEARSE_CHECK(slot < heap_.size() && heap_[slot] == &timer, slot, heap_.size());  // else it is another queue's
+  // otherwise it belongs to another queue
+  REHEARSE_CHECK(slot < heap_.size() && heap_[slot] == &timer, slot, heap_.size());
   give_ups_ -= timer.gives_up() ? 1 : 0;
   timer.slot_ = Timer::kUnarmed;
   Timer* const last = heap_.back();

@@ -17,8 +17,8 @@ IdleStep VirtualIdlePolicy::next(const IdleFacts& facts) {
   return step;
 }
 
-// A rank that looks at one thing and each time changes another (a heartbeat in the store) would let no time pass. What
-// it changes counts no more than a look in vain, until a timer has brought something.
+// A rank that polls one thing and changes another each time (a heartbeat in the store) would never let time pass.
+// Beyond a limit, its changes count no more than polls without result, until a timer fires.
 bool VirtualIdlePolicy::moves_for_ever() noexcept {
   constexpr std::uint64_t kMovesMost = 10'000;
   if (++moves_ <= kMovesMost) return false;
@@ -42,8 +42,8 @@ bool VirtualIdlePolicy::take_progress() noexcept {
   return true;
 }
 
-// A fixed part of the time that was spent in vain so far: some thousand looks then outlast a wait of seconds, and yet a
-// look comes no later than it must, by that part of the wait.
+// A fixed fraction of the time polled in vain so far. Thus some thousand polls outlast a wait of seconds, and yet a
+// poll notices the change late by no more than that fraction of the wait.
 VirtualDuration VirtualIdlePolicy::cost_of_look(VirtualTime now) const noexcept {
   constexpr std::int64_t kParts = 500;
   const auto spent = now - looking_since_.value_or(now);
@@ -59,7 +59,7 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
   const bool clock_was_read = std::exchange(clock_was_read_, false);
   const bool stepped = std::exchange(stepped_, false);
   auto step = IdleStep::look_again();
-  // Before time passes, everybody has looked at what the others left behind.
+  // Before time passes, every fiber has looked at what the others have changed.
   if ((progress_ || stepped) && !moves_for_ever()) {
     step.moved = take_progress();
     next_look_.reset();
@@ -82,7 +82,7 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
   return step;
 }
 
-// They have looked often enough: nothing is left that may change but what a timer brings.
+// The pollers have looked often enough: only a timer can still change anything.
 IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
     return IdleStep::end_run(Ending::livelock,
@@ -95,7 +95,7 @@ IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const 
   return step;
 }
 
-// Also where nobody is there to look again.
+// Also used if no fiber could look again.
 IdleStep VirtualIdlePolicy::next_of_waiters(const IdleFacts& facts) {
   auto step = IdleStep::look_again();
   if (facts.any_in_kernel) {
@@ -103,7 +103,7 @@ IdleStep VirtualIdlePolicy::next_of_waiters(const IdleFacts& facts) {
     step.moved = take_progress();
     if (step.moved || stepped) return step;
   }
-  // A hang that has just been given up is told with the deadlock.
+  // The report on the deadlock includes a hang that has just been given up.
   if (!facts.due) return IdleStep::end_run(Ending::deadlock, "no rank can go on and no timer is running");
   step = IdleStep::let_time_pass(*facts.due);
   step.moved = take_progress();

@@ -8,13 +8,14 @@
 
 namespace rehearse::exec {
 
-// Idleness where waiting costs nothing. It knows neither fibers nor a clock: what it counts are its own answers.
+// The idle policy of virtual time, in which waiting costs nothing. Knows neither fibers nor a clock; it counts its own
+// answers.
 //
-// The order: everybody looks at what the others did. Then time passes: each further look in vain costs a little, and
-// the timers that come due meanwhile fire. After so many looks in vain the pollers count as waiting: time goes from
-// timer to timer, and the world ends when none is left.
+// The order: first every fiber looks at what the others have done. Then time passes: each further poll without result
+// takes a little time, and timers that become due meanwhile fire. After many polls without result, pollers count as
+// waiting: time jumps from timer to timer, and the world ends when none is left.
 //
-// The times of looks depend on what has changed, never on when timers are due. Otherwise a timer without any effect (a
+// The times of polls depend on what has changed, never on when timers are due. Otherwise a timer without any effect (a
 // fault that does not fire) would change the run.
 class VirtualIdlePolicy final : public IdlePolicy {
  public:
@@ -22,16 +23,17 @@ class VirtualIdlePolicy final : public IdlePolicy {
     VirtualDuration look_cost = std::chrono::microseconds(1);  // ExecutorOptions::look_cost
     std::uint64_t looks = 1'000;                               // ExecutorOptions::idle_looks_max
     std::uint64_t timed_looks = 2'000'000;                     // ExecutorOptions::idle_timed_looks_max
-    // Timeouts in a row, with nothing else that moved in between, of programs that try again forever. A loop of waits
-    // of 100 ms comes past c10d's default timeout of 30 minutes.
+    // How many timeouts in a row, without other progress in between, end the run, for programs that retry forever. Lets
+    // a loop of waits of 100 ms outlast c10d's default timeout of 30 minutes.
     std::uint64_t give_ups = 20'000;
   };
 
-  // What a look may cost at most: of one that reads the clock, and of another. A loop of looks that ends by itself must
-  // not outlast the timeouts of other ranks; one that reads the clock may have an hour to wait for.
+  // The most time that a poll may take, if it reads the clock and if it does not. A loop of polls that ends by itself
+  // must not outlast the timeouts of other ranks; one that reads the clock may have to wait for an hour.
   static constexpr VirtualDuration kTimedCostMax = std::chrono::seconds(1);
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
-  // So many looks in vain before a timeout of others are a poll forever, not a loop that was about to give up.
+  // After this many polls without result before a timeout of other ranks, the poll counts as endless, not as a loop
+  // that was about to give up.
   static constexpr std::uint64_t kLooksOfAHang = 1'000;
 
   explicit VirtualIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
@@ -49,16 +51,16 @@ class VirtualIdlePolicy final : public IdlePolicy {
   bool moves_for_ever() noexcept;
 
   const Limits limits_;
-  // In a row, without progress.
+  // Counts in a row, without progress.
   std::uint64_t looks_ = 0;
   std::uint64_t timed_looks_ = 0;
   std::uint64_t give_ups_ = 0;
-  std::uint64_t moves_ = 0;  // between which time has passed for looks alone
+  std::uint64_t moves_ = 0;  // while time has passed only for polls
   std::optional<VirtualTime> time_of_looks_;
   std::optional<VirtualTime> looking_since_;
   std::optional<VirtualTime> next_look_;
-  bool is_timed_ = false;      // a rank has read the clock before the next look
-  bool untimed_look_ = false;  // what time has passed for: such looks have a limit of their own
+  bool is_timed_ = false;      // a rank has read the clock before the next poll
+  bool untimed_look_ = false;  // time has passed for a poll without a clock read; such polls have their own limit
 };
 
 }  // namespace rehearse::exec

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank meets at its next call after one that has failed.
+// Delays a rank's next call after one that has failed.
 #include <cstddef>
 #include <exception>
 
@@ -21,12 +21,11 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
   auto& world = *fiber.world;
   const FixedObserver after_failure("a call after one that failed");
   if (world.outcome.ended_for(fiber)) {
-    // A loop that catches what it is told would not come to any call that blocks if all that it calls is refused
-    // before.
+    // If every call were refused early, a loop that catches exceptions would never reach a blocking call that ends it.
     if (std::uncaught_exceptions() == 0) meet_the_end(fiber, after_failure);
     return;
   }
-  // Where time passes by itself, it passes for failures, too.
+  // Real time passes by itself, also for failed calls.
   if (world.clock.passes_by_itself()) return;
   auto& failed = world.failed_calls;
   const auto now = world.clock.now();
@@ -36,7 +35,7 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
                       fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
     meet_the_end(fiber, after_failure);
   }
-  failed.note_error(nullptr);  // the next one's may be unknown
+  failed.note_error(nullptr);  // the next call's error may be unknown
   if (call.began == now) {
     this_rank::sleep_for(failed.cost(now, world.options.look_cost), "a call after one that failed");
   }

@@ -14,11 +14,11 @@
 namespace rehearse::exec {
 namespace {
 
-// Reads of the clock in a row that are taken for measuring, not for polling. DDP's reducer reads it some times for
-// each parameter of a backward pass without a blocking call in between: that must not let time pass.
+// How many clock reads in a row count as measuring, not as polling. DDP's reducer reads the clock several times for
+// each parameter of a backward pass without a blocking call in between, and that must not let time pass.
 constexpr std::uint32_t kClockReadsFree = 10'000;
 
-// `asked`: the call that looks; null: not known.
+// `asked`: the polling call; null: unknown.
 class PollObserver final : public Observer {
  public:
   explicit PollObserver(const Observer* asked) : asked_(asked) {}
@@ -35,7 +35,7 @@ class PollObserver final : public Observer {
   const Observer* asked_;
 };
 
-// Until something has happened that it may see.
+// Suspends until something has happened that the fiber may notice.
 void look_again(Fiber& fiber, const Observer* asked = nullptr) {
   const auto looks = fiber.looks + 1;
   const auto reads = fiber.clock_reads;

@@ -5,23 +5,22 @@
 
 #include "exec/fiber/fiber.h"
 
-// How a rank looks again and again at what may have changed. For the running fiber; both throw RankAborted when the
-// world has ended.
+// How a rank polls for changes. For the running fiber; both functions throw RankAborted when the world has ended.
 namespace rehearse::exec {
 
 // See this_rank::poll().
 void poll(Fiber& fiber, const Observer* asked = nullptr);
 
-// As poll(), for a look at the clock: the first 10,000 in a row are taken for measuring. Where time passes by itself
-// there is nothing to wait for, and it only tells the next poll() that its caller may go by the clock.
+// As poll(), for a clock read: the first 10,000 in a row count as measuring. In real time it does not wait, and only
+// tells the next poll() that its caller may depend on the clock.
 void look_at_clock(Fiber& fiber);
 
-// Until others have done something. For a call that would block in the kernel (read() of a pipe) until another rank
-// makes one: it looks again and again, but as nothing else comes of a look, one that is in vain is a blocked rank's.
-// `first`: of this call.
+// Suspends until other ranks have done something. For a call that would block in the kernel (read() of a pipe) until
+// another rank makes a call. It looks repeatedly, but unlike with a poll, a rank that looks without result counts as
+// blocked. `first`: the first look of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
-// What those who wait in the kernel look at may have changed.
+// Something has changed for which fibers may wait in the kernel.
 void look_in_kernel(const Fiber& fiber) noexcept;
 
 }  // namespace rehearse::exec

@@ -13,7 +13,7 @@
 namespace rehearse::exec {
 namespace {
 
-// A loop that tries again whatever it catches would never end.
+// Limits a loop that retries whatever it catches, which would never end otherwise.
 constexpr std::uint32_t kTimesAbortedMax = 1'000;
 
 [[noreturn]] void abort_in(Fiber& fiber, const Observer* observer) {
@@ -55,7 +55,7 @@ void yield(Fiber& fiber) {
 }
 
 bool linger(Fiber& fiber, const Observer& observer) {
-  // The first call to unwind has come to every fiber before the second comes to any.
+  // Every fiber gets its first call to unwind before any fiber gets its second.
   if (fiber.end_calls >= 2) return false;
   auto& world = *fiber.world;
   world.outcome.note_where(fiber, &observer);

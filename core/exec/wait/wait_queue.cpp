@@ -11,12 +11,12 @@
 
 namespace rehearse::exec {
 
-// The running fiber's place in a queue. The links lie in the fiber, not in its frame: who notifies then touches no
+// The running fiber's place in a queue. The links are in the fiber, not in its frame, so that notifying touches no
 // stack.
 class WaitQueue::Waiting {
  public:
   Waiting(WaitQueue& queue, Fiber& fiber) : queue_(queue), fiber_(fiber) {
-    // Woken by the end of the world, a fiber may meet another wait (for a lock) before it has left this one.
+    // A fiber woken by the end of the world may enter another wait (for a lock) before it has left this one.
     if (fiber.in_queue) fiber.queue->remove(fiber);
     queue.append(fiber);
   }
@@ -40,8 +40,8 @@ class WaitQueue::Deadline final : public Timer {
   ~Deadline() override { timers().cancel(*this); }
 
  private:
-  // With a primitive that knows of no failure (a condition variable) a rank may just pause, as with a sleep. A helper's
-  // is more likely a watchdog's, which would hide every hang.
+  // In a wait without a failure result (a condition variable) a rank may just pause, as in a sleep. A helper's wait is
+  // more likely a watchdog's, and counting it as a pause would hide every hang.
   bool gives_up() const noexcept override { return !pause_; }
   void fire() override { queue_.time_out(fiber_); }
   TimerQueue& timers() const noexcept { return fiber_.world->timers; }
@@ -51,7 +51,8 @@ class WaitQueue::Deadline final : public Timer {
   const bool pause_;
 };
 
-// Its owner keeps it while fibers wait in it: they would be woken by nobody, and leave a queue that is gone.
+// The owner must keep the queue while fibers wait in it: no one would wake them, and they would leave a destroyed
+// queue.
 WaitQueue::~WaitQueue() { REHEARSE_CHECK(empty(), first_->rank, first_->id); }
 
 void WaitQueue::append(Fiber& fiber) noexcept {
@@ -75,10 +76,10 @@ void WaitQueue::remove(Fiber& fiber) noexcept {
 }
 
 void WaitQueue::time_out(Fiber& fiber) noexcept {
-  if (fiber.queue != this) return;  // it has gone on to another wait: see Waiting
+  if (fiber.queue != this) return;  // it has entered another wait; see Waiting
   fiber.timed_out = true;
   fiber.world->outcome.note_time_out(fiber.rank);
-  if (fiber.in_queue) remove(fiber);  // else notified before, and yet to run
+  if (fiber.in_queue) remove(fiber);  // otherwise it has been notified and has not run yet
   fiber.world->switcher.make_runnable(fiber);
 }
 
@@ -88,7 +89,7 @@ void WaitQueue::prefetch_waiter() const noexcept {
 
 WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
   if (const auto result = wait_or_end(observer, deadline)) return *result;
-  // Only now, with the waiter out of the queue: a fiber that is left behind never comes back to take it out.
+  // Only now, after the waiter has left the queue, because a fiber that is left behind never removes itself.
   meet_the_end(require_fiber("WaitQueue::wait()"), observer);
 }
 

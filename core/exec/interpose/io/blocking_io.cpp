@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for files and sockets: what is ready is returned, a wait is reported as the rank's failure.
+// Waits for files and sockets: returns what is ready; a wait that would block fails the rank.
 #include <array>
 
 #include <poll.h>
@@ -33,7 +33,7 @@ constinit Real<int (*)(int, fd_set*, fd_set*, fd_set*, timeval*)> real_select("s
 constinit Real<int (*)(int, epoll_event*, int, int)> real_epoll_wait("epoll_wait");
 constinit Real<int (*)(int, epoll_event*, int, int, const sigset_t*)> real_epoll_pwait("epoll_pwait");
 
-// `ready` is what the call answered when it was told not to wait.
+// `ready`: the result of the call with a timeout of 0.
 int checked(const Fiber& fiber, int ready, const char* call) {
   if (ready != 0) return ready;
   report_blocking_call(fiber, call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Closing file descriptors, and what closes one on its way: all but those that belong to the run.
+// Functions that close file descriptors, directly or on the way. They skip descriptors that belong to the run.
 #include <rehearse_internal/exec/kept_files.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 constexpr unsigned kFilesMost = 65536;
 constexpr unsigned kWordBits = 64;
 
-// A bit for each descriptor. Plain atomics: programs close files before constructors run, and in signal handlers.
+// One bit per descriptor. Plain atomics, because programs close files before constructors run and in signal handlers.
 constinit std::array<std::atomic<std::uint64_t>, kFilesMost / kWordBits> g_kept{};
-constinit std::atomic<pid_t> g_owner{0};  // the process whose files they are; 0: nobody keeps any
+constinit std::atomic<pid_t> g_owner{0};  // the process that keeps the files; 0: none
 
 std::uint64_t bit_of(unsigned file) { return std::uint64_t{1} << (file % kWordBits); }
 
@@ -69,7 +69,7 @@ int fail_close(int error) {
   return -1;
 }
 
-// By number: libc has no close_range() before 2.34.
+// By system call number, because libc has close_range() only since 2.34.
 int close_in_kernel(unsigned first, unsigned last, int flags) {
   return static_cast<int>(real_syscall_that_closes(SYS_close_range, first, last, flags, 0, 0, 0));
 }
@@ -78,7 +78,7 @@ int close_in_kernel(unsigned first, unsigned last, int flags) {
 
 int close_one(int file) { return is_kept_open(file) ? fail_close(EBADF) : real_close(file); }
 
-// In pieces, between those that are kept.
+// Closes the ranges between the kept descriptors.
 int close_some(unsigned first, unsigned last, int flags) {
   if (g_owner == 0 || first > last) return close_in_kernel(first, last, flags);
   auto from = first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is at the other end of a pipe or socket: this process, and so perhaps another rank, or somebody outside.
+// Finds out what is at the other end of a pipe or socket: this process (so perhaps another rank), or another process.
 #include "file_ends.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ bool has_other_end(int pipe, short events) {
   struct stat status{};
   if (::fstat(pipe, &status) != 0) return false;
   const int access = (events & POLLIN) != 0 ? O_WRONLY : O_RDONLY;
-  if (has_access(pipe, access)) return true;  // opened for both
+  if (has_access(pipe, access)) return true;  // opened for reading and writing
   return any_other_file(pipe, [&](int other) { return is_same_file(other, status) && has_access(other, access); });
 }
 
@@ -103,7 +103,7 @@ FileKind kind_of_blocking(int file) noexcept {
 bool is_ready(int file, short events) noexcept {
   pollfd entry{file, events, 0};
   if (real_poll_of_ends(&entry, 1, 0) != 0) return true;
-  // What is sent to loopback may take another processor's interrupt to arrive.
+  // Data on the loopback may need another processor's interrupt to arrive.
   constexpr int kLoopbackMilliseconds = 20;
   const int domain = socket_option(file, SO_DOMAIN);
   return (domain == AF_INET || domain == AF_INET6) && real_poll_of_ends(&entry, 1, kLoopbackMilliseconds) != 0;
@@ -118,9 +118,9 @@ bool is_locked_by_this_process(int file) {
   struct stat status{};
   if (::fstat(file, &status) != 0) return false;
   std::ifstream locks("/proc/locks");
-  // Where the system does not tell: who has it open may have locked it.
+  // If the system lists no locks, assume that any descriptor of this process for the file may hold it.
   if (!locks) return any_other_file(file, [&](int other) { return is_same_file(other, status); });
-  // "1: FLOCK  ADVISORY  WRITE 4711 fd:01:131 0 EOF"; a word more, "->", in lines of those who wait.
+  // "1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF"; lines of waiters have an additional word, "->".
   std::string line, number, kind, mode, access, place;
   for (pid_t holder = 0; std::getline(locks, line);) {
     std::istringstream words(line);

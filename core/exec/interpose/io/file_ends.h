@@ -3,22 +3,22 @@
 
 namespace rehearse::exec::interpose {
 
-// What a file descriptor stands for, as far as waiting goes.
+// The kind of a file descriptor with regard to waiting.
 enum class FileKind {
-  other,  // never waits for another rank: regular files, terminals, what is not blocking
+  other,  // never waits for another rank: regular files, terminals, non-blocking files
   pipe,
   socket,
 };
 FileKind kind_of_blocking(int file) noexcept;
 
-// Is it ready for `events` of poll(), or in error? Without waiting, but for the little that loopback may take.
+// Whether the file is ready for `events` of poll(), or in error. Does not wait, except for a moment on the loopback.
 bool is_ready(int file, short events) noexcept;
 
-// May another rank of this process make it ready? True of a pipe of which the process has the other end, of a socket
-// whose peer is the process, and of one that listens.
+// Whether another rank of this process may make the file ready. True for a pipe whose other end is in this process, for
+// a socket whose peer is this process, and for a listening socket.
 bool ends_in_this_process(int file, FileKind kind, short events);
 
-// flock() found the file locked: may another rank of this process unlock it?
+// For a file that flock() found locked: whether another rank of this process may unlock it.
 bool is_locked_by_this_process(int file);
 
 }  // namespace rehearse::exec::interpose

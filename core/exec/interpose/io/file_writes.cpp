@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes of ranks to files, at which a world may have faults.
+// Writes of ranks to files, in which a world may inject faults.
 #include "file_writes.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constinit Real<ssize_t (*)(int, const iovec*, int)> real_writev("writev");
 constinit Real<ssize_t (*)(int, const void*, size_t, off_t)> real_pwrite("pwrite");
 constinit Real<ssize_t (*)(int, const void*, size_t, off64_t)> real_pwrite64("pwrite64");
 
-// `write` writes so many bytes at most, and answers as write() does.
+// `write` writes up to the given number of bytes, and returns what write() returns.
 template <class Write>
 ssize_t through_gate(int file, size_t bytes, const Write& write) {
   Fiber* const fiber = current_fiber();

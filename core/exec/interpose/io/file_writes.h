@@ -7,7 +7,7 @@
 
 namespace rehearse::exec::interpose {
 
-// write() to what never waits for another rank, by way of the world's FileInterceptor.
+// write() to a file that never waits for another rank, through the world's FileInterceptor.
 ssize_t write_to_file(int file, const void* data, std::size_t bytes);
 
 }  // namespace rehearse::exec::interpose

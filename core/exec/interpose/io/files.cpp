@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pipes, sockets and file locks between ranks: a call that would block in the kernel until another rank makes one
-// suspends its rank instead. Other files are the kernel's alone.
+// Pipes, sockets and file locks between ranks. A call that would block in the kernel until another rank makes a call
+// suspends its rank instead. All other files are left to the kernel.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -57,8 +57,8 @@ class FileObserver final : public Observer {
 
 const char* name_of(FileKind kind) { return kind == FileKind::pipe ? "a pipe" : "a socket"; }
 
-// Who may have to wait for another rank in a call for this file, and what the file is; nobody outside of ranks, for
-// other files, and in a process that a rank has forked. One look at the file, where it is no more than that.
+// The fiber that may have to wait for another rank in a call on this file, and the kind of the file. The fiber is null
+// outside of ranks, for other files, and in a process that a rank has forked.
 struct Waiter {
   explicit Waiter(int file) noexcept {
     Fiber* const caller = current_fiber();
@@ -80,10 +80,10 @@ class FileWait {
         events_(events),
         observer_(call, name_of(kind_), file) {}
 
-  // May nobody of this process make the file ready? Then the kernel is to block.
+  // True if no rank of this process can make the file ready. Then the kernel must block.
   bool is_for_others() const { return !ends_in_this_process(file_, kind_, events_); }
 
-  // Suspends until the file is ready, or it turns out to be for others.
+  // Suspends until the file is ready, or until it turns out that the kernel must block.
   void until_ready() {
     while (!is_ready(file_, events_)) {
       if (first_ && is_for_others()) return;
@@ -91,7 +91,8 @@ class FileWait {
     }
   }
 
-  // One call may not be enough: `piece` does it for what is left, from an offset on, and may answer EAGAIN.
+  // Repeats a call until everything is transferred: `piece` transfers the rest from an offset on, and may fail with
+  // EAGAIN.
   template <class Piece>
   ssize_t until_all(size_t bytes, const Piece& piece) {
     size_t done = 0;
@@ -106,7 +107,7 @@ class FileWait {
     return static_cast<ssize_t>(done);
   }
 
-  // There is room now, or something to take: others look again.
+  // The file has room or data now: other fibers must look again.
   void changed() { look_in_kernel(fiber_); }
 
  private:
@@ -118,7 +119,7 @@ class FileWait {
   bool first_ = true;
 };
 
-// `take`: a call that takes something from the file.
+// `take`: a call that reads from the file.
 template <class Take>
 auto when_ready(int file, const char* call, const Take& take) {
   const Waiter waiter(file);
@@ -134,7 +135,8 @@ auto when_ready(int file, const char* call, const Take& take) {
 
 ssize_t write_to_pipe(const Waiter& waiter, int file, const void* data, size_t bytes) {
   FileWait wait(waiter, file, POLLOUT, "write()");
-  // So much fits where there is room at all. Most pipes are stdout, and somebody reads along.
+  // This much fits if there is any room. Checked first, because most pipes are stdout with a reader, so the write needs
+  // no wait.
   const bool fits = bytes <= PIPE_BUF && is_ready(file, POLLOUT);
   if (!fits && wait.is_for_others()) return real_write(file, data, bytes);
   return wait.until_all(bytes, [=](size_t from, size_t left) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that look at or change files by name: none of them blocks, and each may meet what another rank does to the same
-// name. Where worlds try that, others may run first.
+// Calls that examine or change files by name. None of them blocks, but another rank may change the same name at any
+// time, so these calls may switch to other ranks in worlds that test such races.
 #include <array>
 #include <cstdarg>
 #include <cstdio>
@@ -14,8 +14,8 @@
 #include "exec/interpose/sync/preempt.h"
 #include "exec/interpose/world_state.h"
 
-// Defines a call whose parameters are fixed: path_<name>() becomes the process's <name>(). The last arguments are those
-// that the real one gets.
+// Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). The last arguments are
+// those for the real function.
 #define REHEARSE_PATH_CALL(result, name, parameters, ...)   \
   result path_##name parameters REHEARSE_INTERPOSES(#name); \
   namespace {                                               \
@@ -50,8 +50,8 @@ REHEARSE_PATH_CALL(int, truncate, (const char* path, off_t bytes), path, bytes)
 REHEARSE_PATH_CALL(int, mkdir, (const char* path, mode_t mode), path, mode)
 REHEARSE_PATH_CALL(int, rmdir, (const char* path), path)
 
-// What stat() and lstat() were before glibc 2.33. LibTorch has a C++ library's file system of its own, which was built
-// against these, and it is the one that std::filesystem::exists() of a program comes to.
+// stat() and lstat() before glibc 2.33. LibTorch contains a copy of the C++ library's file system code that was built
+// against these, and std::filesystem::exists() of a program uses that copy.
 REHEARSE_PATH_CALL(int, __xstat, (int version, const char* path, struct stat* found), version, path, found)
 REHEARSE_PATH_CALL(int, __lxstat, (int version, const char* path, struct stat* found), version, path, found)
 REHEARSE_PATH_CALL(int, __xstat64, (int version, const char* path, struct stat64* found), version, path, found)
@@ -67,8 +67,7 @@ constinit Real<int (*)(const char*, int, mode_t)> real_open("open");
 constinit Real<int (*)(const char*, int, mode_t)> real_open64("open64");
 constinit Real<int (*)(int, const char*, int, mode_t)> real_openat("openat");
 
-// The permissions behind `flags`, where there are any: reading them where there are none gives a number that nobody
-// uses.
+// The permissions after `flags`, if the caller passed them.
 mode_t mode_behind(va_list arguments, int flags) {
   return (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of stdio that read or write what other ranks may read or write: none of them blocks. Where worlds try that,
-// others may run first. Calls that go by characters, lines or formats are not among them.
+// Calls of stdio that read or write data that other ranks may read or write. None of them blocks; in worlds that test
+// such races, they may switch to other ranks. Calls for characters, lines or formats are not interposed.
 #include <array>
 #include <cstdio>
 
@@ -25,7 +25,7 @@ constinit Real<size_t (*)(const void*, size_t, size_t, FILE*)> real_fwrite("fwri
 constinit Real<int (*)(FILE*)> real_fflush("fflush");
 constinit Real<int (*)(FILE*)> real_fclose("fclose");
 
-// A null stream: all streams, as fflush() has it.
+// A null stream stands for all streams, as in fflush().
 void may_meet_others(FILE* stream, void* return_address) {
   if (current_fiber() != nullptr && stream != nullptr && may_be_shared(::fileno(stream)))
     preempt_file_call(return_address);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank is a process to its program, which may end it with exit() and the like, or by std::terminate(). Here that
-// would end all ranks, and destroy what they still use: the rank has failed instead, and the others go on.
+// For its program a rank is a process, which it may end by exit() and the like or by std::terminate(). The real
+// functions would end all ranks and destroy objects that they still use. Here the rank fails instead, and the others go
+// on.
 #include <rehearse_internal/exec/process_exit.h>
 
 #include <array>
@@ -29,7 +30,7 @@ constinit std::atomic<const ProcessExitHandler::Handler*> g_exit_handler{nullptr
 constinit std::atomic<pid_t> g_exit_handled_in{0};
 std::terminate_handler g_terminate_before = nullptr;
 
-// Once: what the handler does may end the process, too.
+// Calls the handler at most once, because it may end the process itself.
 void tell_handler(const std::string& what) {
   if (g_exit_handled_in != getpid()) return;
   if (const auto* const handler = g_exit_handler.exchange(nullptr)) (*handler)(what);
@@ -47,7 +48,8 @@ bool is_end_of_world(const std::exception_ptr& error) {
 
 [[noreturn]] void on_terminate() {
   const auto error = std::current_exception();
-  // A noexcept function has met the end of the world. Nobody failed here, and whoever ended the world ends the process.
+  // A noexcept function has met the end of the world. That is no failure of this rank; whoever ended the world ends the
+  // process.
   while (g_exit_handler != nullptr && is_end_of_world(error)) ::pause();
   tell_handler(terminate_text(error));
   if (g_terminate_before != nullptr) g_terminate_before();
@@ -85,7 +87,7 @@ std::string ended_by(const char* function, int status) {
                      status);
 }
 
-// Returns where it is not the world's process that ends: outside of ranks, and in a process that a rank has forked.
+// Returns if the world's process does not end: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
   if (caller == nullptr) return tell_handler(ended_by(function, status));
@@ -93,7 +95,7 @@ void fail_rank(const char* function, int status) {
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;
   try {
-    // Thrown, so that reports know where.
+    // Thrown, so that reports know the place.
     throw std::runtime_error(ended_by(function, status));
   } catch (...) {
     fiber->world->rank_life.terminate(*fiber);
@@ -106,7 +108,7 @@ void exit_here(int status) {
   if (g_exit_handler != nullptr) std::fflush(nullptr);  // as exit() does
   fail_rank("exit", status);
   if (current_fiber() == nullptr) real_exit(status);
-  // A forked process: its copy of the world, on a stack of which we are, has no destructor.
+  // A forked process. No destructor may run on its copy of the world, because we are on a stack of that world.
   std::fflush(nullptr);
   real_exit_at_once(status);
   __builtin_unreachable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torchrun puts into each process's environment, for programs that were written for it.
+// The environment variables that torchrun sets for each process, for programs that expect them.
 #include <array>
 #include <cstring>
 
@@ -20,7 +20,7 @@ bool is_one_of(const char* name, const char* one, const char* other) {
   return std::strcmp(name, one) == 0 || std::strcmp(name, other) == 0;
 }
 
-// All ranks are of one machine.
+// All ranks are on one machine, so local ranks equal ranks.
 char* given_by_launcher(const Fiber& fiber, const char* name) {
   const bool asks_rank = is_one_of(name, "RANK", "LOCAL_RANK");
   if (!asks_rank && !is_one_of(name, "WORLD_SIZE", "LOCAL_WORLD_SIZE")) return nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenMP regions, LibTorch's own among them: their threads are libgomp's, which keeps them for the process's thread and
-// waits for them in the kernel. As fibers they would wait forever, so a region runs as a native section.
+// OpenMP regions, including LibTorch's own. Their threads belong to libgomp, which keeps them for the process's thread
+// and waits for them in the kernel. As fibers they would wait forever, so a region runs as a native section.
 #include "openmp.h"
 
 #include <array>
@@ -29,13 +29,13 @@ void openmp_sections(Region region, void* data, unsigned threads, unsigned count
 void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags)
     REHEARSE_INTERPOSES("GOMP_teams_reg");
 
-// LLVM's run-time library (libomp, libiomp5) begins all regions here. `region` is given pointers to two numbers, and
-// then `count` pointers of its own.
+// LLVM's run-time library (libomp, libiomp5) starts all regions here. `region` gets pointers to two numbers, followed
+// by `count` pointers of the caller.
 void openmp_fork_call(void* place, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
 
 namespace {
 
-// The loop that a region consists of, with the size of its pieces or without.
+// The parameters of a region that is one loop, with or without a chunk size.
 #define REHEARSE_LOOP long start, long end, long step, long chunk
 #define REHEARSE_LOOP_AT_RUN_TIME long start, long end, long step
 
@@ -51,7 +51,7 @@ constinit Real<Sections> real_sections("GOMP_parallel_sections");
 constinit Real<Sections> real_teams("GOMP_teams_reg");
 constinit Real<int (*)()> real_team_size("omp_get_num_threads");
 
-// What the threads of a region run, in place of the region.
+// What the threads of a region run instead of the region itself.
 struct OnBehalf {
   Fiber& fiber;
   Region region;
@@ -70,14 +70,15 @@ struct OnBehalf {
   }
 };
 
-// An executable in which GOMP_parallel is all that refers to libgomp has it from us, and is not linked with libgomp.
+// In an executable that refers to libgomp only by GOMP_parallel, our definition satisfies the reference, so the
+// executable is not linked with libgomp.
 void require_libgomp() noexcept {
   static const bool found =
       ::dlsym(RTLD_NEXT, "GOMP_parallel") != nullptr || ::dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr;
   static_cast<void>(found);
 }
 
-// Calls libgomp's function of this kind, on a rank in a native section.
+// Calls libgomp's function of this kind; in a rank, inside a native section.
 template <class Function, class... Arguments>
 auto run_region(Real<Function>& real, Region region, void* data, Arguments... arguments) {
   require_libgomp();
@@ -88,7 +89,7 @@ auto run_region(Real<Function>& real, Region region, void* data, Arguments... ar
   return real(static_cast<Region>(OnBehalf::run), static_cast<void*>(&call), arguments...);
 }
 
-// More arguments than a caller gave are never looked at: libomp counts them.
+// The callee never reads arguments beyond those that its caller gave, because libomp counts them.
 constexpr int kForkArguments = 128;
 using ForkArguments = std::array<void*, kForkArguments>;
 using ForkCall = void(void*, int, void*, ...);
@@ -133,7 +134,7 @@ void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, uns
   run_region(real_teams, region, data, teams, limit, flags);
 }
 
-// A region that consists of one loop; `symbol` names it.
+// Defines a region that is one loop. `symbol`: libgomp's name for it.
 #define REHEARSE_OPENMP_LOOP(name, symbol)                                                                           \
   void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) REHEARSE_INTERPOSES(symbol); \
   void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) {                            \

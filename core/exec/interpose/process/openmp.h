@@ -7,10 +7,11 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// The OpenMP run-time library that this function belongs to, "libomp"; null when it belongs to none.
+// The OpenMP run-time library that contains this function, "libomp"; null if none does.
 const char* openmp_library_of(const void* function) noexcept;
 
-// Throws. Its threads find each other by what the library keeps for the system's threads, and wait in the kernel.
+// Throws. The library cannot serve ranks, because its threads find each other by data that it keeps per system thread,
+// and wait in the kernel.
 [[noreturn]] void refuse_openmp(const Fiber& fiber, const char* library);
 
 }  // namespace rehearse::exec::interpose

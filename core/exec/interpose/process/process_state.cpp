@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State of a process inside libc, kept for each rank: random numbers, strtok(), broken-down times.
+// State that libc keeps per process, kept here for each rank: random numbers, strtok(), broken-down times.
 #include "process_state.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ constinit Real<tm* (*)(const time_t*)> real_gmtime("gmtime");
 constinit Real<char* (*)(const tm*)> real_asctime("asctime");
 constinit Real<char* (*)(const time_t*)> real_ctime("ctime");
 
-// `of_rank` is given the state of the calling rank; outside of ranks `real` is called with the arguments.
+// Calls `of_rank` with the state of the calling rank; outside of ranks calls `real` with the arguments.
 template <class OfRank, class Function, class... Arguments>
 auto in_process(const OfRank& of_rank, Real<Function>& real, Arguments... arguments) {
   Fiber* const fiber = fiber_of_thread();
@@ -71,10 +71,10 @@ long next_random(ProcessState& state) {
   return number;
 }
 
-// What initstate() and setstate() give for the table that was in use: glibc keeps its kind in the word before it.
+// The value of initstate() and setstate() for the table in use: glibc keeps the table's kind in the word before it.
 char* table_in_use(const ProcessState& state) { return reinterpret_cast<char*>(state.random.state - 1); }
 
-// By libc's own function, whose result the next caller would overwrite.
+// Copies a result of libc's own function, because the next caller would overwrite it.
 tm* keep(ProcessState& state, const tm* time) {
   if (time == nullptr) return nullptr;
   state.broken_down_time = *time;
@@ -97,7 +97,7 @@ void write_number(std::array<char, size>& text, int number) {
 }  // namespace
 
 ProcessState::ProcessState(int rank, int ranks) {
-  // What rand() starts with in a program that has not called srand().
+  // The initial state of rand() in a program that has not called srand().
   ::initstate_r(1, random_table.data(), random_table.size(), &random);
   write_number(rank_text, rank);
   write_number(ranks_text, ranks);
@@ -220,7 +220,7 @@ char* state_asctime(const tm* time) {
   return in_process([&](ProcessState& state) { return keep(state, real_asctime(time)); }, real_asctime, time);
 }
 
-// As libc does it: by the time that localtime() gives.
+// From the result of localtime(), as libc does it.
 char* state_ctime(const time_t* time) {
   const auto of_rank = [&](ProcessState& state) {
     const tm* const broken_down = keep(state, real_localtime(time));

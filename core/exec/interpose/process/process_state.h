@@ -11,13 +11,13 @@
 
 namespace rehearse::exec::interpose {
 
-// What libc keeps for a process behind functions that have no argument for it, as a new process finds it.
+// The state that libc keeps per process behind functions without an argument for it. Starts as in a new process.
 struct ProcessState {
   ProcessState(int rank, int ranks);
   ProcessState(const ProcessState&) = delete;
   ProcessState& operator=(const ProcessState&) = delete;
 
-  random_data random{};  // rand() too; points into random_table unless the program gave it another
+  random_data random{};  // also for rand(); points into random_table unless the program set another table
   std::array<char, 128> random_table{};
   drand48_data drand48{};
   char* strtok_rest = nullptr;
@@ -26,11 +26,11 @@ struct ProcessState {
   std::array<char, 16> rank_text{}, ranks_text{};
 };
 
-// Those of the ranks of one world, each made when its rank first asks. Where a rank's threads are real (OpenMP), they
-// may ask at once, as threads of a process may.
+// The states of the ranks of one world, each made at its rank's first use. If a rank has real threads (OpenMP), they
+// may use it at the same time, like threads of a process.
 class ProcessStates {
  public:
-  // Calls `use` with the rank's, alone.
+  // Calls `use` with the rank's state, under a lock.
   template <class Use>
   auto with(int rank, int ranks, const Use& use) {
     const std::lock_guard lock(mutex_);
@@ -39,7 +39,7 @@ class ProcessStates {
     return use(*state);
   }
 
-  // The rank's next one is as a new process finds it. What it had may still be pointed at, and stays.
+  // Gives the rank a fresh state. The old one stays allocated, because pointers to it may exist.
   void renew(int rank) {
     const std::lock_guard lock(mutex_);
     auto& state = states_[rank];

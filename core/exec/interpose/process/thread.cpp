@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads that a rank makes become fibers of that rank: std::thread, std::jthread and std::async stand on these.
+// Threads that a rank makes become fibers of that rank. std::thread, std::jthread and std::async build on these
+// functions.
 
-// From libstdc++ 13 on, what a std::thread runs is private but for the library itself.
+// Since libstdc++ 13, the state that a std::thread runs is private except to the library itself.
 #define _GLIBCXX_THREAD_IMPL 1
 
 #include <array>
@@ -38,8 +39,8 @@ int thread_detach(pthread_t thread) REHEARSE_INTERPOSES("pthread_detach");
 void thread_exit(void* result) REHEARSE_INTERPOSES("pthread_exit");
 pthread_t thread_self() REHEARSE_INTERPOSES("pthread_self");
 
-// libstdc++ hands what a std::thread runs to pthread_create() as a bare pointer that the thread is to free. A world may
-// end before the thread has begun; whoever holds the owner frees it then too.
+// libstdc++ passes the state that a std::thread runs to pthread_create() as a bare pointer, which the thread must free.
+// A world may end before the thread has begun; here a shared owner frees the state even then.
 void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)())
     REHEARSE_INTERPOSES("_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 
@@ -55,10 +56,10 @@ constinit Real<pthread_t (*)()> real_self("pthread_self");
 constinit Real<void (*)(std::thread*, std::thread::_State_ptr, void (*)())> real_start(
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 
-// Called once. Gives what pthread_join() hands on.
+// Called once. Returns the value for pthread_join().
 using Routine = std::function<void*()>;
 
-// pthread_exit() on its way to the start of the thread.
+// Thrown by pthread_exit(), and caught at the start of the thread.
 struct ThreadExit {
   void* result;
 };
@@ -77,7 +78,7 @@ class JoinObserver final : public Observer {
 };
 
 void run_thread(MadeThread& made, const Routine& routine) {
-  // An exception that leaves the thread is the failure of its rank, and nobody is to wait for the thread forever.
+  // If an exception leaves the thread, its rank fails, and joining fibers must not wait forever.
   struct Finish {
     MadeThread& made;
     ~Finish() {
@@ -98,13 +99,13 @@ bool asks_for_detached(const pthread_attr_t* attributes) {
   return state == PTHREAD_CREATE_DETACHED;
 }
 
-// libstdc++'s own calls pthread_create(), which is ours.
+// libstdc++'s own function calls pthread_create(), which is ours, so it needs a NativeScope.
 void start_exempt(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
   const NativeScope native;
   real_start(thread, std::move(state), depend);
 }
 
-// Throws std::system_error when there is no stack for it.
+// Throws std::system_error if no stack can be allocated.
 void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& handle) {
   note_if_static(fiber);
   const auto made = std::make_shared<MadeThread>();
@@ -113,11 +114,11 @@ void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& ha
       fiber.world->rank_life.spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
   handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
-  // Either may be the first to run. Callers are compiled for a function that throws nothing.
+  // Either fiber may run first. Must not throw, because callers are compiled for a function that does not.
   fiber.world->switcher.give_way(fiber);
 }
 
-// The thread of a world that is over is over, too: a static object may join it when the process exits.
+// The threads of an ended world have ended; a static object may still join one when the process exits.
 int join_after_world(void** result) {
   if (result != nullptr) *result = nullptr;
   return 0;
@@ -132,7 +133,7 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
   while (!made->finished) {
     const bool unwinds = fiber.world->outcome.ended_for(fiber) && std::uncaught_exceptions() > 0;
     if (unwinds) {
-      // In a destructor (std::jthread's): nothing can be thrown there, and the thread is on its way to its end too.
+      // Called by a destructor (std::jthread's), which must not throw. The thread is unwinding too, so wait for it.
       if (!made->joiners.linger(observer)) meet_the_end(fiber, observer);
     } else if (made->joiners.wait(observer, deadline) == WaitResult::timed_out && !made->finished) {
       return ETIMEDOUT;
@@ -162,7 +163,7 @@ int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*s
 void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_start(thread, std::move(state), depend);
-  // Freed when the routine returns: before join() does, as by libstdc++.
+  // Freed when the routine returns, before join() returns, as in libstdc++.
   auto routine = [owner = std::shared_ptr<std::thread::_State>(std::move(state))]() mutable -> void* {
     const auto running = std::move(owner);
     running->_M_run();

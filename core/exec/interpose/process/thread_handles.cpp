@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What else libc does with a thread's handle: for a fiber's, names are kept and scheduling is as the one thread's.
+// Other libc functions on thread handles. For a fiber, names are kept, and scheduling is that of the one thread.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -66,7 +66,7 @@ int handle_getname(pthread_t thread, char* name, size_t bytes) {
 }
 
 int handle_setaffinity(pthread_t thread, size_t bytes, const cpu_set_t* set) {
-  // All ranks share one thread: a rank must not move the others.
+  // All ranks share one thread, so a rank must not move the others to other processors.
   return ThreadTable::is_handle(thread) ? 0 : real_setaffinity(thread, bytes, set);
 }
 
@@ -82,7 +82,7 @@ int handle_getschedparam(pthread_t thread, int* policy, sched_param* parameters)
   return real_getschedparam(thread_behind(thread), policy, parameters);
 }
 
-// Who asks for its attributes wants to know where its stack ends.
+// Callers that read the attributes want to know where the stack ends.
 int handle_getattr(pthread_t thread, pthread_attr_t* attributes) {
   const Fiber* const fiber = current_fiber();
   const bool asks_for_itself = fiber != nullptr && thread == ::pthread_self();

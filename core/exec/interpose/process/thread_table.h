@@ -20,10 +20,11 @@ struct MadeThread {
   WaitQueue joiners;
 };
 
-// The threads that the ranks of one world made and have not joined yet.
+// The threads that the ranks of one world have made and not joined yet.
 class ThreadTable {
  public:
-  // No address: a function of libc that gets one in spite of us fails at once instead of reading somewhere.
+  // Not a valid address, so that a libc function that gets one despite our replacements fails at once instead of
+  // reading arbitrary memory.
   static pthread_t handle_of(int rank, std::uint32_t fiber_of_rank) noexcept {
     return (kMark << 48) | (static_cast<pthread_t>(rank) << 28) | fiber_of_rank;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pthread barriers: fibers are counted and wait in our table; libc's object gives the number that it was made with.
+// pthread barriers: fibers are counted and wait in our table; libc's object only supplies the number of participants.
 #include <array>
 #include <cstring>
 
@@ -19,7 +19,7 @@ namespace {
 
 constinit Real<int (*)(pthread_barrier_t*)> real_barrier_wait("pthread_barrier_wait");
 
-// glibc's: how many are in, the round, how many there are to be.
+// glibc's layout: how many have arrived, the round, the number of participants.
 unsigned count_of(const pthread_barrier_t& barrier) noexcept {
   constexpr std::size_t count_at = 2 * sizeof(unsigned);
   unsigned count = 0;

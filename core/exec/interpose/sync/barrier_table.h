@@ -7,10 +7,10 @@
 
 namespace rehearse::exec::interpose {
 
-// Fibers of one world at pthread barriers. A barrier is in it only while somebody waits there.
+// The fibers of one world that wait at pthread barriers. Contains a barrier only while a fiber waits there.
 class BarrierTable {
  public:
-  // Returns how many have come, with this one.
+  // Counts an arriving fiber. Returns how many have arrived.
   unsigned arrive(const void* barrier) { return ++arrived_[barrier]; }
 
   unsigned arrived(const void* barrier) const {
@@ -18,13 +18,13 @@ class BarrierTable {
     return found != arrived_.end() ? found->second : 0;
   }
 
-  // All have come.
+  // All have arrived.
   void open(const void* barrier) {
     arrived_.erase(barrier);
     waiters.notify_all(barrier);
   }
 
-  // One that had come has ended, and comes no more.
+  // A fiber that had arrived has ended, and no longer counts.
   void leave(const void* barrier) {
     const auto found = arrived_.find(barrier);
     if (found != arrived_.end() && --found->second == 0) arrived_.erase(found);

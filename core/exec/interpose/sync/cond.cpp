@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Condition variables: a waiting fiber is in our table and leaves libc's object alone, so nothing polls.
+// Condition variables: a waiting fiber is in our table and does not touch libc's object, so nothing polls.
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -21,8 +21,8 @@ int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock
 int cond_signal(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_signal");
 int cond_broadcast(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_broadcast");
 
-// The libstdc++ function of programs linked before GCC 12 (LibTorch's wheels among them) is a noexcept shell, which
-// RankAborted could not leave. Its callers are compiled for one that may throw.
+// For programs linked before GCC 12 (LibTorch's wheels among them), the libstdc++ function is a noexcept wrapper, which
+// RankAborted could not leave. Its callers are compiled for a function that may throw.
 void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock<std::mutex>& lock)
     REHEARSE_INTERPOSES("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
 
@@ -47,7 +47,7 @@ int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, st
   const OutsideWait outside(fiber, waiters, cond);
   if (const int error = unlock_mutex(fiber, mutex)) return error;
   const auto result = waiters.wait_or_end(cond, observer, deadline);
-  // A fiber that ends takes no signal with it.
+  // A fiber that ends must not consume the signal.
   if (!result && !fiber.world->outcome.ended()) waiters.notify_one(cond);
   const int error = lock_mutex(fiber, mutex);
   if (!result) meet_the_end(fiber, observer);
@@ -61,12 +61,12 @@ int timed_wait(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, clock
   return wait_in_fiber(fiber, cond, mutex, to_deadline(until, *at_zero));
 }
 
-// libstdc++'s own calls pthread_cond_wait(), which is ours.
+// libstdc++'s own function calls pthread_cond_wait(), which is ours.
 void wait_exempt(std::condition_variable* cond, std::unique_lock<std::mutex>& lock) {
   real_wait(cond->native_handle(), lock.mutex()->native_handle());
 }
 
-// As pthread_condattr_setclock() left it: bit 1 of __wrefs.
+// The clock set by pthread_condattr_setclock(): bit 1 of __wrefs.
 clockid_t clock_of(const pthread_cond_t& cond) noexcept {
   return (cond.__data.__wrefs & 2) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
@@ -99,7 +99,7 @@ int cond_signal(pthread_cond_t* cond) {
     t_probe = nullptr;
     return 0;
   }
-  // A timer may complete what a rank waits for: no fiber runs then, but the world's fibers wait in our table.
+  // A timer may complete what a rank waits for. No fiber runs then, but the world's fibers wait in our table.
   if (WorldState* const world = world_of_host()) {
     if (world->conditions.notify_one(cond)) return 0;
   }

@@ -21,7 +21,7 @@ constinit Real<int (*)(std::int64_t*)> real_acquire("__cxa_guard_acquire");
 constinit Real<void (*)(std::int64_t*)> real_release("__cxa_guard_release");
 constinit Real<void (*)(std::int64_t*)> real_abort("__cxa_guard_abort");
 
-// libstdc++'s protocol on the guard's first four bytes.
+// libstdc++'s protocol for the guard's first four bytes.
 constexpr int kGuardDone = 1;
 constexpr int kPending = 0x100;
 
@@ -38,10 +38,10 @@ int acquire_in_fiber(Fiber& fiber, std::int64_t* guard) {
     }
     if ((seen & kGuardDone) != 0) return 0;
     const Fiber* const by = initialisations.who(guard);
-    // Undefined behaviour by the standard, and a thread that waits for itself in libstdc++.
+    // Undefined behaviour by the standard; in libstdc++ the thread would wait for itself.
     if (by == &fiber) throw std::logic_error("the initialiser of a static variable came back to the same variable");
     if (by == nullptr) {
-      // Another thread is at it; libstdc++ waits for that with a futex.
+      // Another thread initialises the variable; libstdc++ waits for that thread with a futex.
       const PassThrough pass_through;
       const int result = real_acquire(guard);
       if (result == 1) initialisations.begin(guard, fiber);
@@ -51,7 +51,7 @@ int acquire_in_fiber(Fiber& fiber, std::int64_t* guard) {
   }
 }
 
-// libstdc++'s own waits for other threads by syscall(), which is ours.
+// libstdc++'s own function waits for other threads by syscall(), which is ours.
 int acquire_exempt(std::int64_t* guard) {
   const PassThrough pass_through;
   return real_acquire(guard);

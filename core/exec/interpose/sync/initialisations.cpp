@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for a fiber that initialises something.
+// Waits for a fiber that initialises something.
 #include "initialisations.h"
 
 #include <fmt/format.h>

@@ -12,25 +12,25 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// Initialisations under way in fibers of one world (function-local statics, or pthread_once), by address. While one
-// is, its guard says so to other threads in libc's own way.
+// Initialisations in progress in fibers of one world (function-local statics, or pthread_once), by address. Meanwhile
+// the guard shows other threads the same, in libc's own way.
 class Initialisations {
  public:
   void begin(const void* object, const Fiber& by) { running_.insert_or_assign(object, &by); }
 
-  // The initialisation is over, or has failed: those who waited look again.
+  // The initialisation has finished or failed: the waiting fibers look again.
   void end(const void* object) {
     running_.erase(object);
     waiters_.notify_all(object);
   }
 
-  // Who initialises the object; null when no fiber of this world does.
+  // The fiber that initialises the object; null if no fiber of this world does.
   const Fiber* who(const void* object) const {
     const auto found = running_.find(object);
     return found != running_.end() ? found->second : nullptr;
   }
 
-  // Throws RankAborted.
+  // Throws RankAborted when the world ends.
   void wait(const void* object, Fiber& fiber, const Observer& observer);
 
   const std::unordered_map<const void*, const Fiber*>& running() const noexcept { return running_; }
@@ -52,7 +52,7 @@ class InitialisationObserver final : public Observer {
   const Fiber& by_;
 };
 
-// Puts back what a fiber that never comes back had begun to initialise, as if it had failed.
+// Resets the guard of an initialisation whose fiber will never finish, as if it had failed.
 void give_up_guard(const void* guard);
 void give_up_once(const void* once);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mutexes: a fiber that meets a mutex of another fiber suspends instead of stopping the thread they share.
+// Mutexes: a fiber that needs another fiber's mutex suspends, instead of blocking the thread that they share.
 #include "mutex.h"
 
 #include <array>
@@ -51,7 +51,7 @@ class MutexObserver final : public Observer {
   const pthread_mutex_t& mutex_;
 };
 
-// Robust, priority and elided mutexes keep libc's own idea of their owner: the thread.
+// Only plain mutexes: for robust, priority and elided ones libc itself checks the owner, which is the thread.
 bool is_plain(const pthread_mutex_t& mutex) noexcept {
   constexpr int type = 3;
   constexpr int process_shared = 128;
@@ -64,8 +64,9 @@ bool is_owned(const pthread_mutex_t& mutex) noexcept {
   return type_of(mutex) == PTHREAD_MUTEX_RECURSIVE || type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK;
 }
 
-// Takes the mutex if it is free (or ours again) and writes the fiber into it as its owner. libc reads the owner only
-// of mutexes that know one, which unlock_mutex() puts back first, and sets it to 0 when it unlocks.
+// Takes the mutex if it is free (or ours again), and writes the fiber into it as its owner. libc reads the owner only
+// in mutexes that check it; for these unlock_mutex() first restores the thread's id. libc clears the owner when it
+// unlocks.
 int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
   if (!is_plain(mutex)) return real_trylock(&mutex);
   const auto me = fiber.owner_tag;
@@ -90,19 +91,19 @@ int lock_for_real(Fiber& fiber, pthread_mutex_t& mutex) {
   return result;
 }
 
-// Another thread will unlock it, or is about to write its id into it.
+// Another thread holds the mutex, or is about to write its id into it.
 bool held_elsewhere(const Fiber& fiber, const pthread_mutex_t& mutex) {
   const auto holder = world_of(fiber).tags.classify(mutex.__data.__owner);
   return holder == OwnerTags::Holder::other_thread || holder == OwnerTags::Holder::nobody;
 }
 
-// The world has ended and the mutex is another fiber's. Callers of pthread_mutex_lock() are compiled for a function
-// that does not throw, so first let the others unwind and unlock it.
+// The world has ended and another fiber holds the mutex. Callers of pthread_mutex_lock() are compiled for a function
+// that does not throw, so first let the others unwind and unlock the mutex.
 void wait_at_the_end(Fiber& fiber, pthread_mutex_t& mutex, const Observer& observer) {
   if (!world_of(fiber).locks.linger(&mutex, observer)) meet_the_end(fiber, observer);
 }
 
-// In a native section of this fiber, whose mutexes stay its own; null in the threads that help it.
+// The fiber if this thread is its own, in a native section, and the fiber owns the mutex. Null in helper threads.
 Fiber* owner_in_section(const pthread_mutex_t& mutex) {
   Fiber* const fiber = t_native_fiber;
   if (fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;
@@ -114,7 +115,7 @@ int lock_in_section(const Fiber& fiber, pthread_mutex_t* mutex) {
   if (is_owned(*mutex)) {
     if (Fiber* const again = owner_in_section(*mutex)) return lock_mutex(*again, mutex);
   }
-  // Those who hold a mutex as fibers do not run before the section ends.
+  // Other fibers that hold a mutex do not run before the section ends.
   if (world_of(fiber).tags.classify(owner) != OwnerTags::Holder::this_world) return real_lock(mutex);
   throw std::logic_error(fmt::format(
       "rank {} waits in {} for a mutex held by {}, which can unlock it only after the {}: lock it before the {}, or "

@@ -12,12 +12,12 @@
 
 namespace rehearse::exec::interpose {
 
-// pthread_mutex_lock() and so on for a fiber; the results are libc's. Suspends while another fiber of this world
-// holds the mutex, and really blocks while another thread does.
+// pthread_mutex_lock() and its siblings for a fiber, with libc's results. Suspends while another fiber of this world
+// holds the mutex; blocks the thread while another thread holds it.
 int lock_mutex(Fiber& fiber, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline = std::nullopt);
 int unlock_mutex(Fiber& fiber, pthread_mutex_t* mutex);
 
-// "rank 3", "rank 3 (thread 2)", or what else is known of a lock's owner.
+// "rank 3", "rank 3 (thread 2)", or whatever else is known about a lock's owner.
 std::string describe_owner(const Fiber& fiber, int owner);
 
 }  // namespace rehearse::exec::interpose

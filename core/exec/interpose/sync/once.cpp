@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// pthread_once, and std::call_once on top of it: the routine may suspend, and other fibers wait for it.
+// pthread_once, on which std::call_once builds: the routine may suspend, and other fibers wait for it.
 #include <array>
 #include <atomic>
 
@@ -17,8 +17,8 @@ namespace {
 
 constinit Real<int (*)(pthread_once_t*, void (*)())> real_once("pthread_once");
 
-// glibc's protocol. Its higher bits count forks: a routine that a fork has cut in two runs again in the child. A
-// world does not fork, so 0 there is right.
+// glibc's protocol. Its higher bits count forks, because a routine interrupted by a fork runs again in the child. A
+// world does not fork, so they are 0.
 constexpr int kInProgress = 1;
 constexpr int kOnceDone = 2;
 
@@ -30,7 +30,7 @@ void finish(pthread_once_t* once, int state, Initialisations& initialisations) {
   initialisations.end(once);
 }
 
-// Not by libc's own pthread_once: it keeps a list of clean-ups for the thread, which fibers do not leave in order.
+// Does not use libc's pthread_once, which keeps a list of clean-ups per thread; fibers do not leave it in order.
 void run_routine(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
   struct Reset {
     pthread_once_t* once;
@@ -53,7 +53,7 @@ int run_in_fiber(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
     }
     if ((seen & kOnceDone) != 0) return 0;
     const Fiber* const by = initialisations.who(once);
-    if (by == nullptr) return real_once(once, routine);  // another thread is at it
+    if (by == nullptr) return real_once(once, routine);  // another thread runs it
     initialisations.wait(once, fiber, InitialisationObserver("a once-only initialisation", *by));
   }
 }

@@ -40,7 +40,7 @@ Caller look_up(void* return_address) {
 }
 
 Caller caller_at(void* return_address) {
-  static std::mutex mutex;  // of worlds on several threads
+  static std::mutex mutex;  // worlds may run on several threads
   static std::unordered_map<void*, Caller> known;
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(return_address); found != known.end()) return found->second;
@@ -49,7 +49,8 @@ Caller caller_at(void* return_address) {
   return caller;
 }
 
-// At -O0 std::mutex::lock() is a function of its own, so its return address tells nothing: finds its caller instead.
+// At -O0 std::mutex::lock() is a separate function, so its return address does not show the caller: search the stack
+// instead.
 Caller caller_around(void* return_address) {
   constexpr std::size_t kFrames = 16;
   std::array<void*, kFrames> stack;
@@ -59,7 +60,7 @@ Caller caller_around(void* return_address) {
   return outside == end ? Caller::library : caller_at(*outside);
 }
 
-// Who made a call that libraries may have made for somebody: the innermost caller that is none of a library's.
+// Whether the user's code caused a call that a library made: finds the innermost caller outside of libraries.
 bool is_for_the_user(void* return_address) {
   constexpr std::size_t kFrames = 48;
   const NativeScope looking;
@@ -76,7 +77,7 @@ bool is_for_the_user(void* return_address) {
 }  // namespace
 
 bool is_users_call(void* return_address) {
-  const NativeScope looking;  // which takes locks, too
+  const NativeScope looking;  // the lookup itself takes locks
   Caller caller = caller_at(return_address);
   if (caller == Caller::standard_header) caller = caller_around(return_address);
   return caller == Caller::user;

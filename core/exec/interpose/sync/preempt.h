@@ -6,23 +6,23 @@
 
 namespace rehearse::exec::interpose {
 
-// The caller, by its return address, is code of the user's: neither LibTorch's, whose locks are not what is tried out,
-// nor Rehearse's own. An unknown function of the user's executable counts as the user's.
+// Whether the caller at this return address is the user's code. LibTorch's and Rehearse's own locks are not tested for
+// races. An unknown function in the user's executable counts as the user's.
 bool is_users_call(void* return_address);
 
-// The fiber is about to lock, or has unlocked: where worlds try that, others may run first. `return_address` is that
-// of the libc function that is interposed.
+// The fiber is about to lock, or has unlocked. In worlds that test such races, other fibers may run first.
+// `return_address`: the return address of the interposed libc function.
 inline void preempt_users_call(Fiber& fiber, void* return_address) {
   if (fiber.world->options.preempt && is_users_call(return_address)) [[unlikely]]
     fiber.world->switcher.preempt(fiber);
 }
 
-// The calling fiber, if there is one, is about to make a call for a file that other ranks may see, or may have changed:
-// where worlds try that, others may run first. LibTorch and the C++ library call for the program; what Rehearse itself
-// reads and writes is nobody's race. `return_address`: as above.
+// The calling fiber, if any, is about to make a call on a file that other ranks may read or change. In worlds that test
+// such races, other fibers may run first. Calls by LibTorch and the C++ library count as the program's; Rehearse's own
+// reads and writes do not count. `return_address`: as above.
 void preempt_file_call(void* return_address);
 
-// Is it a regular file, other than the standard streams? False where no world tries such switches.
+// Whether it is a regular file other than a standard stream. False in worlds that do not test such races.
 bool may_be_shared(int file) noexcept;
 
 }  // namespace rehearse::exec::interpose

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reader-writer locks: the lock stays libc's, fibers wait in our table while fibers of their world hold it.
+// Reader-writer locks: libc's object keeps the state; a fiber waits in our table while another fiber of its world holds
+// the lock.
 #include <array>
 #include <cerrno>
 
@@ -31,7 +32,7 @@ int rwlock_unlock(Rwlock* lock) REHEARSE_INTERPOSES("pthread_rwlock_unlock");
 
 namespace {
 
-// How one way of locking is done by libc.
+// The libc functions for one way of locking.
 struct Mode {
   Real<int (*)(Rwlock*)> lock;
   Real<int (*)(Rwlock*)> try_lock;

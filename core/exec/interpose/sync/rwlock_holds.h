@@ -10,8 +10,8 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// Which reader-writer locks the fibers of one world hold: libc knows readers by number only, and a writer by thread.
-// A vector, because at any time a world holds few of them and for a short while.
+// Which reader-writer locks the fibers of one world hold, because libc only counts readers, and knows a writer by
+// thread. A vector, because a world holds few of them at a time, and only briefly.
 class RwlockHolds {
  public:
   struct Hold {

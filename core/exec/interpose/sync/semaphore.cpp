@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// POSIX semaphores: the count stays libc's, fibers wait for it in our table.
+// POSIX semaphores: libc's object keeps the count, and fibers wait for it in our table.
 #include <array>
 #include <cerrno>
 
@@ -83,7 +83,7 @@ int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until
 }
 
 int semaphore_post(sem_t* semaphore) {
-  // Wakes threads too; whoever comes first finds the count.
+  // Also wakes threads; the first to look gets the count.
   const int result = real_sem_post(semaphore);
   if (WorldState* const world = world_of_host(); result == 0 && world != nullptr) {
     world->semaphores.notify_one(semaphore);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Futexes that C++ libraries wait for by syscall(): std::future, std::atomic::wait, std::latch, std::barrier. Also
-// files that programs close by number.
+// Futexes on which C++ libraries wait by syscall(): std::future, std::atomic::wait, std::latch, std::barrier. Also
+// files that programs close by system call number.
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -21,8 +21,8 @@
 
 namespace rehearse::exec::interpose {
 
-// libc's is variadic and takes six arguments whatever the call needs. Declared as six, those that a caller left out are
-// indeterminate, as in libc; reading them with va_arg() would be out of bounds of the caller's frame.
+// libc's function is variadic and reads six arguments for every call. Declared with six here, those that a caller
+// leaves out are indeterminate, as in libc; va_arg() would read beyond the caller's frame.
 long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long a6) REHEARSE_INTERPOSES("syscall");
 
 namespace {
@@ -52,7 +52,7 @@ long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTi
   return *result == WaitResult::timed_out ? fail_syscall(ETIMEDOUT) : 0;
 }
 
-// FUTEX_WAIT counts its timeout from now, FUTEX_WAIT_BITSET from its clock's zero.
+// The timeout of FUTEX_WAIT counts from now, that of FUTEX_WAIT_BITSET from its clock's zero.
 long wait_in_fiber(Fiber& fiber, const FutexCall& call) {
   if (call.timeout == nullptr) return wait_for_futex(fiber, call, std::nullopt);
   if (!valid(*call.timeout)) return fail_syscall(EINVAL);
@@ -71,7 +71,7 @@ long wake(WorldState& world, const FutexCall& call) {
   return woken;
 }
 
-// Nothing when the kernel is to answer.
+// nullopt: let the kernel handle the call.
 std::optional<long> futex(const FutexCall& call) {
   Fiber* const fiber = current_fiber();
   WorldState* const world = world_of_host();

@@ -3,7 +3,7 @@
 
 namespace rehearse::exec::interpose {
 
-// While it lives, a futex wait of this thread really blocks: a library's own code waits for another thread.
+// While it lives, futex waits of this thread really block, because a library's own code waits for another thread.
 class PassThrough {
  public:
   PassThrough() noexcept;
@@ -12,7 +12,7 @@ class PassThrough {
   ~PassThrough();
 };
 
-// Wakes every thread that waits in the kernel for this word.
+// Wakes every thread that waits in the kernel on this word.
 void wake_threads(const void* word) noexcept;
 
 }  // namespace rehearse::exec::interpose

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clocks: a rank reads its world's time on every clock but those of CPU time.
+// Clocks: a rank reads its world's time on every clock, except for CPU time.
 #include <array>
 
 #include <sys/time.h>
@@ -27,7 +27,7 @@ constinit Real<int (*)(timeval*, void*)> real_gettimeofday("gettimeofday");
 constinit Real<time_t (*)(time_t*)> real_time("time");
 constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 
-// In a native section virtual time stands still: nobody else runs.
+// In a native section virtual time stands still, because no other fiber runs; so a read there is no poll.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
   if (&fiber == current_fiber()) look_at_clock(fiber);
   return to_timespec(fiber.world->clock.now().time_since_epoch() + at_zero);

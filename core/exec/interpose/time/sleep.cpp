@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeps pass in virtual time, and a yield is a look at what others have done.
+// Sleeps take virtual time, and a yield polls for what others have done.
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -34,7 +34,7 @@ constinit Real<int (*)(useconds_t)> real_usleep("usleep");
 constinit Real<unsigned (*)(unsigned)> real_sleep("sleep");
 constinit Real<int (*)()> real_sched_yield("sched_yield");
 
-// Never wakes up too early: a sleep that is as good as endless ends with the world.
+// Never wakes too early: a practically endless sleep lasts until the world ends.
 void sleep_in_fiber(const Fiber& fiber, VirtualDuration duration) {
   const auto now = fiber.world->clock.now();
   if (const auto due = after(now, duration)) {
@@ -44,7 +44,7 @@ void sleep_in_fiber(const Fiber& fiber, VirtualDuration duration) {
   this_rank::wait_for_the_end(FixedObserver("a sleep without end"));
 }
 
-// Returns what clock_nanosleep() returns: an error number.
+// Returns an error number, as clock_nanosleep() does.
 int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const timespec& time) {
   if (!valid(time) || time.tv_sec < 0) return EINVAL;
   auto duration = to_duration(time);
@@ -57,7 +57,7 @@ int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const
   return 0;
 }
 
-// An OpenMP library yields while it holds locks of its own, and takes all ranks for one thread.
+// An OpenMP library yields while it holds its own locks, and treats all ranks as one thread.
 bool is_openmps_own(const void* caller) noexcept {
   thread_local const void* last = nullptr;
   thread_local bool answer = false;

@@ -13,10 +13,10 @@
 
 namespace rehearse::exec::interpose {
 
-// A deadline this far off is none: a world that only waits for it is a deadlock.
+// A later deadline counts as none: a world that waits only for it is in a deadlock.
 inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
 
-// What the rank's clocks show when the world's time is zero: those that have jumped, another time.
+// What the rank's clocks show at the world's time zero. Clocks that have jumped show another time.
 inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
   auto epochs = fiber.world->clock.epochs();
   const auto& jumps = world_of(fiber).clock_jumps;
@@ -26,7 +26,7 @@ inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
   return epochs;
 }
 
-// The reading, at the world's time zero, of a clock that tells the world's time in a rank; nullopt for the others (CPU
+// What a clock shows at the world's time zero, if it follows the world's time in a rank; nullopt for other clocks (CPU
 // time).
 inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_t clock) noexcept {
   switch (clock) {
@@ -51,7 +51,7 @@ inline timespec to_timespec(VirtualDuration reading) noexcept {
 
 inline bool valid(const timespec& time) noexcept { return time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000; }
 
-// Saturates: programs pass the largest time they can write to say "forever".
+// Saturates, because programs pass the largest possible time to mean "forever".
 inline VirtualDuration to_duration(const timespec& time) noexcept {
   constexpr auto seconds_max = std::chrono::duration_cast<std::chrono::seconds>(VirtualDuration::max()).count() - 1;
   if (time.tv_sec > seconds_max) return VirtualDuration::max();
@@ -59,7 +59,7 @@ inline VirtualDuration to_duration(const timespec& time) noexcept {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// A point in the world's time as a wait's deadline.
+// Converts a clock's time to a deadline in the world's time.
 inline std::optional<VirtualTime> to_deadline(const timespec& time, VirtualDuration at_zero) noexcept {
   const auto reading = to_duration(time);
   if (reading == VirtualDuration::max() || reading - at_zero > kNever.time_since_epoch()) return std::nullopt;
