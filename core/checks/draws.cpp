@@ -21,7 +21,7 @@ struct Side {
   std::vector<int> ranks;
 };
 
-// Most ranks first; of as many, those with the lowest rank.
+// Sides with most ranks first; of equally large ones, the one with the lowest rank.
 template <class Alike>
 std::vector<Side> sides_of(const DrawsRound& round, const Alike& alike) {
   std::vector<Side> sides;
@@ -56,7 +56,7 @@ std::string against(const Side& odd, const Side& most) {
   return fmt::format("{} {} drawn otherwise than {}", who, has, others);
 }
 
-// By what they have drawn; nothing where nobody looked, or where that says nothing.
+// The calls that drew differently. Empty if they were not watched, or if they explain nothing.
 std::vector<std::string> draws_against(const Side& odd, const Side& most, const DrawsRound& round) {
   const int rank = odd.ranks.front(), other = most.ranks.front();
   const auto own = round.shown.draws.find(rank), its = round.shown.draws.find(other);
@@ -121,7 +121,8 @@ std::optional<StateFinding> evaluate(const DrawsRound& round) {
   return round.shown.wanted == Draws::same ? judge_same(round) : judge_different(round);
 }
 
-// A state is of 624 numbers, and says how many are left: places in it are compared only where that is the same.
+// A generator state consists of 624 numbers and records how many are left. Positions are comparable only if these
+// counts are equal.
 std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead) {
   constexpr std::uint64_t kMost = 1'000'000;
   constexpr int kOfAState = at::MERSENNE_STATE_N;

@@ -16,31 +16,31 @@
 
 namespace rehearse::checks {
 
-// Where a rank's default generator stands.
+// The state of a rank's default generator.
 struct GeneratorPlace {
   at::mt19937 engine;
-  bool keeps_a_normal = false;  // the second of a pair is there, not yet handed out
+  bool keeps_a_normal = false;  // the second number of a pair is stored for the next draw
 
-  static GeneratorPlace of(const at::Generator& generator);  // a CPU generator
+  static GeneratorPlace of(const at::Generator& generator);  // for a CPU generator
   bool operator==(const GeneratorPlace& other) const;
   std::uint64_t seed() const noexcept { return engine.seed(); }
 };
 
 struct ShownDraws {
   Draws wanted = Draws::same;
-  std::map<int, GeneratorPlace> places;     // by rank
-  std::map<int, std::vector<Drawn>> draws;  // by rank: by what it drew since its check before; when explained
+  std::map<int, GeneratorPlace> places;  // by rank
+  // By rank: its draws since its previous check. Only in runs that explain a finding.
+  std::map<int, std::vector<Drawn>> draws;
 };
 
 using DrawsRound = Round<ShownDraws>;
 
 inline constexpr const char* kDraws = "draws";
 
-// Nothing where it is as it was wanted.
+// Returns nullopt if the generators are as wanted.
 std::optional<StateFinding> evaluate(const DrawsRound& round);
 
-// How many numbers (of 32 bits) `behind` draws until it is where `ahead` is; nothing where that is none of the next
-// million.
+// How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if more than a million.
 std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead);
 
 }  // namespace rehearse::checks

@@ -16,11 +16,12 @@ inline constexpr const char* kFinite = "finite";
 
 struct NonFinite {
   StateFinding finding;
-  at::Tensor tensor;  // that holds it
+  at::Tensor tensor;  // the tensor that contains it
 };
 
-// The first NaN or Inf in what a rank has: its tensors, then their gradients. Nothing where all are finite. `buffers`
-// (CheckOptions::buffers): whether they are looked at. Left out: for NaN alone, as a mask of attention is one of -Inf.
+// Finds the first NaN or Inf in a rank's state: in its tensors, then in their gradients. Returns nullopt if all are
+// finite. `buffers` (CheckOptions::buffers): whether to search buffers. nullopt searches them for NaN only, because an
+// attention mask may consist of -Inf.
 std::optional<NonFinite> first_non_finite(const ModelState& state, std::optional<bool> buffers, int rank,
                                           const std::string& name, std::uint64_t number);
 

@@ -24,7 +24,7 @@
 namespace rehearse::checks {
 namespace {
 
-// What is there beside the gradients, put back when the computation is over.
+// Saves the state besides the gradients, and restores it after the computation.
 class Untouched {
  public:
   Untouched(const ModelState& state, at::Generator generator) : generator_(std::move(generator)) {
@@ -52,7 +52,7 @@ bool is_trained(const NamedTensor& each) {
   return !each.is_buffer && each.tensor.defined() && each.tensor.is_leaf() && each.tensor.requires_grad();
 }
 
-// Parameters of which the same is to be said.
+// Parameters with the same diagnosis.
 struct Group {
   std::string meaning;
   std::vector<std::string> names;
@@ -76,7 +76,7 @@ std::string text_of(const Group& group, std::size_t all) {
   return who + " " + group.meaning;
 }
 
-// Ranks have different gradients: what they are together.
+// For gradients that differ between ranks: says whether their mean or sum is right.
 std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
   at::Tensor sum;
   int ranks = 0;
@@ -89,7 +89,7 @@ std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference,
     ranks += static_cast<int>(version.ranks.size());
   }
   const auto wanted = reference.defined() ? plain(reference).to(at::kDouble) : reference;
-  // The mean of floats is as exact as they are.
+  // A mean is only as exact as the floats it was made from.
   const double error = tolerance != 0 ? tolerance : 1e-3;
   const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
   const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
@@ -108,12 +108,12 @@ bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
 at::Tensor flat(const at::Tensor& values) { return plain(values).to(at::kDouble).flatten(); }
 
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
-  constexpr std::size_t kMost = 4;  // of more, steps have gone by since the last check
+  constexpr std::size_t kMost = 4;  // if there are more, steps have passed since the last check
   if (calls.size() < 2 || calls.size() > kMost) return {};
   return {fmt::format("that of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
 }
 
-// A gradient that is `ratio` times that of one process.
+// A gradient that is a multiple of the gradient of one process.
 struct Multiple {
   std::string name;
   double ratio;
@@ -126,8 +126,8 @@ std::string meaning_of(const Multiple& found, int ranks, const Reductions* reduc
   return checks::meaning_of({GradientRatio::Kind::multiple, found.ratio}, ranks, reduced);
 }
 
-// Any number is a multiple of any other. A gradient of one element tells by what a model's gradients are multiplied
-// only where a larger one says the same, or where the model has no larger one and all agree.
+// Any number is a multiple of any other. So the factor of a one-element gradient shows the cause only if a larger
+// gradient has the same factor, or if the model has no larger one and all factors agree.
 bool tells_why(const Multiple& one, const std::vector<Multiple>& all, const std::vector<ReducedGradient>& gradients) {
   const auto is_large = [](const at::Tensor& gradient) { return gradient.numel() > 1; };
   const auto is_alike = [&](const Multiple& other) {
@@ -205,7 +205,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   const auto wanted = gradients_of(parameters);
   const auto scale = scale_of(reference);
   std::vector<Group> groups;
-  std::optional<OddRow> odd;  // the first that is not the same on all ranks
+  std::optional<OddRow> odd;  // the first that differs between ranks
   std::vector<ReducedGradient> reduced;
   std::vector<Multiple> multiples;
   std::vector<std::string> no_multiples, details;

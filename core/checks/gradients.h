@@ -19,24 +19,23 @@
 namespace rehearse::checks {
 
 struct ShownGradients {
-  ReplicaTable table;  // of gradients, under their parameters' names
-  ShardTable shards;   // of sharded models, until all ranks have come
+  ReplicaTable table;  // of gradients, under the names of their parameters
+  ShardTable shards;   // for sharded models, until all ranks have arrived
 };
 
 using GradientsRound = Round<ShownGradients>;
 
 inline constexpr const char* kGradients = "gradients";
 
-// The gradients that parameters have now, but for shards; a parameter without one has an undefined tensor.
+// The current gradients of the parameters, without shards. A parameter without a gradient has an undefined tensor.
 ModelState gradients_of(const ModelState& parameters);
 
-// What the gradients of `loss()` are in one process. Nothing but the computation is left of it: buffers and the
-// generator are as they were.
+// The gradients of `loss()` in one process. Restores buffers and the generator afterwards.
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss);
 
-// What ranks have against what one process has (by parameter, in the order of `parameters`, which are those of the rank
-// that came last). Nothing where all is the same within the tolerance. `reductions`: null where none are known.
+// Compares the ranks' gradients with those of one process. `reference` is in the order of `parameters`, which belong to
+// the last rank to arrive. Returns nullopt if all agree within the tolerance. `reductions`: null if not recorded.
 std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelState& parameters,
                                      const std::vector<at::Tensor>& reference, double tolerance,
                                      const Reductions* reductions);

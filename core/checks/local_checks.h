@@ -18,12 +18,13 @@ namespace rehearse::checks {
 inline constexpr std::string_view kGradientsName = "gradients";
 inline constexpr std::string_view kFiniteName = "finite";
 
-// As much of the checkers as a rank can do alone, for runs whose ranks cannot look at each other. Nothing: all is well.
+// The part of the checkers that a rank can do alone, for runs whose ranks cannot read each other's state. nullopt: no
+// finding.
 std::optional<StateFinding> gradients_here(int rank, int ranks, const ModelState& state, const at::Generator& generator,
                                            const std::function<at::Tensor()>& loss, const CheckOptions& options);
 std::optional<StateFinding> finite_here(int rank, const ModelState& state, const CheckOptions& options);
 
-// The headline and the lines below it.
+// The headline, followed by the details, one per line.
 std::string text_of(const StateFinding& finding);
 
 }  // namespace rehearse::checks

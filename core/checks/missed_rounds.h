@@ -12,11 +12,11 @@
 
 namespace rehearse::checks {
 
-// Checks that a program asked for and to which ranks did not come, so that nothing was compared with theirs.
+// Checks of the program that were not compared because some ranks never arrived.
 class MissedRounds {
  public:
-  // A round that nobody waits for any more, at the end of the run or (`gave_up`) because too many are open. `compared`:
-  // what has come was compared with each other.
+  // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. `compared`: the
+  // ranks that had arrived were compared with each other.
   template <class Shown>
   void add(const Round<Shown>& round, bool compared, bool gave_up) {
     add(round.name, round.number, {round.missing(), compared, gave_up});

@@ -11,11 +11,11 @@ namespace rehearse::checks {
 namespace {
 
 constexpr std::size_t kBytesMost = std::size_t{256} << 20;
-constexpr std::int64_t kPlacesTried = 16;  // at which a piece of a result may begin
+constexpr std::int64_t kPlacesTried = 16;  // how many positions in a result to try for a piece
 
 at::Tensor numbers_in(const at::Tensor& part) { return part.flatten().to(at::kDouble); }
 
-// Where in `result` that many numbers are those of `gradient`; -1: nowhere.
+// The position in `result` of the numbers of `gradient`; -1: none.
 std::int64_t place_in(const at::Tensor& result, const at::Tensor& gradient) {
   constexpr double kRounding = 1e-5;
   const auto length = gradient.numel();

@@ -20,7 +20,7 @@ std::vector<int> sorted(std::vector<int> ranks) {
   return ranks;
 }
 
-// The value that most ranks have; of several, that of the lowest rank.
+// The value that most ranks have; of equally common ones, that of the lowest rank.
 const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
   return *std::max_element(row.versions.begin(), row.versions.end(), [](const auto& a, const auto& b) {
     if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
@@ -54,7 +54,7 @@ std::string headline_of(const ReplicaRound& round, bool only_buffers, const std:
   return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
 }
 
-// "fc.weight[4:8]" for rows of a whole.
+// "fc.weight[4:8]" for a tensor that is rows of a whole.
 std::string name_in_table(const NamedTensor& tensor) {
   if (!tensor.rows) return tensor.name;
   const auto first = tensor.rows->first;
@@ -68,7 +68,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   if (auto missing = row.missing(here); !missing.empty()) return odd_without(row, std::move(missing));
   const auto& most = most_common(row);
   OddRow odd;
-  const ReplicaTable::Version* other = nullptr;  // that of the lowest rank
+  const ReplicaTable::Version* other = nullptr;  // the one with the lowest rank
   for (const auto& version : row.versions) {
     if (&version == &most) continue;
     odd.ranks.insert(odd.ranks.end(), version.ranks.begin(), version.ranks.end());
@@ -99,7 +99,7 @@ std::vector<int> ReplicaTable::Row::missing(const std::vector<int>& here) const 
 }
 
 ReplicaTable::Row& ReplicaTable::row_of(const NamedTensor& tensor, int rank) {
-  // A list may have a name twice: then it is another one.
+  // A list may contain a name twice. The second tensor then gets its own row.
   for (auto name = name_in_table(tensor);; name += "'") {
     const auto [place, is_new] = places_.try_emplace(name, rows_.size());
     if (is_new) rows_.push_back({name, tensor.is_buffer, tensor.rows.has_value(), {}});

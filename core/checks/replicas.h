@@ -17,8 +17,8 @@
 
 namespace rehearse::checks {
 
-// What ranks have under each name: a copy of each value that there is, and who has it. Where all are equal it holds one
-// copy of the model, whatever the number of ranks.
+// The values that ranks have under each name: a copy of each different value, and the ranks that have it. If all ranks
+// agree, it holds one copy of the model, whatever the number of ranks.
 class ReplicaTable {
  public:
   struct Version {
@@ -28,8 +28,8 @@ class ReplicaTable {
   struct Row {
     std::string name;
     bool is_buffer = false;
-    bool is_part = false;           // rows of a tensor, which not all ranks have
-    std::vector<Version> versions;  // in order of their coming
+    bool is_part = false;           // rows of a tensor, which only some ranks have
+    std::vector<Version> versions;  // in order of arrival
 
     // The ranks of `here` that lack it.
     std::vector<int> missing(const std::vector<int>& here) const;
@@ -42,27 +42,28 @@ class ReplicaTable {
   Row& row_of(const NamedTensor& tensor, int rank);
 
   std::vector<Row> rows_;
-  std::map<std::string, std::size_t> places_;  // of rows, by name
+  std::map<std::string, std::size_t> places_;  // index into rows_, by name
 };
 
-// What is to be said of a row of which ranks have several values, or of which some have none.
+// The diagnosis of a row with several values, or without a value on some ranks.
 struct OddRow {
-  std::vector<int> ranks;  // who differs; where no value is that of most ranks, all
+  std::vector<int> ranks;  // the ranks that differ; all, if no value is the most common one
   std::string text;        // "rank 2 has another "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
 };
 OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 
 struct ShownReplicas {
   ReplicaTable table;
-  std::string before;  // of the check before, which a finding comes after: "in check #3 all were equal"
-  std::map<int, std::vector<Write>> writes;  // by rank: what it did to them since its check before; when explained
+  std::string before;  // about the previous check, for the finding: "in check #3 all were equal"
+  // By rank: its writes to the tensors since its previous check. Only in runs that explain a finding.
+  std::map<int, std::vector<Write>> writes;
 };
 
 using ReplicaRound = Round<ShownReplicas>;
 
 inline constexpr const char* kReplicas = "replicas";
 
-// Nothing where all that came have the same.
+// Returns nullopt if all ranks that arrived have equal values.
 std::optional<StateFinding> evaluate(const ReplicaRound& round);
 
 }  // namespace rehearse::checks

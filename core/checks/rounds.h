@@ -11,15 +11,16 @@
 
 namespace rehearse::checks {
 
-// The n-th check of a name, to which each rank comes when it comes: nobody waits. `Shown` is what they show there.
+// The n-th check of a name. Ranks arrive at their own time and do not wait for each other. `Shown`: the state that they
+// show.
 template <class Shown>
 struct Round {
-  std::string key;  // the name, and what else tells it from others of that name
+  std::string key;  // the name, and what distinguishes it from other checks of the name
   std::string name;
-  std::uint64_t number = 0;  // from 1 on
-  std::vector<int> of;       // who is to come, by rank
-  std::vector<int> here;     // in order of their coming
-  bool is_asked = true;      // by the program, which is told of ranks that do not come
+  std::uint64_t number = 0;  // from 1
+  std::vector<int> of;       // the ranks that should arrive, ascending
+  std::vector<int> here;     // in order of arrival
+  bool is_asked = true;      // the program asked for it, so reports mention ranks that never arrive
   Shown shown;
 
   bool is_full() const noexcept { return here.size() == of.size(); }
@@ -30,14 +31,14 @@ struct Round {
   }
 };
 
-// So many rounds of a name are kept open for ranks that are late, or will never come.
+// How many rounds of a name stay open for ranks that are late or never arrive.
 inline constexpr std::size_t kRoundsOpenMost = 64;
 
-// The rounds of one checker to which ranks have yet to come. Plain data of a world: no locks, no waits.
+// The open rounds of one checker. Plain data of a world: no locks, no waits.
 template <class Shown>
 class Rounds {
  public:
-  // The round that `rank` comes to now; null where that has been given up.
+  // The round at which `rank` arrives now; null if that round was given up.
   Round<Shown>* next(int rank, const std::string& key, const std::string& name, const std::vector<int>& of) {
     const auto number = ++counts_[{key, rank}];
     if (number <= given_up_[key]) return nullptr;
@@ -54,7 +55,8 @@ class Rounds {
 
   void close(const Round<Shown>& round) { open_.erase({round.key, round.number}); }
 
-  // The oldest of a key that has too many; it is not waited for any more. Close it. Null: there is none.
+  // If a key has too many open rounds, gives up the oldest and returns it; the caller must close it. Otherwise returns
+  // null.
   Round<Shown>* overdue(const std::string& key) {
     const auto first = open_.lower_bound({key, 0});
     std::size_t count = 0;
@@ -64,12 +66,12 @@ class Rounds {
     return &first->second;
   }
 
-  // By key and number.
+  // Ordered by key and number.
   std::map<std::pair<std::string, std::uint64_t>, Round<Shown>>& open() noexcept { return open_; }
 
  private:
   std::map<std::pair<std::string, int>, std::uint64_t> counts_;  // by key and rank
-  std::map<std::string, std::uint64_t> given_up_;                // by key: up to this number
+  std::map<std::string, std::uint64_t> given_up_;                // by key: all rounds up to this number
   std::map<std::pair<std::string, std::uint64_t>, Round<Shown>> open_;
 };
 

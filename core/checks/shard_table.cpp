@@ -13,7 +13,7 @@
 namespace rehearse::checks {
 namespace {
 
-// Undefined if any part is.
+// Returns an undefined tensor if any part is undefined.
 at::Tensor joined_rows(const std::vector<at::Tensor>& parts) {
   if (std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) { return !part.defined(); })) return {};
   return at::cat(parts);

@@ -14,16 +14,17 @@
 
 namespace rehearse::checks {
 
-// The shards of ranks, until all have shown theirs and the whole can be put together.
+// The shards of ranks, collected until all ranks have arrived and the whole can be assembled.
 class ShardTable {
  public:
-  // Copies of the state's shards and of their gradients.
+  // Adds copies of the state's shards and of their gradients.
   void add(int rank, const ModelState& state);
 
-  // The whole values, under their names. Throws std::invalid_argument that names rows which no rank has shown.
+  // The whole values under their names. Throws std::invalid_argument, which names the missing rows, if no rank has
+  // shown some rows.
   std::vector<NamedTensor> values() const;
 
-  // Adds the whole gradients to the table. If several ranks have the same rows, there is a whole for each of them.
+  // Adds the whole gradients to the table. If several ranks have the same rows, adds a whole for each of them.
   void add_gradients_to(ReplicaTable& table) const;
 
  private:
@@ -35,12 +36,12 @@ class ShardTable {
     std::string name;
     std::vector<std::int64_t> sizes;
     bool is_trained = false;
-    std::map<std::int64_t, std::vector<Shard>> shards;  // by their first row, in order of their coming
+    std::map<std::int64_t, std::vector<Shard>> shards;  // by their first row, in order of arrival
   };
 
   Whole& whole_of(const NamedTensor& tensor);
 
-  std::vector<Whole> wholes_;  // in order of the first state
+  std::vector<Whole> wholes_;  // in the order of the first state
 };
 
 }  // namespace rehearse::checks

@@ -16,7 +16,7 @@
 namespace rehearse::checks {
 namespace {
 
-// "0.2 on rank 0, 1.8 on ranks 1,3": by rank, those alike together.
+// "0.2 on rank 0, 1.8 on ranks 1,3": groups ranks with equal values.
 std::string by_rank(const std::vector<int>& ranks, const std::vector<double>& values, const char* behind_first) {
   constexpr std::size_t kSidesShown = 6;
   std::vector<std::pair<std::string, std::vector<int>>> sides;
@@ -56,7 +56,7 @@ std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& grad
   if (!weights) return std::nullopt;
   const auto [least, most] = std::minmax_element(weights->begin(), weights->end());
   if (*most - *least <= 1e-2 * *most) return std::nullopt;
-  // Those of means over parts of all add up to the number of ranks; a loss that one rank scales does not.
+  // The weights of means over parts of a batch add up to the number of ranks. If one rank scales its loss, they do not.
   const double sum = std::accumulate(weights->begin(), weights->end(), 0.0);
   const auto ranks_in_all = static_cast<double>(ranks.size());
   if (std::abs(sum - ranks_in_all) > 1e-2 * ranks_in_all) return std::nullopt;

@@ -32,14 +32,14 @@ std::vector<int> all_of(int ranks) {
 
 std::string name_or(const CheckOptions& options, const char* own) { return options.name.empty() ? own : options.name; }
 
-// Each once.
+// Sorts, and removes duplicates.
 std::vector<int> in_order(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
 }
 
-// The ranks that are asked.
+// The ranks that take part in the check.
 std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
   if (options.ranks.empty()) return all_of(ranks);
   const auto of = in_order(options.ranks);
@@ -53,7 +53,7 @@ std::vector<int> ranks_of(const CheckOptions& options, int rank, int ranks) {
       fmt::format("CheckOptions::ranks is {{{}}}, without rank {}, which makes the check", fmt::join(of, ", "), rank));
 }
 
-// The module of a sharded model, with the values of all ranks; null for others. Puts the gradients together.
+// The module of a sharded model, with the values of all ranks; null for other models. Also assembles the gradients.
 std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const ModelState& state) {
   if (!state.lend_whole()) return nullptr;
   std::vector<NamedTensor> values;
@@ -65,7 +65,8 @@ std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const Mode
   return state.lend_whole()(values);
 }
 
-// What can be judged now that a rank has come to `round`: that, or one of its name that is not waited for any more.
+// The round that can be judged after a rank has arrived at `round`: that round, or one of the same name that is given
+// up.
 template <class Shown>
 Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
   return round.is_full() ? &round : rounds.overdue(round.key);
@@ -73,15 +74,15 @@ Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
 
 }  // namespace
 
-// A check that a rank makes.
+// One check that a rank makes.
 struct WorldChecks::Asked {
   std::string name;
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};    // the name whose writes lead to it, where that is another one
-  std::uint32_t group = 0;   // of a check that the program does not ask for: names of groups may be there again
-  bool is_explained = true;  // by the first write that ranks did not make alike
+  std::string since = {};    // the check whose writes explain a finding, if it is another one
+  std::uint32_t group = 0;   // for automatic checks, because group names may repeat
+  bool is_explained = true;  // whether the first write that differs explains a finding
 
   std::string key() const { return by_program ? name : fmt::format("{}\n{}", name, group); }
 };
@@ -90,10 +91,10 @@ struct WorldChecks::Shown {
   Rounds<ShownReplicas> replicas;
   Rounds<ShownGradients> gradients;
   Rounds<ShownDraws> draws;
-  std::map<std::string, std::map<int, std::uint64_t>> finite;  // checks made, by name and rank
+  std::map<std::string, std::map<int, std::uint64_t>> finite;  // number of checks, by name and rank
   Origins origins;
   Reductions reductions;
-  std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: nobody looks
+  std::vector<std::unique_ptr<RankWatch>> watches;  // by rank; empty: no operators are watched
   MissedRounds missed;
 
   RankWatch* watch_of(int rank) const noexcept {
@@ -173,7 +174,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
     round->shown.shards.add(rank, state);
   }
   if (!round->is_full()) {
-    // Nobody else can compute it: what too few have shown is let go.
+    // Gradients need all ranks, so an incomplete round is dropped.
     if (auto* const late = rounds.overdue(name)) {
       shown_->missed.add(*late, false, true);
       rounds.close(*late);
@@ -184,7 +185,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   rounds.close(complete);
   const auto lent = whole_module(complete.shown, state);
   const ModelState& whole = lent != nullptr ? *lent : state;
-  // The function is the user's, and may give way; the round is this rank's by now.
+  // The function belongs to the user and may switch fibers; the round has already been moved to this rank.
   const auto reference = reference_gradients(whole, generator, loss);
   const Unwatched own;
   if (auto finding = evaluate(complete, whole, reference, options.tolerance, &shown_->reductions)) {
@@ -252,7 +253,7 @@ void WorldChecks::draws_at_forward(int rank, const Forward& forward) {
              {forward.model, in_order(forward.ranks), std::nullopt, false, {}, forward.group});
 }
 
-// Ranks of which some made more forwards than others have the same in the end: it is a check of its own.
+// Even ranks with different numbers of forwards must agree at the end, so this is a separate check.
 void WorldChecks::at_end(int rank, const torch::nn::Module& module, const Forward& last) {
   if (!automatic_.replicas || executor_.ending()) return;
   show_replicas(rank, ModelState(module, last.ignored),

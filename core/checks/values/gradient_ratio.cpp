@@ -22,13 +22,14 @@ double tolerance_of(at::ScalarType type) {
 
 double norm_of(const at::Tensor& tensor) { return tensor.norm().item<double>(); }
 
-// As numbers of one dtype, whatever it was.
+// The values as numbers of one dtype.
 at::Tensor numbers_of(const at::Tensor& tensor) {
   const auto values = plain(tensor);
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
 }
 
-// The loss of each rank is as many times too large as there are ranks, or the sum of the ranks' gradients was taken.
+// Texts for a gradient that is n times too large: each rank's loss is n times too large, or the gradients of the ranks
+// were summed.
 std::string n_times(int ranks, Reduced reduced) {
   const bool twice_too = ranks == 2;
   if (reduced == Reduced::mean) {
@@ -58,7 +59,7 @@ GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, 
   if (tolerance == 0) tolerance = tolerance_of((there ? gradient : reference).scalar_type());
   const auto g = there ? numbers_of(gradient) : at::Tensor(), r = wanted ? numbers_of(reference) : at::Tensor();
   const double g_norm = there ? norm_of(g) : 0, r_norm = wanted ? norm_of(r) : 0;
-  // What cancels out leaves rounding errors of what it was made of.
+  // If terms cancel, rounding errors of the terms remain.
   const double nothing = 1e-3 * tolerance * scale;
   if (g_norm <= nothing && r_norm <= nothing) return {};
   if (r_norm <= nothing) return {Kind::unexpected, 0};

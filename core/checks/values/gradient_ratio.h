@@ -7,14 +7,14 @@
 
 namespace rehearse::checks {
 
-// A gradient against the one that is right.
+// How a gradient compares with the right one.
 struct GradientRatio {
   enum class Kind {
     equal,
-    multiple,     // `ratio` times it
-    no_multiple,  // of another direction
-    missing,      // there is none, or it is all zeros, and should not be
-    unexpected,   // it should be none, or all zeros
+    multiple,     // `ratio` times the right one
+    no_multiple,  // it points in another direction
+    missing,      // it is absent or all zeros, and should not be
+    unexpected,   // it should be absent or all zeros
     not_finite,
     other_shape,
   };
@@ -22,14 +22,14 @@ struct GradientRatio {
   double ratio = 1;
 };
 
-// `scale`: the norm of a gradient against which rounding errors are small; `tolerance`: as in CheckOptions. Either
-// tensor may be undefined.
+// `scale`: the norm of a typical gradient, compared with which rounding errors are small. `tolerance`: as in
+// CheckOptions. Either tensor may be undefined.
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);
 
-// What the all-reduces of a gradient made of the ranks' parts, as far as somebody has looked.
+// How all-reduces have combined the ranks' parts of a gradient, if they were recorded.
 enum class Reduced { unknown, sum, mean };
 
-// "0.25 = 1/n: averaged twice, ...": what it means among `ranks`.
+// The diagnosis: "0.25 = 1/n: averaged twice, ...", for `ranks` ranks.
 std::string meaning_of(const GradientRatio& ratio, int ranks, Reduced reduced = Reduced::unknown);
 
 }  // namespace rehearse::checks

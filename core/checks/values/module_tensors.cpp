@@ -15,7 +15,7 @@ bool makes_sparse_gradients(const torch::nn::Module& module) {
   return false;
 }
 
-// `visit` gets each module and what the names of its tensors begin with.
+// Calls `visit` with each module and the prefix of its tensors' names.
 template <class Visit>
 void for_each_module(const torch::nn::Module& root, Visit&& visit) {
   root.apply(
@@ -47,7 +47,7 @@ std::vector<ModuleTensor> buffers_of(const torch::nn::Module& module) {
 
 std::vector<ModuleTensor> each_once(std::vector<ModuleTensor> tensors,
                                     const std::unordered_set<std::string>& left_out) {
-  std::unordered_set<const c10::TensorImpl*> seen;  // looked up, never walked
+  std::unordered_set<const c10::TensorImpl*> seen;  // looked up; never iterated
   std::erase_if(tensors, [&](const ModuleTensor& each) {
     return left_out.contains(each.name) || !seen.insert(each.tensor.unsafeGetTensorImpl()).second;
   });

@@ -13,8 +13,8 @@ class Module;
 
 namespace rehearse::checks {
 
-// Reads a torch::nn::Module for everyone who wants its tensors. LibTorch's headers of modules take two seconds to
-// compile, so include this one instead.
+// Reads the tensors of a torch::nn::Module. LibTorch's headers of modules take two seconds to compile, so include this
+// header instead.
 struct ModuleTensor {
   std::string name;  // "encoder.0.weight"
   at::Tensor tensor;
@@ -22,14 +22,14 @@ struct ModuleTensor {
   bool sparse_gradient = false;  // belongs to an embedding whose gradients are sparse
 };
 
-// Every tensor that is defined, in order of modules. A tensor that is registered twice appears twice, under both names.
+// All defined tensors, in order of modules. A tensor that is registered twice appears twice, under both names.
 std::vector<ModuleTensor> parameters_of(const torch::nn::Module& module);
 std::vector<ModuleTensor> buffers_of(const torch::nn::Module& module);
 
 // Keeps each tensor once: under the first of its names that is not in `left_out`, and not at all if all of them are.
 std::vector<ModuleTensor> each_once(std::vector<ModuleTensor> tensors, const std::unordered_set<std::string>& left_out);
 
-// What Module::name() says.
+// Returns Module::name().
 const std::string& name_of(const torch::nn::Module& module);
 
 }  // namespace rehearse::checks

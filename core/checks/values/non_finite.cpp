@@ -14,13 +14,13 @@
 namespace rehearse::checks {
 namespace {
 
-// The numbers lie in one piece. Works on their bits: adding its lowest bit to an exponent of ones carries into the bit
-// above.
+// `tensor` must be contiguous. Works on the bits of the numbers: if all bits of an exponent are ones, adding its lowest
+// bit carries into the bit above.
 template <class Bits>
 bool any_full_exponent(const at::Tensor& tensor, Bits exponent) {
   constexpr int kBytes = 32;
   typedef Bits Lanes __attribute__((vector_size(kBytes)));
-  constexpr std::int64_t kLanes = kBytes / sizeof(Bits), kChains = 4;  // independent of each other
+  constexpr std::int64_t kLanes = kBytes / sizeof(Bits), kChains = 4;  // the chains are independent of each other
   const auto* const data = static_cast<const Bits*>(tensor.const_data_ptr());
   const auto lowest = static_cast<Bits>(exponent & (~exponent + 1));
   const auto top = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));

@@ -27,7 +27,7 @@ bool same_kind(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
 }
 
-// True where the elements differ, as numbers.
+// A mask of the elements that differ as numbers.
 at::Tensor unequal(const at::Tensor& a, const at::Tensor& b) {
   const auto differ = a.ne(b);
   if (!at::isFloatingType(a.scalar_type())) return differ;
@@ -36,7 +36,7 @@ at::Tensor unequal(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor as_numbers(const at::Tensor& tensor) {
   if (tensor.is_complex()) return at::view_as_real(tensor);
-  // Operators know little of the shortest types.
+  // Few operators support the shortest types.
   return at::isFloatingType(tensor.scalar_type()) && tensor.element_size() == 1 ? tensor.to(at::kFloat) : tensor;
 }
 
@@ -73,7 +73,7 @@ std::string difference_text(const at::Tensor& a, const at::Tensor& b) {
   const auto count = differ.sum().item<std::int64_t>();
   const auto of = fmt::format("{} of {} element{}", count, x.numel(), x.numel() == 1 ? "" : "s");
   const auto p = x.to(at::kDouble), q = y.to(at::kDouble);
-  // NaN and Inf against a number lie further apart than any numbers.
+  // The distance of NaN or Inf from a number counts as larger than that of any two numbers.
   const auto apart = at::where(differ, (p - q).abs().nan_to_num(INFINITY, INFINITY), at::zeros_like(p));
   const auto flat = apart.argmax().item<std::int64_t>();
   const auto largest = apart.flatten()[flat].item<double>();

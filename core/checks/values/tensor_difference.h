@@ -7,22 +7,22 @@
 
 namespace rehearse::checks {
 
-// Its values in rows, on the tensor's device: dense, not quantized, one after the other; it may share memory with
-// `tensor`, which is defined.
+// The values on the tensor's device: dense, not quantized, contiguous. May share memory with `tensor`, which must be
+// defined.
 at::Tensor plain(const at::Tensor& tensor);
 
-// A copy of the values that shares nothing with `tensor`; undefined for an undefined one.
+// A copy of the values that shares no memory with `tensor`. Undefined for an undefined tensor.
 at::Tensor copied(const at::Tensor& tensor);
 
-// The same dtype, sizes and values? NaN is as NaN, -0 as 0; strides do not count. Undefined tensors are as each other.
-// Sparse tensors count by their values in place. Call it in an Unwatched.
+// Whether dtype, sizes and values are equal. NaN equals NaN, and -0 equals 0; strides are ignored. Undefined tensors
+// equal each other. Sparse tensors are compared by their values in place. Call it while an Unwatched lives.
 bool same_values(const at::Tensor& a, const at::Tensor& b);
 
-// How two tensors differ that are not the same: "12 of 32 elements, by up to 0.125 at [3, 1]: 0.5, not 0.375". Of those
-// of `a` against those of `b`.
+// How two different tensors differ: "12 of 32 elements, by up to 0.125 at [3, 1]: 0.5, not 0.375". The first value is
+// from `a`, the second from `b`.
 std::string difference_text(const at::Tensor& a, const at::Tensor& b);
 
-// "[3, 1]" of element `flat`, in order of rows.
+// "[3, 1]": the position of element number `flat` in row-major order.
 std::string position_text(at::IntArrayRef sizes, std::int64_t flat);
 
 }  // namespace rehearse::checks

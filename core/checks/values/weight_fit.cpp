@@ -10,9 +10,9 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// Solves equations whose right side is the last column. Returns nothing if rows depend on each other.
+// Solves linear equations whose right-hand side is the last column. Returns nullopt if rows are linearly dependent.
 std::optional<std::vector<double>> solution_of(Matrix rows) {
-  constexpr double kDependent = 1e-9;  // what is left of a row, against what it was
+  constexpr double kDependent = 1e-9;  // the remainder of a row relative to its original size
   const auto size = rows.size();
   std::vector<double> scale;
   for (std::size_t i = 0; i < size; ++i) scale.push_back(rows[i][i]);
@@ -47,7 +47,7 @@ void WeightFit::add(const std::vector<at::Tensor>& parts, const at::Tensor& whol
 
 std::optional<std::vector<double>> WeightFit::weights(double tolerance) const {
   const auto count = with_whole_.size();
-  // As many numbers as weights always fit.
+  // With no more numbers than weights, some weights always fit.
   if (length_ <= static_cast<std::int64_t>(count)) return std::nullopt;
   Matrix rows(count);
   for (std::size_t i = 0; i < count; ++i) {

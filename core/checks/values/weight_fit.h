@@ -10,22 +10,22 @@
 
 namespace rehearse::checks {
 
-// With which weights several parts add up to a whole: least squares over all that was added. Plain data.
+// Finds weights with which several parts add up to a whole, by least squares over everything added. Plain data.
 class WeightFit {
  public:
   explicit WeightFit(std::size_t parts) : products_(parts * parts), with_whole_(parts) {}
 
-  // Doubles in one dimension, all of one length. Call it in an Unwatched.
+  // All tensors are one-dimensional, of doubles, with equal lengths. Call it while an Unwatched lives.
   void add(const std::vector<at::Tensor>& parts, const at::Tensor& whole);
 
-  // By part. Nothing where no weights do, within the relative error `tolerance`; where the parts are alike, or too
-  // short to tell; and where a weight would be negative.
+  // One weight per part. nullopt if no weights fit within the relative error `tolerance`, if the parts are too similar
+  // or too short to decide, or if a weight would be negative.
   std::optional<std::vector<double>> weights(double tolerance) const;
 
  private:
-  std::vector<double> products_;    // of the parts with each other, in rows
-  std::vector<double> with_whole_;  // of each part with the whole
-  double whole_ = 0;                // of the whole with itself
+  std::vector<double> products_;    // scalar products of the parts with each other, in rows
+  std::vector<double> with_whole_;  // scalar product of each part with the whole
+  double whole_ = 0;                // scalar product of the whole with itself
   std::int64_t length_ = 0;
 };
 

@@ -10,10 +10,10 @@
 namespace rehearse::checks {
 namespace {
 
-constexpr std::size_t kDrawsMost = 100'000;  // a log, not a leak
+constexpr std::size_t kDrawsMost = 100'000;  // bounds the memory
 constexpr std::size_t kLinesTold = 3;
 
-// By text: many stacks may come to one line.
+// By text, because many stacks may lead to one line.
 struct Line {
   std::string text;
   std::array<std::uint64_t, 2> times{};

@@ -27,16 +27,16 @@ struct Drawn {
   std::uint64_t times = 0;
 };
 
-// By what one rank has drawn since its generator was set last. It grows with the lines that draw and with what they are
-// given, up to 100,000.
+// The calls that have drawn numbers on one rank since its generator was last set. Grows with the number of different
+// lines and arguments, up to 100,000 entries.
 class DrawLog {
  public:
   void note(Draw draw);
 
-  // The generator was set: what was drawn before is of no account.
+  // The generator was set, so earlier draws no longer matter.
   void clear();
 
-  // Since it was asked under that name last, from the start the first time; in order of each draw's first time.
+  // The draws since the last take() with that name, or since the start; in the order in which each first happened.
   std::vector<Drawn> take(const std::string& name);
 
  private:
@@ -45,8 +45,8 @@ class DrawLog {
   std::map<std::string, std::vector<std::uint64_t>> taken_;  // by the name: times of counts_, when it was asked last
 };
 
-// By what two ranks have drawn, and not as often as the other: "aten::rand(size=[5]) at job.cpp:12: once on rank 3,
-// never on rank 0"; the first three of them, and how many more there are.
+// Draws that two ranks made a different number of times: "aten::rand(size=[5]) at job.cpp:12: once on rank 3, never on
+// rank 0". Shows the first three, and how many more there are.
 std::vector<std::string> other_draws(int rank, const std::vector<Drawn>& draws, int other,
                                      const std::vector<Drawn>& of_other);
 

@@ -19,14 +19,14 @@ DrawWatch::Mark DrawWatch::Mark::now() {
           generator.next_float_normal_sample().has_value() || generator.next_double_normal_sample().has_value()};
 }
 
-// As at::mt19937 begins: its state is made of the seed, and used up.
+// True right after seeding: the state was made from the seed, and counts as used up.
 bool DrawWatch::Mark::is_fresh() const noexcept {
   return left == 1 && next == 0 && first == static_cast<std::uint32_t>(seed) && !keeps_a_normal;
 }
 
 void DrawWatch::before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   look(op.schema().name());
-  // Most operators never draw: of those the name would do.
+  // Most operators never draw; for them the name is enough.
   call_ = op.hasTag(at::Tag::nondeterministic_seeded) ? call_text(op.schema(), arguments) : op.schema().name();
 }
 
@@ -35,7 +35,7 @@ void DrawWatch::after() {
   if (std::exchange(mark_, now) != now) log_.note({std::move(call_), exec::CallSite::capture()});
 }
 
-// Between operators it may have been set, or drawn from where nobody looks.
+// Between operators, unwatched code may have set the generator or drawn from it.
 void DrawWatch::look(const std::string& before_what) {
   const auto now = Mark::now();
   const auto last = std::exchange(mark_, now);

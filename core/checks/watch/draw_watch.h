@@ -16,10 +16,11 @@ class OperatorHandle;
 
 namespace rehearse::checks {
 
-// Sees what draws from a rank's default generator: the generator stands elsewhere behind an operator than before it.
+// Finds the calls that draw from a rank's default generator, by comparing the generator's state before and after each
+// operator.
 class DrawWatch {
  public:
-  // Around each operator of the rank; one that threw has no second one.
+  // Call these before and after each operator of the rank. If an operator throws, after() is not called.
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
   void after();
 
@@ -27,11 +28,11 @@ class DrawWatch {
   std::vector<Drawn> take(const std::string& name);
 
  private:
-  // Where the generator stands, in few words: of two moments enough to see whether anything was drawn between them.
+  // A short summary of the generator's state; two of them show whether a number was drawn in between.
   struct Mark {
     std::uint64_t seed = 0;
-    std::uint32_t first = 0;  // of the engine's state
-    int left = 0;             // numbers of that state
+    std::uint32_t first = 0;  // first number of the engine's state
+    int left = 0;             // numbers left in that state
     std::uint32_t next = 0;
     bool keeps_a_normal = false;
 
@@ -43,8 +44,8 @@ class DrawWatch {
   void look(const std::string& before_what);
 
   DrawLog log_;
-  std::optional<Mark> mark_;  // when it was looked at last
-  std::string call_;          // the operator that runs
+  std::optional<Mark> mark_;  // as of the last look()
+  std::string call_;          // the running operator
 };
 
 }  // namespace rehearse::checks

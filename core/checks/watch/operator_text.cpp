@@ -19,7 +19,7 @@ std::string number_text(const c10::IValue& value) {
   return value.isInt() ? fmt::format("{}", value.toInt()) : fmt::format("{:.6g}", value.toDouble());
 }
 
-// Options of the tensor that an operator makes; their enumerators come as numbers.
+// Options for a new tensor; the schema passes their enumerators as numbers.
 bool is_tensor_option(const std::string& name) {
   constexpr std::string_view kNames[] = {"dtype", "layout", "pin_memory", "memory_format"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);

@@ -6,7 +6,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
-// What an operator was given, in words.
+// The arguments of an operator as text.
 namespace rehearse::checks {
 
 // "alpha=-0.1": all numbers.

@@ -9,7 +9,7 @@
 namespace rehearse::checks {
 namespace {
 
-// Null where the tensor has none: sparse ones, undefined ones.
+// Null if the tensor has no storage (sparse and undefined tensors).
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
 }
@@ -42,7 +42,7 @@ void Origins::clear(const at::Tensor& tensor) {
   entries_.erase(storage);
 }
 
-// The time of one look at all of them is spread over as many new ones.
+// Spreads the cost of one pass over all entries across as many new ones.
 void Origins::drop_gone() {
   if (entries_.size() < drop_at_) return;
   std::erase_if(entries_, [](const auto& each) { return each.second.storage.expired(); });

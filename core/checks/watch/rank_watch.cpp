@@ -19,7 +19,7 @@
 namespace rehearse::checks {
 namespace {
 
-constexpr std::size_t kWritesMost = 100'000;  // of a rank and a check: a log, not a leak
+constexpr std::size_t kWritesMost = 100'000;  // per rank and check; bounds the memory
 
 template <class Visit>
 void for_each_tensor(const c10::IValue& value, const Visit& visit) {
@@ -46,7 +46,7 @@ std::uint64_t hash_of(const at::Tensor& tensor) {
   return fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()});
 }
 
-// Do they share memory?
+// Whether they share memory.
 bool overlap(const at::Tensor& a, const at::Tensor& b) {
   if (!a.has_storage() || !b.has_storage() || !a.storage().is_alias_of(b.storage())) return false;
   const auto* const a_begin = static_cast<const char*>(a.const_data_ptr());
@@ -114,7 +114,7 @@ void RankWatch::look_for_non_finite(const WatchedCall& call, const std::vector<a
 
 OriginPtr RankWatch::origin_of(const WatchedCall& call, const at::Tensor& output) const {
   const auto kind = non_finite_kind(output);
-  OriginPtr before;  // of another kind: NaN of an Inf
+  OriginPtr before;  // of another kind: a NaN that came from an Inf
   for (const auto& input : call.inputs) {
     if (input.origin && input.origin->kind == kind) return input.origin;
     if (input.origin && !before) before = input.origin;

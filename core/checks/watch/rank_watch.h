@@ -21,23 +21,23 @@
 
 namespace rehearse::checks {
 
-// A call of an operator, as it was before it ran.
+// A call of an operator, as of before it ran.
 struct WatchedCall {
   const c10::FunctionSchema* schema = nullptr;
   struct Input {
     std::string argument;  // its name in the schema
     at::Tensor tensor;
     bool is_written = false;
-    OriginPtr origin;        // as far as it was known before
-    std::uint64_t hash = 0;  // of an operand of a call that writes to what is watched
+    OriginPtr origin;        // as known before the call
+    std::uint64_t hash = 0;  // for operands of a call that writes to a watched tensor
   };
   std::vector<Input> inputs;
   bool writes_watched = false;
-  std::string numbers;  // of such a call: what it was given beside tensors
+  std::string numbers;  // for a call that writes to a watched tensor: its other arguments
 };
 
-// Looks at the operators of one rank: where NaN and Inf come from, what writes to tensors of which a check compares the
-// values, and what draws from its generator.
+// Watches the operators of one rank: where NaN and Inf come from, what writes to tensors whose values a check compares,
+// and what draws from its generator.
 class RankWatch final : public operators::OperatorWatcher {
  public:
   RankWatch(int rank, Origins& origins, std::function<std::string()> label)
@@ -46,7 +46,7 @@ class RankWatch final : public operators::OperatorWatcher {
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
   void after(c10::ArrayRef<c10::IValue> results) override;
 
-  // From now on, what is written to `state` goes to the log of that name. Returns what it had.
+  // From now on, writes to `state` go to the log of that name. Returns the previous contents of the log.
   std::vector<Write> take_writes(const std::string& name, const ModelState& state);
 
   // See DrawWatch::take().
@@ -67,7 +67,7 @@ class RankWatch final : public operators::OperatorWatcher {
   const int rank_;
   Origins& origins_;
   const std::function<std::string()> label_;
-  std::optional<WatchedCall> call_;  // of the one that runs; one that threw keeps its tensors until the next
+  std::optional<WatchedCall> call_;  // the running call; one that threw keeps its tensors until the next call
   std::map<std::string, Log> logs_;  // by the check's name
   DrawWatch draws_;
 };

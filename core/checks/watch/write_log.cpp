@@ -11,13 +11,13 @@
 namespace rehearse::checks {
 namespace {
 
-// What a rank did at a place of the order; null: its order ends before.
+// What a rank did at one position in the order of writes. Null: its writes have ended before.
 struct Step {
   int rank;
   const Write* write;
 };
 
-// Ranks that are alike in something, most ranks first; of as many, those with the lowest rank.
+// Ranks that did the same; sides with most ranks first; of equally large ones, the one with the lowest rank.
 struct WriteSide {
   std::vector<int> ranks;
   const Write* write;
@@ -51,7 +51,7 @@ std::string title_of(const Write& write) {
   return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
 }
 
-// Ranks that do not do the same thing.
+// For ranks that did different things.
 std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
@@ -63,7 +63,7 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
   return text;
 }
 
-// The same operation with another outcome: by what it was given.
+// For ranks that did the same operation with different results: says which inputs differed.
 std::string other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
   const auto& first = *sides.front().write;
   std::vector<int> odd;

@@ -12,23 +12,23 @@ namespace rehearse::checks {
 
 // An operator that wrote to a watched tensor.
 struct Write {
-  // What it read besides: a tensor and the hash of its values.
+  // Another input of the operator: a tensor, and the hash of its values.
   struct Operand {
-    std::string name;          // of the operator's argument: "other"
-    bool is_gradient = false;  // that of the written tensor
+    std::string name;          // name of the operator's argument: "other"
+    bool is_gradient = false;  // the gradient of the written tensor
     std::uint64_t hash = 0;
   };
 
   std::string tensor;
   std::string op;  // "aten::add_"
   exec::CallSite where;
-  std::uint64_t after = 0;  // hash of what it left there
+  std::uint64_t after = 0;  // hash of the result
   std::vector<Operand> operands;
   std::string numbers;  // "alpha=-0.1": its other arguments
 };
 
-// What the ranks `here` did since they were equal, in their order: the first of it that was not the same on all of
-// them, in words; nothing where all did the same, or nobody looked.
+// Text on the first difference between what the ranks `here` have done since they were equal. Empty if all did the
+// same, or if they were not watched.
 std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
                                           const std::vector<int>& here);
 
