@@ -15,13 +15,13 @@
 namespace rehearse::compiler {
 namespace {
 
-// The record of each rank that has the function.
+// A function, with the record of each rank that has it.
 struct Function {
   std::string name;
   std::vector<const FunctionRecord*> of_ranks;
 };
 
-// By name and by how many of that name its rank had made before, in order of the first.
+// Groups records by name and by how many records of the name their rank had before; ordered by the first record.
 std::vector<Function> functions_of(const Journal& journal) {
   std::vector<Function> functions;
   std::map<std::pair<std::string, int>, std::size_t> places;  // by name and occurrence

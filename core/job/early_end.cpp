@@ -20,7 +20,7 @@ void end_early(const EarlyEnd& end) {
   if (const auto tell = g_tell_early_end.load()) tell(end);
   std::fprintf(stderr, "%s; rank %d %s, and its process ends here, without a report\n", end.headline.c_str(), end.rank,
                end.doing.c_str());
-  // Not by _exit(), which on a rank is that rank's failure.
+  // Not _exit(), which in a rank fails only that rank.
   for (;;) ::syscall(SYS_exit_group, exit_code(end.verdict));
 }
 

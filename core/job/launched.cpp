@@ -13,15 +13,15 @@
 namespace rehearse {
 namespace {
 
-// The names by which a kind of launcher tells a process who it is.
+// The environment variables of one kind of launcher.
 struct Variables {
   const char* rank;
   const char* size;
   const char* local_rank;
-  const char* only_with;  // a variable without which the others mean something else; null: none
+  const char* only_with;  // the others count only together with this variable; null: always
 };
 
-// A batch script of Slurm's has a SLURM_PROCID as well; it is one of several processes in a step only.
+// A batch script of Slurm's has SLURM_PROCID too; only in a step is it one of several processes.
 constexpr std::array kLaunchers{
     Variables{"RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr},
     Variables{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", nullptr},

@@ -26,17 +26,17 @@ extern "C" void __cxa_finalize(void* library);
 namespace rehearse {
 namespace {
 
-// Only ever grows.
+// The list only grows.
 constinit std::atomic<ModuleImage*> g_images = nullptr;
 
 std::byte* at(ElfW(Addr) address) { return reinterpret_cast<std::byte*>(address); }
 
-// What the loader knows of the object that holds `address`.
+// The loader's data about the object that contains `address`.
 struct Sought {
   const std::byte* address;
   ElfW(Addr) base = 0;
   std::vector<ElfW(Phdr)> headers;
-  void* thread_locals = nullptr;  // the calling thread's; null: it has none yet
+  void* thread_locals = nullptr;  // of the calling thread; null: not allocated yet
 
   ElfW(Addr) begin() const {
     auto begin = ~ElfW(Addr){0};
@@ -73,7 +73,7 @@ std::string read_file(const std::string& file) {
   return bytes;
 }
 
-// Operators are the process's: a copy would register them once more, and LibTorch ends the process for that.
+// Operators belong to the process: a copy would register them again, and LibTorch would end the process.
 void refuse_operators(const std::string& file, const std::string& bytes) {
   if (bytes.find("_ZN5torch7LibraryC") == std::string::npos) return;
   throw ModuleError(
@@ -82,7 +82,7 @@ void refuse_operators(const std::string& file, const std::string& bytes) {
                   file));
 }
 
-// As much of the file as is loaded; line tables and the like are read from the original.
+// How much of the file the loader maps. Line tables and the like are read from the original.
 std::size_t loaded_bytes(const std::string& bytes) {
   ElfW(Ehdr) head;
   std::memcpy(&head, bytes.data(), sizeof head);
@@ -95,8 +95,8 @@ std::size_t loaded_bytes(const std::string& bytes) {
   return std::min(most, bytes.size());
 }
 
-// A path that no image was loaded by: the loader takes equal ones for one file, and numbers of files come again. Inodes
-// do not.
+// A path by which no image was loaded yet. The loader treats equal paths as one file, and file descriptors are reused.
+// Inodes are not.
 std::string path_of(int memory) {
   static std::atomic<unsigned> loaded = 0;
   std::string path = "/proc/self/fd/";
@@ -121,7 +121,7 @@ bool keep_exit(void (*destroy)(void*), void* object, const void* library) noexce
 
 }  // namespace
 
-// Called by a module's first static constructor, before it has any values but those that the loader gave it.
+// A module's first static constructor calls this, while its variables still have the values from the file.
 extern "C" [[gnu::visibility("default")]] void rehearse_module_loaded(const void* handle) {
   if (ModuleImage::with(handle) == nullptr) new ModuleImage(handle);  // lives as long as the process
 }
@@ -139,7 +139,7 @@ ModuleImage::ModuleImage(const void* handle) : handle_(handle) {
 void ModuleImage::locate() {
   const auto found = look_up(handle_);
   all_ = {at(found.begin()), at(found.end())};
-  std::span<std::byte> constant;  // behind the loader
+  std::span<std::byte> constant;  // read-only after loading
   const ElfW(Dyn)* dynamic = nullptr;
   for (const auto& header : found.headers) {
     std::byte* const begin = at(found.base + header.p_vaddr);
@@ -155,7 +155,7 @@ void ModuleImage::locate() {
     std::byte* const begin = at(found.base + header.p_vaddr);
     std::byte* const end = begin + header.p_memsz;
     const bool starts_constant = begin <= constant.data() && constant.data() < end;
-    // Pages that are constant in part stay writable.
+    // Pages that are only partly read-only stay writable.
     const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
     const auto constant_end = reinterpret_cast<std::uintptr_t>(constant.data() + constant.size()) & ~(page - 1);
     writable_.emplace_back(starts_constant ? at(constant_end) : begin, end);

@@ -11,31 +11,31 @@
 
 namespace rehearse {
 
-// A program's shared object in memory. However often a file is loaded, each image has globals, statics and
-// thread_locals of its own, and can be set back to how it was loaded. Images stay for the life of the process: what
-// outlives a world, such as an exception, may be of a type that one of them defines.
+// A program's shared object in memory. A file may be loaded several times; each image has its own globals, statics and
+// thread_locals, and can be reset to its initial state. Images stay for the life of the process, because objects that
+// outlive a world, such as exceptions, may have a type that an image defines.
 class ModuleImage {
  public:
-  // By its path. Runs its static constructors. Throws ModuleError.
+  // Loads the file by its path, and runs its static constructors. Throws ModuleError.
   static ModuleImage& load(const std::string& file);
-  // The same file once more, from memory: under another name, so that it is another image. In a rank's fiber its static
-  // constructors are the rank's. Addresses in it are told as those in `original`.
+  // Loads the same file again, from memory and under another name, so that it becomes another image. In a rank's fiber,
+  // the static constructors belong to the rank. Call sites treat its addresses as those in `original`.
   static ModuleImage& load_copy(const std::string& file, const ModuleImage& original);
 
-  // The image with this address in it; null: none.
+  // The image that contains this address; null: none.
   static ModuleImage* with(const void* address) noexcept;
 
-  explicit ModuleImage(const void* handle);  // for whoever is told that one has been loaded
+  explicit ModuleImage(const void* handle);  // for the function that a newly loaded module calls
   ModuleImage(const ModuleImage&) = delete;
   ModuleImage& operator=(const ModuleImage&) = delete;
 
-  // Variables get their first values again, and static constructors run once more.
+  // Resets variables to their initial values, and runs static constructors again.
   void start_again();
 
-  // What a process does when main() has returned: destroys the thread_locals, then the statics.
+  // Does what a process does after main() has returned: destroys the thread_locals, then the statics.
   void finish() noexcept;
 
-  // Those that its static constructors have registered.
+  // The programs that its static constructors have registered.
   std::vector<Program> programs;
 
   void add_thread_exit(void (*destroy)(void*), void* object) { thread_exits_.push_back({destroy, object}); }
@@ -51,8 +51,8 @@ class ModuleImage {
   const void* const handle_;  // its __dso_handle
   std::span<std::byte> all_;  // from its lowest to its highest address
   std::vector<std::span<std::byte>> writable_;
-  std::vector<std::byte> first_values_;       // of what is writable, side by side
-  std::span<const std::byte> thread_locals_;  // first values; what lies behind them is 0
+  std::vector<std::byte> first_values_;       // of the writable ranges, one after the other
+  std::span<const std::byte> thread_locals_;  // initial values; the rest of the block is zero
   std::size_t thread_locals_bytes_ = 0;
   std::span<const std::uintptr_t> constructors_;
   std::vector<ThreadExit> thread_exits_;

@@ -8,7 +8,7 @@
 namespace rehearse {
 namespace {
 
-// A cut in the middle of a character would leave half of it.
+// Does not cut a UTF-8 character in the middle.
 std::string_view beginning(std::string_view text, std::size_t end) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end);

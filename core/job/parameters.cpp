@@ -17,7 +17,7 @@ bool in_bounds(const ParameterSpec& spec, double number) {
   return spec.least == spec.most || (number >= spec.least && number <= spec.most);
 }
 
-// The value as the parameter's own type; nothing when it does not fit.
+// Converts the value to the parameter's type; nullopt if it does not fit.
 std::optional<ParameterValue> converted(const ParameterSpec& spec, const ParameterValue& given) {
   if (std::holds_alternative<double>(spec.fallback)) {
     double number = 0;

@@ -12,16 +12,15 @@
 
 namespace rehearse {
 
-// Made on first use: programs register from static initialisers of other files, in no known order. A deque,
+// Made on first use, because programs register from static initialisers of other files, in an unknown order. A deque,
 // so that pointers to programs stay valid.
 std::deque<Program>& registered_programs() {
   static std::deque<Program> programs;
   return programs;
 }
 
-// A clash of names is reported by programs() and not here: an exception in a static initialiser would end the
-// process before anything could print it.
-// Who calls tells in which image the program is.
+// programs() reports clashes of names, not this constructor, because an exception in a static initialiser would end the
+// process before anything could print it. The return address shows which image contains the program.
 RegisteredProgram::RegisteredProgram(Program program) {
   if (auto* const image = ModuleImage::with(__builtin_return_address(0))) {
     image->programs.push_back(std::move(program));

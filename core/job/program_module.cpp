@@ -18,7 +18,7 @@
 namespace rehearse {
 namespace {
 
-// A file with programs, and its copies.
+// A shared object with programs, and its copies.
 class Module {
  public:
   explicit Module(const char* name) : file_(std::filesystem::canonical("/proc/self/exe").replace_filename(name)) {}
@@ -36,7 +36,7 @@ class Module {
   }
 
  private:
-  // Given back when the rank's body has ended. A rank that crashes keeps its copy for good.
+  // Returns the copy when the rank's body has ended. A rank that crashes keeps its copy forever.
   class Lent {
    public:
     explicit Lent(Module& module) : module_(module), image_(module.take()) {}
@@ -53,7 +53,7 @@ class Module {
     ModuleImage& image_;
   };
 
-  // One that no rank of this world has had: threads and callbacks of such a rank may still be at work.
+  // A copy that no rank of this world has used, because threads and callbacks of such a rank may still be running.
   ModuleImage& take() {
     for (auto copy = copies_.begin(); copy != copies_.end(); ++copy) {
       if (copy->first == exec::world_number()) continue;
@@ -77,10 +77,11 @@ class Module {
 
   const std::filesystem::path file_;
   ModuleImage* original_ = nullptr;
-  std::deque<std::pair<std::uint64_t, ModuleImage*>> copies_;  // that nobody runs, with the world that had them
+  // unused copies, each with the number of the world that last used it
+  std::deque<std::pair<std::uint64_t, ModuleImage*>> copies_;
 };
 
-// Made on first use, as the registry of programs is.
+// Made on first use, like the registry of programs.
 std::deque<const char*>& registered_modules() {
   static std::deque<const char*> names;
   return names;

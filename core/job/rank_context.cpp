@@ -6,7 +6,7 @@
 
 namespace rehearse {
 
-// Processes of one job have one parent, also those that it starts again.
+// All processes of a job have the same parent, including restarted ones.
 std::filesystem::path RankContext::scratch_folder() {
   auto folder =
       std::filesystem::temp_directory_path() / fmt::format("rehearse-{}", getppid()) / fmt::format("rank-{}", rank());

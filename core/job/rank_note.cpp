@@ -14,7 +14,7 @@ bool is_first_thread() noexcept { return ::gettid() == ::getpid(); }
 
 }  // namespace
 
-// The copy that readers see is never written to.
+// Never writes to the copy that readers see.
 void SharedText::set(std::string_view text) noexcept {
   const auto next = 1 - current_.load(std::memory_order_relaxed);
   auto& copy = copies_[next];
@@ -67,7 +67,7 @@ RankNote::Known RankNote::known() const {
   known.calls = calls_;
   known.completed_last = completed_last_.get();
   known.waits_in = waits_in_.get();
-  // The coordinator's words are about the oldest call that is open; the rank may have waited in another one.
+  // The coordinator's text is about the oldest open call; the rank may have waited in another one.
   if (const auto by_judge = waits_on_.get(); !known.waits_in.empty() && by_judge.starts_with(known.waits_in)) {
     known.waits_in = by_judge;
     known.waits_for.assign(waits_for_.begin(), waits_for_.begin() + static_cast<std::ptrdiff_t>(waits_for_count_));

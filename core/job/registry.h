@@ -7,10 +7,10 @@
 
 namespace rehearse {
 
-// All programs that are known so far. Pointers into it stay valid.
+// All programs known so far. Pointers into it stay valid.
 std::deque<Program>& registered_programs();
 
-// Those of the RegisteredModules join them, once. Throws ModuleError.
+// Adds the programs of all RegisteredModules, once. Throws ModuleError.
 void load_registered_modules();
 
 }  // namespace rehearse

@@ -6,7 +6,7 @@ namespace rehearse {
 comm::EventLogOptions events_of(const RunRequest& request) {
   comm::EventLogOptions events;
   events.ranks = request.ranks;
-  // Places are compared from the first call on.
+  // Comparing call sites needs all events from the first call on.
   events.keep_all = request.keep_all_events || request.call_sites;
   return events;
 }

@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// Worlds of one process, one after the other or on several threads, each have their own.
+// Each world of a process gets its own folder, also if worlds run on several threads.
 std::filesystem::path temporary_folder() {
   static std::atomic<int> number = 0;
   return std::filesystem::temp_directory_path() / fmt::format("rehearse-{}-{}", getpid(), ++number);
@@ -36,7 +36,7 @@ void ScratchFolders::remove() noexcept {
   if (!any()) return;
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
-  // One that was given is other seeds' as well: a process beside this one may be about to make its folder there.
+  // Other seeds share a folder that the caller gave: another process may be about to create its folder there.
   if (is_temporary_) std::filesystem::remove(base_, ignored);
 }
 

@@ -14,7 +14,7 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + '
 
 bool same_letter(char a, char b) { return lower(a) == lower(b); }
 
-// Letters to insert, delete, change or swap with their neighbour, to make `b` of `a`; upper case counts as lower.
+// The number of letters to insert, delete, change or swap with a neighbour to turn `a` into `b`, ignoring case.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -35,7 +35,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among) {
-  // Further off, a suggestion would be a guess.
+  // A more distant suggestion would be a guess.
   std::size_t too_far = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string nearest;
   for (const std::string& candidate : among) {

@@ -33,7 +33,7 @@ Addresses addresses_of(const std::string& host, std::uint16_t port) {
                           fmt::format("{}: {}", host, ::gai_strerror(error)));
 }
 
-// IPv4 first: c10d's clients try it too, whichever they try first.
+// IPv4 first, because c10d's clients always try it, too.
 std::vector<const addrinfo*> in_order(const Addresses& addresses) {
   std::vector<const addrinfo*> all;
   for (const auto* each = addresses.get(); each != nullptr; each = each->ai_next) all.push_back(each);
@@ -59,10 +59,10 @@ std::uint16_t port_of(int file) {
                                         : reinterpret_cast<const sockaddr_in6&>(own).sin6_port);
 }
 
-// -1: the address is none of this host's.
+// Returns -1 if the address does not belong to this host.
 int bound_to(const addrinfo& address) {
   const int file = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // A job that has just ended leaves its port waiting.
+  // The port of a job that has just ended is still in TIME_WAIT.
   constexpr int kOn = 1;
   if (file >= 0 && ::setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof kOn) == 0 &&
       ::bind(file, address.ai_addr, address.ai_addrlen) == 0 && ::listen(file, SOMAXCONN) == 0)

@@ -12,7 +12,7 @@ namespace rehearse {
 const Group* WorldGroups::find() {
   const WorldGroups* const groups = exec::WorldLocal<WorldGroups>::find();
   if (groups == nullptr || groups->of_rank_.empty()) return nullptr;
-  // A process is one rank, without fibers.
+  // A process that is one rank has no fibers.
   if (!exec::this_rank::is_fiber()) return groups->of_rank_.begin()->second;
   const auto found = groups->of_rank_.find(exec::this_rank::rank());
   return found != groups->of_rank_.end() ? found->second : nullptr;
