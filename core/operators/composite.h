@@ -5,7 +5,7 @@
 
 namespace rehearse::operators {
 
-// Made of other operators, which come to a fallback above all keys by themselves.
+// Whether the operator consists of other operators, each of which reaches a fallback above all keys by itself.
 inline bool is_composite(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&

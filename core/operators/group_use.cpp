@@ -14,7 +14,7 @@ struct Listener {
 };
 const exec::FiberLocal<Listener> listener;
 
-// Null where the code runs as it is.
+// The listener; null if the code is not being captured.
 GroupUse* use_of_captured_code() noexcept {
   const Listener* const found = listener.find();
   if (!found || !found->use) [[likely]]

@@ -24,7 +24,7 @@ struct GuardedStorages::Table {
     StorageGuard* guard;
     std::size_t tag;
   };
-  std::unordered_map<const c10::StorageImpl*, Entry> entries;  // looked up, never walked
+  std::unordered_map<const c10::StorageImpl*, Entry> entries;  // looked up; never iterated
 };
 
 struct TableAccess {
@@ -35,7 +35,7 @@ struct TableAccess {
   };
   using Found = std::vector<UsesOfGuard>;
 
-  // What an operator is given of guarded storages, by guard.
+  // The guarded storages among an operator's arguments, by guard.
   static Found look(const Table& table, const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
     Found found;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -76,8 +76,8 @@ bool has_no_data(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit);
 }
 
-// What it calls inside uses some of what it was given: a guard that heard of it could take away the rest. An operator
-// of another library may call anything.
+// If the operator calls others inside, these use only some of its arguments, and a guard that saw them could free the
+// others. An operator of another library may call anything.
 bool keeps_what_it_uses(const c10::OperatorHandle& op) {
   return !is_composite(op) && op.operator_name().name.starts_with("aten::");
 }
@@ -94,14 +94,14 @@ void guard_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   op.redispatchBoxed(keys & kBelowGuards, stack);
 }
 
-// Once a process: programs that never ask for it do not pay for it.
+// Registered once per process on first use, so that other programs do not pay for it.
 void register_guard_fallback() {
   static torch::Library library(torch::Library::IMPL, "_", kGuardKey, __FILE__, __LINE__);
   static const bool registered = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&guard_operator>()), true);
   static_cast<void>(registered);
 }
 
-// The calling fiber's, made when it is first needed.
+// The calling fiber's table, made on demand.
 std::shared_ptr<TableAccess::Table> table_here() {
   auto& table = *tables;
   if (!table) table = std::make_shared<TableAccess::Table>();
@@ -115,7 +115,7 @@ GuardedStorages::GuardedStorages(StorageGuard& guard) : guard_(&guard), table_(t
   c10::impl::tls_set_dispatch_key_included(kGuardKey, true);
 }
 
-// The key stays if another fiber ends it: then that of its maker finds an empty table.
+// If another fiber destroys this, the key stays set; the fiber that made it then finds an empty table.
 GuardedStorages::~GuardedStorages() {
   for (const auto& storage : added_) table_->entries.erase(storage.unsafeGetStorageImpl());
   if (table_->entries.empty() && is_seen_here()) c10::impl::tls_set_dispatch_key_included(kGuardKey, false);

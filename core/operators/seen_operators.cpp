@@ -21,9 +21,9 @@ constexpr auto kKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 
 const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
-const exec::FiberLocal<int> g_unseen;  // in how many UnseenOperators the fiber is
+const exec::FiberLocal<int> g_unseen;  // number of living UnseenOperators of the fiber
 
-// On fakes, in a capture, and on tensors without data.
+// Operators on fakes, in a capture, and on tensors without data.
 bool computes_nothing(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit) ||
          keys.has(c10::DispatchKey::Meta);
@@ -33,7 +33,7 @@ bool communicates(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("c10d::") || op.operator_name().name.starts_with("_c10d_functional::");
 }
 
-// Nothing that it calls begins what a watcher would then wake up for.
+// The operator's inner calls cannot start anything for which an idle watcher would wake up.
 bool makes_no_calls(const c10::OperatorHandle& op) {
   const auto& name = op.operator_name().name;
   return name.starts_with("aten::") && name != "aten::_backward";
@@ -57,7 +57,7 @@ void see_operator(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   for (auto* const watcher : watchers) watcher->after(torch::jit::last(*stack, schema.returns().size()));
 }
 
-// Once a process: programs that never ask for it do not pay for it.
+// Registered once per process on first use, so that other programs do not pay for it.
 void register_fallback() {
   static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
   static const bool registered = (library.fallback(torch::CppFunction::makeFromBoxedFunction<&see_operator>()), true);
@@ -98,8 +98,8 @@ void see_save(const at::Tensor& tensor) {
 }  // namespace
 }  // namespace rehearse::operators
 
-// In the place of LibTorch's, which it calls: an executable's definition comes before that of a library. All that
-// pickles tensors comes through here for their bytes.
+// Replaces LibTorch's function, because an executable's definition precedes that of a library, and calls it. Everything
+// that pickles tensors gets their bytes from here.
 torch::jit::WriteableTensorData torch::jit::getWriteableTensorData(const at::Tensor& tensor, bool to_cpu) {
   static const auto next = reinterpret_cast<decltype(&getWriteableTensorData)>(
       dlsym(RTLD_NEXT, "_ZN5torch3jit22getWriteableTensorDataERKN2at6TensorEb"));
