@@ -13,7 +13,7 @@
 
 namespace rehearse::torch_state {
 
-// What is kept for each fiber outside of its image.
+// The state of a fiber that is not in its image.
 struct FiberRecord {
   explicit FiberRecord(const std::vector<std::span<std::byte>>& owned, int the_rank = -1)
       : rank(the_rank), exits(owned) {}
@@ -21,8 +21,8 @@ struct FiberRecord {
   const int rank;        // -1: the host
   std::size_t slot = 0;  // among the records of a TorchRankState
   ThreadExitList exits;
-  std::optional<at::RecordFunctionTLS> record_function;  // only while it is not the default and not live
-  c10::DeviceIndex device = -1;                          // the current one, while ranks have devices and it is not live
+  std::optional<at::RecordFunctionTLS> record_function;  // only while it is neither the default nor live
+  c10::DeviceIndex device = -1;  // the current device, while ranks have devices and it is not live
 };
 
 }  // namespace rehearse::torch_state

@@ -26,15 +26,15 @@ namespace rehearse::torch_state {
 
 using GraphTaskPtr = std::weak_ptr<torch::autograd::GraphTask>;
 
-// In an executable they come before LibTorch's, for LibTorch's own callers too. A function that is passed by value is
-// the caller's, by its address.
+// In an executable these definitions precede LibTorch's, also for LibTorch's own callers. A function passed by value is
+// owned by the caller, and passed by its address.
 void launch(std::function<void()>* task) __asm__(REHEARSE_LAUNCH) __attribute__((visibility("default"), used));
 void add_thread_pool_task(torch::autograd::Engine* engine, const GraphTaskPtr& graph_task) __asm__(REHEARSE_ADD_TASK)
     __attribute__((visibility("default"), used));
 
 namespace {
 
-// As c10::ThreadPool runs a task: what the task throws is logged and ends nothing.
+// Runs a task as c10::ThreadPool does: exceptions are logged and end nothing.
 void run_as_pool(const std::function<void()>& task, const at::ThreadLocalState& state) {
   const at::ThreadLocalStateGuard guard(state);
   try {

@@ -3,8 +3,8 @@
 
 namespace rehearse::torch_state {
 
-// What a TorchRankState changes in LibTorch for the whole process, for as long as it lives. There is one at a time:
-// a second one throws std::logic_error.
+// The settings that a TorchRankState changes in LibTorch for the whole process during its life. Only one may exist: a
+// second one throws std::logic_error.
 class ProcessSettings {
  public:
   explicit ProcessSettings(bool single_threaded_ops);
@@ -13,7 +13,7 @@ class ProcessSettings {
   ~ProcessSettings();
 
  private:
-  int threads_before_ = 0;  // 0: left as they are
+  int threads_before_ = 0;  // 0: not changed
 };
 
 }  // namespace rehearse::torch_state

@@ -11,15 +11,15 @@ namespace rehearse::torch_state {
 // The default CPU generator of each rank.
 class RankGenerators {
  public:
-  // `same_on_all_ranks`: else each rank gets a seed of its own, a function of `seed` and the rank.
+  // `same_on_all_ranks`: if false, each rank gets its own seed, a function of `seed` and the rank.
   RankGenerators(std::uint64_t seed, bool same_on_all_ranks) : seed_(seed), same_on_all_ranks_(same_on_all_ranks) {}
 
   std::uint64_t seed_of(int rank) const noexcept;
 
-  // A new one, freshly seeded.
+  // Makes a new, freshly seeded generator for the rank.
   void renew(int rank);
 
-  // Throws std::out_of_range when there is none yet.
+  // Throws std::out_of_range if there is none yet.
   const at::Generator& of(int rank) const;
 
  private:

@@ -15,8 +15,8 @@
 
 namespace rehearse::torch_state {
 
-// In an executable it comes before LibTorch's, for LibTorch's own callers too. A string that is passed by value is the
-// caller's, by its address.
+// In an executable these definitions precede LibTorch's, also for LibTorch's own callers. A string passed by value is
+// owned by the caller, and passed by its address.
 void make_tcp_store(c10d::TCPStore* store, std::string* host,
                     const c10d::TCPStoreOptions& options) __asm__(REHEARSE_TCP_STORE("C1"))
     __attribute__((visibility("default"), used));

@@ -5,9 +5,9 @@
 
 #include <rehearse_internal/exec/thread_exit_keeper.h>
 
-// C++ calls this for each thread-local object with a destructor, from every library: an executable's
-// definition comes before that of libstdc++. NOTE: it must be in a source file that something else refers to,
-// or an archive's member is not linked, and visible by default, or the executable does not export it.
+// C++ calls this for each thread-local object with a destructor, from every library, because an executable's definition
+// precedes that of libstdc++. NOTE: other code must refer to this source file, or the linker does not take it from the
+// archive. The function must have default visibility, or the executable does not export it.
 extern "C" [[gnu::visibility("default")]] int __cxa_thread_atexit(void (*destroy)(void*), void* object,
                                                                   void* library) noexcept {
   using Function = int (*)(void (*)(void*), void*, void*);

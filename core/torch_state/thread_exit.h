@@ -7,19 +7,19 @@
 
 namespace rehearse::torch_state {
 
-// The destructors of one fiber's thread-local variables, in the order in which they were registered.
+// The destructors of one fiber's thread-local variables, in the order of registration.
 //
 // While a list is current on a thread, a destructor that C++ registers for an object inside `owned` memory
 // goes to the list instead of to the thread (see __cxa_thread_atexit in the .cpp). Not thread safe.
 class ThreadExitList {
  public:
-  // `owned`: where this thread's per-fiber variables are. Not copied; outlives the list.
+  // `owned`: the memory of this thread's per-fiber variables. Not copied; must outlive the list.
   explicit ThreadExitList(const std::vector<std::span<std::byte>>& owned) : owned_(&owned) {}
 
   bool owns(const void* object) const noexcept;
   void add(void (*destroy)(void*), void* object) { entries_.push_back({destroy, object}); }
 
-  // Runs and forgets the destructors, last registered first, also those registered meanwhile.
+  // Runs and removes the destructors, last registered first, including those registered meanwhile.
   void run() noexcept;
 
   std::size_t size() const noexcept { return entries_.size(); }

@@ -29,13 +29,13 @@
 namespace rehearse::torch_state {
 namespace {
 
-// Real threads count up from one. The ids are the same in every world, since c10d keeps a registry for each
-// id.
+// Far above the ids of real threads, which count up from one. The ids are the same in every world, because c10d keeps a
+// registry for each id.
 constexpr std::uint64_t kThreadIdBase = std::uint64_t{1} << 32;
 
 static_assert(sizeof(at::Generator) == sizeof(void*), "the default generator is exchanged as one pointer");
 
-// What an image starts with; an image of TlsExchange follows.
+// The beginning of an image; an image of TlsExchange follows.
 struct ImageHeader {
   FiberRecord* record;
   void* generator;  // the one pointer in LibTorch's default generator
@@ -140,7 +140,7 @@ class TorchRankState::Impl {
     current_->exits.run();
     if (!is_default(*record_function_)) at::set_record_function_tls_({});
     forget(*current_);
-    // Until the executor switches away, late registrations go to a list that nobody runs: the image is dead.
+    // The image is dead. Until the executor switches away, late registrations go to a list that never runs.
     ended_.exits.clear();
     current_ = &ended_;
     current_exit_list = &ended_.exits;
@@ -155,7 +155,7 @@ class TorchRankState::Impl {
     return *header.record;
   }
 
-  // Finds this thread's variables. Their addresses never change during the life of a thread.
+  // Finds this thread's variables. Their addresses do not change during the life of a thread.
   void resolve() {
     std::vector<std::byte*> blocks;
     std::vector<const std::byte*> initial;
@@ -172,7 +172,7 @@ class TorchRankState::Impl {
     thread_ = ::gettid();
   }
 
-  // Acts on the fiber that has this image. LibTorch makes the variable when a thread first asks for it.
+  // Acts on the fiber with this image. LibTorch makes the variable at a thread's first use.
   void forbid_threads_of_autograd(std::byte* image) {
     std::vector<std::byte> here(image_bytes());
     exchange_variables(here.data(), image);
@@ -180,9 +180,8 @@ class TorchRankState::Impl {
     exchange_variables(image, here.data());
   }
 
-  // A main fiber that could not be unwound never comes to end_fiber(), and the registry of its rank outlives
-  // it: the next world's rank of that number would find its groups taken. A short-lived fiber of the rank
-  // cleans up.
+  // A main fiber that could not be unwound never reaches end_fiber(), and the registry of its rank outlives it: the
+  // rank of that number in the next world would find its group names taken. A short-lived fiber of the rank cleans up.
   void unregister_groups_left_by(int rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (index >= main_alive_.size() || !main_alive_[index]) return;
@@ -218,14 +217,14 @@ class TorchRankState::Impl {
   const TlsLayout& layout_;
   std::optional<ProcessSettings> settings_;
 
-  // The system's thread: what C++ calls a thread's id is a fiber's own.
+  // The id of the system's thread, because the C++ id of a thread differs for each fiber.
   pid_t thread_ = 0;
   TlsExchange variables_;
   std::byte* thread_id_ = nullptr;
   std::vector<std::span<std::byte>> owned_;
   const at::RecordFunctionTLS* record_function_ = nullptr;
   void* default_generator_ = nullptr;
-  std::size_t record_functions_kept_ = 0;  // by the records of fibers that do not run
+  std::size_t record_functions_kept_ = 0;  // by records of fibers that are not running
 
   const bool single_threaded_autograd_;
   RankGenerators generators_;

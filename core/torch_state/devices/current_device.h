@@ -6,19 +6,19 @@
 
 namespace rehearse::torch_state {
 
-// The current device of the calling thread, among those of one type.
+// The current device of the calling thread, for one type of device.
 class CurrentDevice {
  public:
   using Exchange = int (*)(int device) noexcept;
 
-  // `exchange`: see TorchStateOptions::exchange_device. Throws TorchStateError: no library for this type is loaded.
+  // `exchange`: see TorchStateOptions::exchange_device. Throws TorchStateError if no library for this type is loaded.
   CurrentDevice(c10::DeviceType type, Exchange exchange);
 
-  // How many devices of the type there are.
+  // The number of devices of the type.
   c10::DeviceIndex count() const noexcept { return guard_->deviceCount(); }
 
-  // Makes `device` current and returns which was. Unknown (-1) where the driver fails: a lost device must not end a
-  // switch, and is met by the next call that uses it.
+  // Makes `device` current and returns the previous one, or -1 if the driver fails. A lost device must not break a
+  // switch; the next call that uses it will report the loss.
   c10::DeviceIndex exchange(c10::DeviceIndex device) const noexcept;
 
  private:

@@ -17,7 +17,7 @@ static_assert(sizeof(at::Generator) == sizeof(void*), "a default generator is ex
 
 constexpr const char* kLibrary = "libtorch_cuda.so";
 
-// The place is the exchange's: counts of references stay with those who own the generators.
+// Exchanges the pointer only: the reference counts stay with the owners of the generators.
 void put(at::Generator& place, const at::Generator& generator) noexcept {
   std::memcpy(static_cast<void*>(&place), static_cast<const void*>(&generator), sizeof place);
 }
@@ -26,7 +26,7 @@ const at::Generator& default_generator(c10::DeviceType type, std::size_t device)
   return at::globalContext().defaultGenerator({type, static_cast<c10::DeviceIndex>(device)});
 }
 
-// LibTorch asks once in a process whether it has CUDA, and is told by libtorch_cuda.
+// LibTorch asks libtorch_cuda only once per process whether CUDA is available.
 void require_known(bool available) {
   if (available || !is_loaded(kLibrary)) return;
   throw TorchStateError(TorchStateError::Reason::loaded_late, kLibrary,
@@ -50,7 +50,7 @@ DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
   require_exchangeable();
 }
 
-// That LibTorch's generator lies in a place of its own for each device is how 2.11 is made; another may differ.
+// In LibTorch 2.11, each device's default generator is stored in its own place. Another version may differ, so check.
 void DeviceGenerators::require_exchangeable() const {
   const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
   for (std::size_t device = 0; device < places_.size(); ++device) {

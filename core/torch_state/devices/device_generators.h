@@ -9,9 +9,9 @@
 
 namespace rehearse::torch_state {
 
-// The default generators of all devices of one type, for each rank. LibTorch has one for a device, in a place that the
-// whole process shares, and torch::manual_seed() seeds all of them: each rank has its own for every device, and what
-// the places hold is exchanged.
+// The default generators of all devices of one type, for each rank. LibTorch has one generator per device, in a place
+// that the whole process shares, and torch::manual_seed() seeds all of them. Here each rank has its own generator for
+// every device, and switches exchange the contents of the places.
 class DeviceGenerators {
  public:
   // The host keeps the existing generators. If the type has none, because its library is not loaded, nothing is
@@ -23,10 +23,10 @@ class DeviceGenerators {
 
   static constexpr int kHost = -1;
 
-  // New ones for the rank, freshly seeded.
+  // Makes new generators for the rank, freshly seeded.
   void renew(int rank, std::uint64_t seed);
 
-  // Those of `rank` (or the host) are the process's default from now on.
+  // Makes the generators of `rank` (or the host) the process's default.
   void make_live(int rank) noexcept {
     if (rank != live_) exchange(rank);
   }
@@ -39,7 +39,7 @@ class DeviceGenerators {
   void place(const OfDevices& generators) noexcept;
 
   const c10::DeviceType type_;
-  std::vector<at::Generator*> places_;  // by device; LibTorch's
+  std::vector<at::Generator*> places_;  // by device; in LibTorch
   OfDevices of_host_;
   std::vector<OfDevices> of_ranks_;
   int live_ = kHost;

@@ -11,10 +11,10 @@
 
 namespace rehearse::torch_state {
 
-// What a rank's device adds to a switch: the current device, and the default generators of devices.
+// The part of a switch that depends on a rank's device: the current device, and the default generators of devices.
 class RankDevices {
  public:
-  // `devices`: by rank, not empty. Throws TorchStateError: types differ, or one is not there.
+  // `devices`: by rank, not empty. Throws TorchStateError if types differ or a device does not exist.
   RankDevices(std::vector<c10::Device> devices, CurrentDevice::Exchange exchange);
 
   // Throws std::out_of_range, which names the rank.
@@ -22,8 +22,8 @@ class RankDevices {
 
   void renew_generators(int rank, std::uint64_t seed) { generators_.renew(rank, seed); }
 
-  // For a switch to a fiber of `rank` (or to the host) that was last on device `to`, in the state of the one that
-  // leaves: `from` becomes its device.
+  // For a switch to a fiber of `rank` (or to the host), which last ran on device `to`. Stores the device of the leaving
+  // fiber in `from`.
   void exchange(c10::DeviceIndex& from, int rank, c10::DeviceIndex to) noexcept;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The thread-local variables of LibTorch 2.11's CUDA libraries, each with its owner. What the ranks of a thread share
-// is kept there by device, or asks for the current one.
+// The thread-local variables of LibTorch 2.11's CUDA libraries, and how to treat each. Variables are shared between
+// ranks if LibTorch keeps them per device, or asks for the current device at each use.
 #include "torch_state/tls/tls_inventory.h"
 
 namespace rehearse::torch_state {
@@ -19,7 +19,7 @@ constexpr TlsEntry kC10CudaEntries[] = {
 };
 
 constexpr TlsEntry kTorchCudaEntries[] = {
-    // cusparseLtInit() binds a handle to the device that is current, and LibTorch asks for one a thread.
+    // cusparseLtInit() binds a handle to the current device, and LibTorch makes one handle per thread.
     {"_ZN2at6native6handleE", TlsScope::per_fiber_optional, "handle of cuSPARSELt"},
     {"_ZN2at6native18handle_initializedE", TlsScope::per_fiber_optional, "whether there is one"},
     {"_ZZN2at4cuda24getCurrentCUDABlasHandleEvE12myPoolWindow", TlsScope::shared, "handles by device; told the stream"},

@@ -21,7 +21,8 @@ struct RehearseTlsIndex {
   std::size_t offset;
 };
 
-// The dynamic linker's, which the ABI names, and no header declares: the place of a variable in the calling thread.
+// A function of the dynamic linker that the ABI defines and no header declares: the address of a variable in the
+// calling thread.
 void* __tls_get_addr(RehearseTlsIndex* index);
 }
 
@@ -145,8 +146,8 @@ std::optional<SymbolTable> find_symbol_table(const File& file) {
   return std::nullopt;
 }
 
-// Half a million entries, of which a thousandth matter: reading them through a small buffer that stays in the
-// cache is cheaper than mapping 13 MB, whose page faults cost more than the scan.
+// The table has half a million entries, of which a thousandth matter. Reading them through a small buffer that stays in
+// the cache is cheaper than mapping 13 MB, whose page faults would cost more than the scan.
 std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & table) {
   constexpr std::size_t kBatch = 8192;
   const auto buffer = std::make_unique_for_overwrite<ElfW(Sym)[]>(kBatch);
@@ -163,7 +164,7 @@ std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & tab
   return found;
 }
 
-// Names that an AArch64 toolchain gives to places, not to variables.
+// Names that an AArch64 toolchain gives to positions, not to variables.
 bool is_marker(std::string_view name) { return name.starts_with('$') || name == "_TLS_MODULE_BASE_"; }
 
 }  // namespace

@@ -60,7 +60,8 @@ bool TlsExchange::differs(std::size_t piece) const noexcept {
 void TlsExchange::take_into_use() noexcept {
   for (std::size_t piece = used_; piece < live_.size(); ++piece) {
     if (!differs(piece)) continue;
-    // A zero one leaves its place to the first zero one; another one first moves the zeros up by one place.
+    // Pieces are sorted: in use, zero, other. A zero piece swaps with the first zero piece; another piece first moves
+    // the zeros up by one place.
     if (piece >= zeros_end_) {
       swap_pieces(piece, zeros_end_);
       swap_pieces(zeros_end_++, used_);
@@ -78,7 +79,7 @@ void TlsExchange::exchange_small(std::byte* out, const std::byte* in) const noex
   }
 }
 
-// Once all pieces that differ are in use.
+// Call it after all pieces that differ have been taken into use.
 [[gnu::always_inline]] inline void TlsExchange::exchange_used(std::byte* out, const std::byte* in) const noexcept {
   std::size_t held;
   std::memcpy(&held, in, sizeof held);

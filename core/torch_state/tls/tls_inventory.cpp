@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, each with its owner. To bring the
-// table to another version, run the test TlsInventory: it names what is new and what is gone.
+// The thread-local variables of LibTorch 2.11, libc10 and libtorch_cpu, and how to treat each. To update the table for
+// another version, run the test TlsInventory: it lists new and missing variables.
 #include "torch_state/tls/tls_inventory.h"
 
 namespace rehearse::torch_state {

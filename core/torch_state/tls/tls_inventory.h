@@ -10,12 +10,12 @@
 
 namespace rehearse::torch_state {
 
-// Whom a thread-local variable of LibTorch belongs to when ranks share a thread.
+// How to treat a thread-local variable of LibTorch when ranks share a thread.
 enum class TlsScope {
-  per_fiber,           // what a thread owns: every fiber has its own
-  per_fiber_optional,  // the same, of a feature that a build may leave out
+  per_fiber,           // state of a thread: every fiber has its own
+  per_fiber_optional,  // the same, for a feature that a build may leave out
   per_rank,            // set by TorchRankState, the same for all fibers of a rank
-  shared,              // a cache, or scratch memory that no suspension interrupts: left alone
+  shared,              // not exchanged: a cache, or scratch memory that is not in use at a suspension
 };
 
 struct TlsEntry {
@@ -24,14 +24,14 @@ struct TlsEntry {
   std::string_view reason;
 };
 
-// Everything of one third-party library: its variables are found by the first name of the mangled symbol, or,
-// for symbols of C, by their beginning. All of them are shared.
+// All variables of one third-party library. They are recognised by the first name in the mangled symbol or, for symbols
+// of C, by their prefix. All of them are shared.
 struct TlsFamily {
   std::string_view name;
   std::string_view reason;
 };
 
-// What is known of the variables of a library, or of several.
+// The known variables of one or several libraries.
 struct TlsInventory {
   std::span<const TlsEntry> entries;
   std::span<const TlsFamily> families;
@@ -41,19 +41,19 @@ TlsInventory torch_inventory();       // libc10.so and libtorch_cpu.so
 TlsInventory c10_cuda_inventory();    // libc10_cuda.so
 TlsInventory torch_cuda_inventory();  // libtorch_cuda.so
 
-// The RecordFunction thread id, by which c10d keys group registries and autograd marks its nodes.
+// The RecordFunction thread id. c10d uses it as the key of group registries, and autograd marks its nodes with it.
 inline constexpr std::string_view kThreadIdSymbol = "_ZN2at12_GLOBAL__N_118current_thread_id_E";
 
 struct ClassifiedTls {
-  std::vector<TlsScope> scopes;                 // one for each of the symbols
+  std::vector<TlsScope> scopes;                 // one per symbol
   std::vector<std::string> unknown;             // symbols that neither an entry nor a family covers
   std::vector<const TlsEntry*> used_entries;    // with repetitions
   std::vector<const TlsFamily*> used_families;  // with repetitions
 };
 
-// Classifies the variables of one library (sorted by offset). Guard variables go with the variable they
-// guard: by name for those of functions, and the guard of a source file (`__tls_guard`) with the variable
-// that follows it.
+// Classifies the variables of one library, which must be sorted by offset. A guard variable gets the scope of the
+// variable that it guards: guards of function-local variables by name, and the guard of a source file (`__tls_guard`)
+// from the variable after it.
 ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory);
 
 }  // namespace rehearse::torch_state

@@ -17,7 +17,7 @@
 namespace rehearse::torch_state {
 namespace {
 
-// Libraries that one inventory is about.
+// Libraries that one inventory describes.
 struct Libraries {
   std::span<const char* const> names;
   TlsInventory (*inventory)();
@@ -27,7 +27,7 @@ constexpr const char* kTorch[] = {"libc10.so", "libtorch_cpu.so"};
 constexpr const char* kC10Cuda[] = {"libc10_cuda.so"};
 constexpr const char* kTorchCuda[] = {"libtorch_cuda.so"};
 
-// Those of programs that have devices. The simulation's do not load them.
+// Libraries of programs with devices. Simulations do not load them.
 constexpr Libraries kOptional[] = {{kC10Cuda, c10_cuda_inventory}, {kTorchCuda, torch_cuda_inventory}};
 
 [[noreturn]] void refuse(const TlsModule& module, const std::string& how) {
@@ -45,8 +45,8 @@ std::string join(const std::vector<std::string>& names) {
 
 bool is_per_fiber(TlsScope scope) { return scope == TlsScope::per_fiber || scope == TlsScope::per_fiber_optional; }
 
-// Ranges reach to the next variable of another kind: what lies between two variables is padding, and whole
-// words copy faster than their exact ends.
+// A range extends to the next variable of another kind: the gaps between variables are padding, and copying whole words
+// is faster than copying exact ends.
 void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, const ClassifiedTls& classified) {
   constexpr std::size_t kWord = 16;
   bool open = false;
@@ -63,7 +63,7 @@ void add_ranges(TlsLayout& layout, const TlsModule& module, std::size_t index, c
   }
 }
 
-// A file whose local symbols were stripped has nothing unknown in it, and nothing known either.
+// A file whose local symbols were stripped has no unknown symbols, but lacks the known ones.
 void check_complete(const TlsModule& last, const TlsInventory& inventory, const std::vector<const TlsEntry*>& used) {
   std::vector<std::string> missing;
   for (const TlsEntry& entry : inventory.entries) {

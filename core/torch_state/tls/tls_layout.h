@@ -8,7 +8,7 @@
 
 namespace rehearse::torch_state {
 
-// A stretch of a library's thread-local block.
+// A contiguous part of a library's thread-local block.
 struct TlsRange {
   std::size_t module = 0;  // index into TlsLayout::modules
   std::size_t offset = 0;
@@ -17,12 +17,12 @@ struct TlsRange {
 
 struct TlsLayout {
   std::vector<TlsModule> modules;
-  std::vector<TlsRange> ranges;  // per fiber; by module, then offset
-  TlsRange thread_id;            // where the RecordFunction thread id is kept; in none of the ranges
+  std::vector<TlsRange> ranges;  // exchanged per fiber; ordered by module, then offset
+  TlsRange thread_id;            // the RecordFunction thread id; not part of the ranges
 };
 
-// The layout of the loaded LibTorch, with its CUDA libraries when they are loaded by now; computed once for each set of
-// libraries. Throws TorchStateError; then the next call tries again.
+// The layout of the loaded LibTorch, including its CUDA libraries if they are loaded by now. Computed once for each set
+// of libraries. If it throws TorchStateError, the next call tries again.
 const TlsLayout& tls_layout();
 
 }  // namespace rehearse::torch_state
