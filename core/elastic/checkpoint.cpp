@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys of the store, under "checkpoint/" (of a second run "checkpoint of run 2/"): "last" is "<round> <steps>", and
-// "<round>/<steps>" what was saved then.
+// The keys in the store, below "checkpoint/" (for a second run, "checkpoint of run 2/"): "last" is "<round> <steps>",
+// and "<round>/<steps>" holds what was saved then.
 #include <rehearse/elastic/checkpoint.h>
 
 #include <sstream>
@@ -24,7 +24,7 @@ namespace rehearse::elastic {
 namespace {
 
 struct Version {
-  std::int64_t round = -1;  // none
+  std::int64_t round = -1;  // -1: none
   std::int64_t steps = 0;
   std::string key() const { return fmt::format("{}/{}", round, steps); }
   std::string text() const { return fmt::format("{} {}", round, steps); }
@@ -52,7 +52,8 @@ std::string layout_of(const at::Tensor& tensor) {
   return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
-// Module::load() takes tensors of any shape for its own; then it is given back what it had.
+// Module::load() replaces the module's own tensors by tensors of any shape. If shapes differ, the old ones are
+// restored.
 void load_module(torch::nn::Module& module, torch::serialize::InputArchive& archive) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& each : module.named_parameters()) tensors.emplace_back(each.key(), each.value());
@@ -108,7 +109,7 @@ void Checkpoint::save(std::int64_t steps_done) {
   store_->set(version.key(), saved(module_, optimizer_));
   for (auto last = store_->compareSet("last", "", "");;) {
     const auto before = version_of(last);
-    if (before.round > version.round) {  // this round is over, and the rank has yet to find out
+    if (before.round > version.round) {  // this round is over, and the rank does not know it yet
       store_->deleteKey(version.key());
       return;
     }

@@ -9,13 +9,13 @@ namespace torch::nn {
 class Module;
 }
 
-// What a Checkpoint leaves in the journal of its world (CheckpointJournal), where there is one.
+// What a Checkpoint writes into the journal of its world (CheckpointJournal), if there is one.
 namespace rehearse::elastic {
 
-// The calling rank has come to save(), with `module` in the state behind `steps` steps.
+// The calling rank has called save(), with `module` in the state after `steps` steps.
 void note_saved(const Round& round, const torch::nn::Module& module, std::int64_t steps);
 
-// The calling rank has taken up from what was saved in the round `saved_in`, behind `steps` steps.
+// The calling rank has resumed from what was saved in the round `saved_in`, after `steps` steps.
 void note_restored(const Round& round, int saved_in, std::int64_t steps);
 
 }  // namespace rehearse::elastic

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The keys of a job's store under "rendezvous/" (RendezvousOptions::name):
-//   round          a round that was open once: where to begin to look for the open one
-//   <n>/joined     "3.1 0.0 ": who has joined round n, each with its incarnation, in the order in which they came
-//   <n>/members    "0.0 3.1 ": round n is complete, with these; "closed": there are no rounds any more
+// The keys in a job's store below "rendezvous/" (RendezvousOptions::name):
+//   round          a round that was open at some time: the search for the open round starts here
+//   <n>/joined     "3.1 0.0 ": the ranks that have joined round n, with their incarnations, in order of arrival
+//   <n>/members    "0.0 3.1 ": round n is complete, with these members; "closed": there will be no more rounds
 #include <rehearse/elastic/rendezvous.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kClosed = "closed";
-constexpr milliseconds kLeast{1};  // to a store, 0 is no limit at all
+constexpr milliseconds kLeast{1};  // stores treat 0 as no limit
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 RendezvousOptions checked(RendezvousOptions options, const RankContext& context) {
@@ -46,7 +46,7 @@ std::string key(int round, const char* what) { return fmt::format("{}/{}", round
 
 std::string entry(int rank, int incarnation) { return fmt::format("{}.{} ", rank, incarnation); }
 
-// The last entry of each rank: its former lives come earlier.
+// The last entry of each rank counts; those of its previous incarnations come before it.
 std::map<int, int> entries_of(const std::string& text) {
   std::map<int, int> entries;
   std::istringstream words(text);
@@ -74,7 +74,7 @@ Rendezvous::Rendezvous(RankContext& context, const RendezvousOptions& options)
       options_(checked(options, context)),
       store_(c10::make_intrusive<c10d::PrefixStore>(options_.name, context.store())) {}
 
-// What is there, or an empty text: a get() would wait, and a check() is a look that may let time pass.
+// Returns the value or an empty text. A get() would wait, and a check() polls, which may let time pass.
 std::string Rendezvous::read(const std::string& name) { return store_->compareSet(name, "", ""); }
 
 int Rendezvous::open_round() {
@@ -84,12 +84,12 @@ int Rendezvous::open_round() {
 
 auto Rendezvous::joined(int round) -> Joined { return entries_of(read(key(round, "joined"))); }
 
-// Who decides first decides for all.
+// The first rank to decide decides for all.
 std::string Rendezvous::complete(int round, const std::string& members) {
   return store_->compareSet(key(round, "members"), "", members);
 }
 
-// Blocks until the round is complete.
+// Blocks until the round is complete, and returns its members.
 std::string Rendezvous::members_of(int round, std::chrono::nanoseconds until) {
   for (;;) {
     const auto here = joined(round);

@@ -22,15 +22,16 @@ namespace {
 // Thrown by Round::let_in_waiting().
 struct RoundIsOver {};
 
+// The result of one attempt.
 enum class Try { done, lost, over };
 
-// The runs of a rank's incarnation. A run that threw has not ended: called again, it returns to the same rounds.
+// The runs of a rank's incarnation. A run that threw has not ended: calling it again returns to the same rounds.
 struct Runs {
   int over = 0;
 };
 
-// What gloo throws comes through c10d's back end as it is: classes of its namespace, whose headers LibTorch does not
-// have.
+// c10d's back end lets gloo's exceptions through unchanged. They are classes of gloo's namespace, whose headers
+// LibTorch does not have.
 bool is_of_a_back_end(const std::exception& error) {
   return dynamic_cast<const c10::DistBackendError*>(&error) != nullptr ||
          std::string_view(typeid(error).name()).starts_with("N4gloo");
@@ -43,7 +44,7 @@ Try attempt(const std::function<void()>& body, bool is_last) {
   } catch (const RoundIsOver&) {
     return Try::over;
   } catch (const MismatchError&) {
-    throw;  // a fault of the program's, which would come again
+    throw;  // an error in the program, which would happen again
   } catch (const std::exception& error) {
     if (is_last || !is_of_a_back_end(error)) throw;
     return Try::lost;
@@ -78,7 +79,7 @@ bool run(RankContext& context, const std::function<void(Round&)>& body, const Op
       members = rendezvous.next();
     } catch (const RendezvousClosedError&) {
       ++context.local<Runs>().over;
-      return is_at_the_end;  // others have passed the barrier, and so nobody needs this rank
+      return is_at_the_end;  // others have passed the barrier, so no one needs this rank
     }
     is_at_the_end = false;
     std::optional<Round> round;
