@@ -19,7 +19,7 @@
 namespace rehearse::checks {
 
 struct ShownGradients {
-  ReplicaTable table;  // of gradients, under the names of their parameters
+  ReplicaTable table;  // holds gradients, under the names of their parameters
   ShardTable shards;   // for sharded models, until all ranks have arrived
 };
 

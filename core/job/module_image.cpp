@@ -36,7 +36,7 @@ struct Sought {
   const std::byte* address;
   ElfW(Addr) base = 0;
   std::vector<ElfW(Phdr)> headers;
-  void* thread_locals = nullptr;  // of the calling thread; null: not allocated yet
+  void* thread_locals = nullptr;  // the calling thread's; null: not allocated yet
 
   ElfW(Addr) begin() const {
     auto begin = ~ElfW(Addr){0};

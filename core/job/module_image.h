@@ -51,7 +51,7 @@ class ModuleImage {
   const void* const handle_;  // its __dso_handle
   std::span<std::byte> all_;  // from its lowest to its highest address
   std::vector<std::span<std::byte>> writable_;
-  std::vector<std::byte> first_values_;       // of the writable ranges, one after the other
+  std::vector<std::byte> first_values_;       // contents of the writable ranges, one after the other
   std::span<const std::byte> thread_locals_;  // initial values; the rest of the block is zero
   std::size_t thread_locals_bytes_ = 0;
   std::span<const std::uintptr_t> constructors_;

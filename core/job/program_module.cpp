@@ -77,7 +77,7 @@ class Module {
 
   const std::filesystem::path file_;
   ModuleImage* original_ = nullptr;
-  // unused copies, each with the number of the world that last used it
+  // Unused copies, each with the number of the world that last used it.
   std::deque<std::pair<std::uint64_t, ModuleImage*>> copies_;
 };
 

@@ -13,8 +13,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// torch::autograd::Function takes no list of tensors, so the node is written out. Gradients that the loss did
-// not produce stay undefined: the reducer tells them from zeros.
+// Written as a node, because torch::autograd::Function takes no list of tensors. Gradients that the loss did not
+// produce stay undefined, because the reducer distinguishes them from zeros.
 class DdpSinkBackward : public torch::autograd::Node {
  public:
   explicit DdpSinkBackward(std::function<void()> on_backward) : on_backward_(std::move(on_backward)) {}

@@ -18,7 +18,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// The reducer's own hooks are on the accumulators of the full parameters, which take no part now.
+// The reducer's own hooks are on the accumulators of the full-precision parameters, which take no part now.
 class GradientReady : public torch::autograd::FunctionPostHook {
  public:
   GradientReady(std::weak_ptr<c10d::Reducer> reducer, std::size_t index)
@@ -66,7 +66,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   void restore(const std::vector<at::Tensor>& parameters) {
     for (const auto& parameter : parameters) restore(parameters_[place_of_.at(parameter.unsafeGetTensorImpl())]);
     if (!lowered_ || ends_ || torch::autograd::get_current_graph_task_id() < 0) return;
-    ends_ = true;  // with this backward: those that take no gradient are in no bucket
+    ends_ = true;  // at the end of this backward, for parameters without gradients, which are in no bucket
     torch::autograd::Engine::get_default_engine().queue_callback([self = shared_from_this()] {
       self->ends_ = false;
       self->restore();
@@ -78,8 +78,8 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
  private:
   struct Lowered {
     at::Tensor parameter;
-    std::optional<std::size_t> index = {};  // in the reducer; none: takes no gradient
-    at::Tensor full = {};                   // while it is lowered
+    std::optional<std::size_t> index = {};  // in the reducer; nullopt: takes no gradient
+    at::Tensor full = {};                   // the full-precision values, while lowered
     std::shared_ptr<torch::autograd::Node> accumulator = {};
     std::uintptr_t hook = 0;
   };
@@ -89,7 +89,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
     each.full = each.parameter.variable_data();
     cast_gradient(each.parameter, dtype);
     each.parameter.set_data(each.full.to(dtype, /*non_blocking=*/false, /*copy=*/true));
-    if (!each.index || each.full.scalar_type() == dtype) return;  // of one dtype, the accumulator stays the same
+    if (!each.index || each.full.scalar_type() == dtype) return;  // with the same dtype, the accumulator stays the same
     each.accumulator = torch::autograd::impl::grad_accumulator(each.parameter);
     each.hook = each.accumulator->add_post_hook(std::make_unique<GradientReady>(reducer_, *each.index));
   }

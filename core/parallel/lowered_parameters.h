@@ -11,13 +11,12 @@
 
 namespace rehearse::parallel {
 
-// Mixed precision: parameters that are there in param_dtype while an iteration computes, and in full
-// otherwise
-// (_setup_mixed_precision_params(), _root_copy_hook() and _reducer_allreduce_and_upcast_hook() of PyTorch).
+// Mixed precision: parameters that have param_dtype while an iteration computes, and full precision otherwise
+// (_setup_mixed_precision_params(), _root_copy_hook() and _reducer_allreduce_and_upcast_hook() in PyTorch).
 class LoweredParameters {
  public:
-  // Casts the buffers, and registers a communication hook that ends the iteration for a bucket: it adds up
-  // the gradients in reduce_dtype and puts parameters and gradients back into full precision.
+  // Casts the buffers, and registers a communication hook that ends the iteration for each bucket: it reduces the
+  // gradients in reduce_dtype, and restores parameters and gradients to full precision.
   LoweredParameters(const MixedPrecision& dtypes, const torch::nn::Module& module, const IgnoredNames& ignored,
                     const ReducedParameters& reduced, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                     const std::shared_ptr<c10d::Reducer>& reducer);
@@ -25,15 +24,15 @@ class LoweredParameters {
   LoweredParameters& operator=(const LoweredParameters&) = delete;
   ~LoweredParameters();
 
-  // Puts copies in param_dtype in the places of all parameters, and casts gradients that are there to it.
-  // False if they are in their places already: the last iteration was not reduced.
+  // Replaces the values of all parameters by copies in param_dtype, and casts existing gradients. Returns false if the
+  // parameters are already lowered, because the last iteration was not reduced.
   bool lower();
   void restore();
 
  private:
   class State;
   class Hook;
-  std::shared_ptr<State> state_;  // the reducer's hook and the callbacks of backward have it too
+  std::shared_ptr<State> state_;  // shared with the reducer's hook and the callbacks of backward
 };
 
 }  // namespace rehearse::parallel

@@ -12,8 +12,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// Which parameters of the iteration are ready is private to LibTorch's reducer, and its text about those that are not
-// is thrown. An explicit instantiation may name private members.
+// Which parameters are ready is private to LibTorch's reducer, which only throws a text about those that are not. An
+// explicit instantiation may name private members.
 struct ReadyParameters {
   using Member = std::unordered_set<std::size_t> c10d::Reducer::*;
   friend Member member_of(ReadyParameters);
@@ -25,7 +25,7 @@ struct Opened {
 };
 template struct Opened<&c10d::Reducer::perIterationReadyParams_>;
 
-// The rest is there for those who derive from it.
+// The other members are protected, so a derived class can read them.
 struct Iteration : c10d::Reducer {
   static bool is_unfinished(const Reducer& reducer) { return reducer.*(&Iteration::require_finalize_); }
   static bool expects_hooks(const Reducer& reducer) { return reducer.*(&Iteration::expect_autograd_hooks_); }

@@ -8,12 +8,12 @@
 
 namespace rehearse::parallel {
 
-// For which parameters of an iteration that has begun, and is not reduced, the reducer has no gradient, by its buckets:
-// "no gradient came for parameters: b.weight, b.bias of DDP bucket 1 of 2". Empty: it is not in the middle of one, or
-// has all. `names`: of its parameters, in their order.
+// The parameters for which the reducer has no gradient in an unfinished iteration, by its buckets: "no gradient came
+// for parameters: b.weight, b.bias of DDP bucket 1 of 2". Empty if no iteration is unfinished, or if no gradient is
+// missing. `names`: of the reducer's parameters, in their order.
 std::string missing_gradients(const c10d::Reducer& reducer, const std::vector<std::string>& names);
 
-// Has it been made ready for a backward of which nothing has come?
+// Whether the reducer is ready for a backward of which no gradient has arrived.
 bool waits_for_backward(const c10d::Reducer& reducer);
 
 }  // namespace rehearse::parallel

@@ -9,7 +9,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// More than a model's parameters have sizes. A number above it is damage, and no memory is taken for it.
+// More sizes than any model's parameters have. A larger number must be an error; refuse it before memory is allocated
+// for it.
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 26;
 
 Numbers values_of(const at::Tensor& tensor) {

@@ -13,7 +13,7 @@ using Numbers = std::vector<std::int64_t>;
 // Small collectives with which the ranks of a group agree on something. All calls but start_sum() block.
 class NumberExchange {
  public:
-  // `device`: one that the group serves.
+  // `device`: one that the group supports.
   NumberExchange(c10::intrusive_ptr<c10d::ProcessGroup> group, at::Device device);
 
   Numbers all_reduce(const Numbers& numbers, c10d::ReduceOp::RedOpType op) const;

@@ -17,7 +17,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// For each parameter: its mark, dtype, dimensions, sizes, strides.
+// For each parameter: its mark, dtype, number of dimensions, sizes, strides.
 Numbers description_of(const std::vector<at::Tensor>& parameters, const Numbers& marks) {
   Numbers numbers;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -31,7 +31,7 @@ Numbers description_of(const std::vector<at::Tensor>& parameters, const Numbers&
   return numbers;
 }
 
-// One bit short, so that it can be negated.
+// A hash of 63 bits, so that it can be negated.
 std::int64_t hash_of(const Numbers& numbers) {
   WordHash hash(numbers.size() + 1);
   for (const auto number : numbers) hash.add(static_cast<std::uint64_t>(number));
@@ -44,7 +44,7 @@ struct Parameter {
   std::vector<std::int64_t> sizes, strides;
 };
 
-// The numbers come from `rank`, and nothing is taken for granted of them.
+// The numbers come from `rank` and may be damaged, so check everything.
 std::vector<Parameter> parse(const Numbers& numbers, int rank) {
   const auto check = [rank](bool is_right, const char* what, std::int64_t number) {
     TORCH_CHECK(is_right, "rank ", rank, " sent a damaged description of its parameters: ", number, " is no ", what);
@@ -63,7 +63,7 @@ std::vector<Parameter> parse(const Numbers& numbers, int rank) {
   return parameters;
 }
 
-// Of the first thing that a parameter has differently from rank 0's.
+// Text on the first property in which a parameter differs from rank 0's.
 std::string difference(const Parameter& zero, const Parameter& theirs, const char* marked) {
   if (theirs.sizes != zero.sizes) {
     return c10::str("sizes ", at::IntArrayRef(theirs.sizes),
@@ -125,7 +125,7 @@ void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group,
   TORCH_CHECK(0 <= other && other < group->getSize(), "rank ", rank, " learned that rank ", other,
               " has other parameters; the group has no such rank: what a rank sent was damaged");
   const auto theirs = exchange.broadcast(own, other);
-  // Every rank tells of itself when it differs, and of the first one that does otherwise.
+  // A rank that differs from rank 0 reports its own difference; the other ranks report the first rank that differs.
   if (own == zero) fail(rank, other, zero, theirs, parameters.names, how);
   fail(rank, rank, zero, own, parameters.names, how);
 }

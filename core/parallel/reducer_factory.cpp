@@ -11,7 +11,7 @@ namespace {
 
 std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * 1024 * 1024); }
 
-// The limits of DDP's buckets in bytes: those of the list, if there is one, else the two others.
+// The caps of DDP's buckets in bytes: the list if given, otherwise the other two.
 struct BucketLimits {
   std::int64_t first = c10d::kDefaultFirstBucketBytes;
   std::int64_t cap = c10d::kDefaultBucketBytesCap;
@@ -35,9 +35,9 @@ struct BucketLimits {
   }
 };
 
-// Which parameters share a bucket in the first iteration, in the order in which buckets are reduced:
-// gradients are expected in reverse order of use. Where buckets will be made anew from the order that the
-// reducer saw in the first iteration, all gradients of a kind wait for the last one till then.
+// Which parameters share a bucket in the first iteration. Buckets are in the order of reduction: gradients are expected
+// in reverse order of use. If the buckets will be rebuilt from the order observed in the first iteration, all gradients
+// of a kind share one bucket until then.
 std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
                                                       bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};
@@ -67,8 +67,8 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
   if (options.static_graph) reducer->set_static_graph();
   if (lowered) {
     reducer->set_mixed_precision_param_dtype(*options.mixed_precision->param_dtype);
-    // It gives the buckets other memory, into which no gradient comes: the views are of the old. PyTorch
-    // leaves it at that, and reduces what happens to be there in the first iteration.
+    // set_mixed_precision_param_dtype() gives the buckets new memory that no gradient reaches, because the views refer
+    // to the old one. PyTorch leaves it so, and reduces uninitialised memory in the first iteration.
     reducer->initialize_buckets(buckets);
   }
   return reducer;

@@ -11,8 +11,8 @@
 
 namespace rehearse::parallel {
 
-// LibTorch's reducer with the buckets of the first iteration, as _ddp_init_helper() of
-// torch/nn/parallel/distributed.py makes it. Throws c10::ValueError for sizes of buckets.
+// Makes LibTorch's reducer with the buckets of the first iteration, as _ddp_init_helper() in
+// torch/nn/parallel/distributed.py does. Throws c10::ValueError for invalid bucket sizes.
 std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
                                             const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                                             const DistributedDataParallelOptions& options);

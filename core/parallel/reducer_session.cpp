@@ -76,7 +76,7 @@ void ReducerSession::Impl::before_forward() {
     reducer_->prepare_for_forward();
   }
   if (joining_) tell_joined_ranks();
-  // Also where an unfinished reduction of the iteration before is found, so called in every iteration.
+  // Called in every iteration, because it also finds an unfinished reduction of the previous one.
   if (trains) rebuild_buckets();
   auto buffers = buffers_to_synchronize();
   const bool buffers_are_equal = !buffers.empty();
@@ -90,7 +90,7 @@ void ReducerSession::Impl::rebuild_buckets() {
   try {
     if (reducer_->rebuild_buckets()) bucket_names_->set(*reducer_, parameters_);
   } catch (c10::Error& error) {
-    // The reducer names parameters by index only.
+    // The reducer names parameters only by index.
     if (auto missing = unfinished(); !missing.empty()) error.add_context(std::move(missing));
     throw;
   }
@@ -102,13 +102,13 @@ std::string ReducerSession::Impl::unfinished() const {
 }
 
 ReducerSession::Impl::~Impl() {
-  // A rank that unwinds need not have come to its last step's end.
+  // A rank that unwinds may not have finished its last step, so it reports nothing.
   if (identity_ == nullptr || exec::world_number() != made_in_ || std::uncaught_exceptions() > 0) return;
   try {
     if (auto* const checks = checks::world_checks()) leave_to(*checks);
     if (auto* const remarks = checks::rank_remarks()) leave_to(*remarks);
   } catch (const std::exception&) {
-    // No memory for a copy, say: then this is not looked at.
+    // If this fails, for example without memory for a copy, skip the checks.
   }
 }
 
@@ -128,8 +128,8 @@ std::string unreduced_text(Use use) {
                                        : text("called in no_sync() only", kReduce);
 }
 
-// What the last step has left, which no forward looks at any more; or, where none has looked, what training has made of
-// the replica that the constructor gave it.
+// Compares the state after the last step, which no later forward checks. If no forward has compared anything, compares
+// how training has changed the replica that the constructor made equal.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
   const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;
@@ -139,7 +139,8 @@ void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   checks.at_end(rank, *module_, {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
 
-// Why others may wait for this rank in a bucket's all-reduce, and why its replica may not be theirs.
+// Leaves notes on why others may wait for this rank in a bucket's all-reduce, and on why its replica may differ from
+// theirs.
 void ReducerSession::Impl::leave_to(checks::RankRemarks& remarks) const {
   const int rank = identity_->global_rank(group_->getRank());
   auto text = unfinished();
@@ -165,7 +166,8 @@ void ReducerSession::Impl::after_forward(std::vector<at::Tensor>& outputs) {
   if (broadcasts_buffers_) {
     reducer_->prepare_for_backward(options_.static_graph ? std::vector<at::Tensor>{} : outputs);
   }
-  // No backward will come. An earlier forward's may, and then needs the parameters that it computed with.
+  // This forward has no backward. An earlier forward's backward may still come; it needs the values with which that
+  // forward computed.
   if (lowered_by_forward_ && !at::GradMode::is_enabled()) lowered_->restore();
   if (!wanted) return;
   TORCH_CHECK(reduces_ || !options_.static_graph,
@@ -231,8 +233,8 @@ void ReducerSession::Impl::check_construction() const {
                           {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
 
-// Of worlds that ask for it. Not within join(): a rank that is out of inputs makes no forwards, and takes over the
-// state of the others at the end.
+// Runs only in worlds that ask for it. Not within join(), because a rank without inputs makes no forwards, and takes
+// the state of the others at the end.
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
   if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;

@@ -23,13 +23,13 @@
 
 namespace rehearse::parallel {
 
-// The most that a forward has been so far.
+// The most complete use of a forward so far.
 enum class Use : std::uint8_t { none, without_gradients, without_reduction, reduced };
 
-// Why nobody has reduced a module's gradients, and what to do.
+// Why the gradients of a module were never reduced, and what to do.
 std::string unreduced_text(Use use);
 
-// reducer_session.cpp has the iterations, uneven_inputs.cpp what join() makes of them.
+// reducer_session.cpp implements the iterations, uneven_inputs.cpp the part of join().
 class ReducerSession::Impl {
  public:
   Impl(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,
@@ -69,7 +69,7 @@ class ReducerSession::Impl {
 
   std::shared_ptr<torch::nn::Module> module_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
-  const comm::GroupIdentity* identity_ = nullptr;  // null: of a group that is not Rehearse's
+  const comm::GroupIdentity* identity_ = nullptr;  // null if the group is not Rehearse's
   DistributedDataParallelOptions options_;
   IgnoredNames ignored_;
   ReducedParameters parameters_;
@@ -80,16 +80,16 @@ class ReducerSession::Impl {
   std::optional<BucketNames> bucket_names_;
   std::optional<LoweredParameters> lowered_;  // with mixed_precision
 
-  // PyTorch's require_backward_grad_sync, require_forward_param_sync: only an iteration whose gradients were
-  // reduced makes the next forward broadcast buffers.
+  // PyTorch's require_backward_grad_sync and require_forward_param_sync: a forward broadcasts buffers only if the
+  // previous iteration has reduced its gradients.
   bool reduces_ = true;
   bool broadcasts_buffers_ = true;
-  // static_graph: has the first backward been told to reduce at its end? Shared with nodes of graphs.
+  // For static_graph: whether the first backward has been told to reduce at its end. Shared with nodes of graphs.
   std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
-  bool lowered_by_forward_ = false;  // by the one that is under way
+  bool lowered_by_forward_ = false;  // by the current forward
   std::optional<JoinOptions> joining_;
   std::uint64_t made_in_ = 0;  // the number of the world
-  std::string checked_as_;     // the name of its state in checks that nobody asks for; empty: none yet
+  std::string checked_as_;     // the name of its state in automatic checks; empty: none yet
   Use use_ = Use::none;
   std::size_t gradients_when_made_ = 0;  // see count_gradients()
 };

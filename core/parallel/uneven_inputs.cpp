@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// join(): torch/distributed/algorithms/join.py and the join hook of DDP.
+// join(), after torch/distributed/algorithms/join.py and DDP's join hook.
 #include <functional>
 #include <utility>
 
@@ -35,11 +35,11 @@ void ReducerSession::Impl::join(const JoinOptions& options, const std::function<
     if (shadowed++ == kSkewToWarnOf) warn_of_skew();
     shadow_iteration();
   }
-  // Who joined last has seen all updates.
+  // The last rank to join has seen all updates.
   broadcast_state(group_, state(), common_rank(shadowed == 0));
 }
 
-// Join.notify_join_context(): this rank still has inputs.
+// Join.notify_join_context(): tells joined ranks that this rank still has inputs.
 void ReducerSession::Impl::tell_joined_ranks() {
   const auto active = exchange_->start_sum(1);
   active->wait();
@@ -48,7 +48,7 @@ void ReducerSession::Impl::tell_joined_ranks() {
   reducer_->set_forward_pass_work_handle(active, joining_->divide_by_initial_world_size);
 }
 
-// _DDPJoinHook.main_hook(): the collectives of an iteration of the ranks that still have inputs.
+// _DDPJoinHook.main_hook(): makes the collectives of one iteration for the ranks that still have inputs.
 void ReducerSession::Impl::shadow_iteration() {
   rebuild_buckets();
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {
@@ -74,7 +74,7 @@ void ReducerSession::Impl::warn_of_skew() const {
              "performance degradation during training.");
 }
 
-// The highest of the ranks that stand as candidates; there is at least one.
+// The highest of the candidate ranks; there must be at least one.
 int ReducerSession::Impl::common_rank(bool candidate) const {
   const std::int64_t highest = exchange_->max(candidate ? group_->getRank() : -1);
   TORCH_CHECK(0 <= highest && highest < group_->getSize(), "DistributedDataParallel: rank ", group_->getRank(),

@@ -79,11 +79,11 @@ class CollectiveCalls {
   int first_ = -1;
   // What all present calls agree on, as long as they do.
   std::uint64_t fingerprint_ = 0;
-  const PayloadName* payload_ = nullptr;  // of the first call with a payload name
+  const PayloadName* payload_ = nullptr;  // from the first call with a payload name
   std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ
   std::unique_ptr<CallVote> vote_;  // null: no two calls differ
   std::vector<int> apart_;          // the two ranks of the world of which one sends what the other does not expect
-  Mismatch mismatch_;               // of these two ranks
+  Mismatch mismatch_;               // the mismatch of these two ranks
 };
 
 }  // namespace rehearse::comm

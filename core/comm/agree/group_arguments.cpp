@@ -13,7 +13,7 @@
 namespace rehearse::comm {
 
 void check_group_ranks(std::span<const int> ranks, int world_size) {
-  // only for an unsorted list: every rank makes every group, so the usual sorted list must cost no copy
+  // Copied only for an unsorted list: every rank makes every group, so the usual sorted list must cost no copy.
   std::vector<int> copy;
   auto sorted = ranks;
   if (!std::is_sorted(ranks.begin(), ranks.end())) {

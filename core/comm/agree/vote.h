@@ -44,7 +44,7 @@ class Vote {
  private:
   struct Party {
     std::vector<int> ranks;  // ranks of the world, ascending
-    exec::CallSite where;    // of the first of them
+    exec::CallSite where;    // the first rank's
     bool has(int rank) const noexcept;
   };
 

@@ -38,7 +38,7 @@ class PayloadNames {
  private:
   struct Label {
     const std::string* text = nullptr;
-    std::uint64_t hash = 0;  // of the text
+    std::uint64_t hash = 0;  // hash of the text
   };
 
   // The weak reference prevents that another tensor gets the address.

@@ -70,7 +70,7 @@ class GroupRegistry {
     c10::intrusive_ptr<GroupState> group;
     const char* call;
     std::vector<char> taken;  // by rank in the group
-    exec::CallSite where;     // of the first call
+    exec::CallSite where;     // the first call's place
     Absences absent;          // these ranks do not count as missing
   };
 

@@ -93,7 +93,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   std::vector<Operation*> given_;                    // the operations passed to the fabric, by rank
   std::uint64_t sequence_ = 0;
   std::uint64_t signature_hash_ = 0;
-  std::uint32_t signature_ = 0;  // of the last call
+  std::uint32_t signature_ = 0;  // the last call's
   Transfer transfer_;
   std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: all calls so far agree
   CollectiveFailure failure_;

@@ -139,7 +139,7 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     for (const auto& [rank, edges] : graph) {
       auto cycle = cycle_through(graph, rank, analysis.edges_followed);
       if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
-      // no cycle is shorter, and large groups that wait for each other have very many cycles
+      // No cycle is shorter. Do not search on, because large groups that wait for each other have very many cycles.
       if (shortest.size() == 2) break;
     }
     if (shortest.empty()) break;

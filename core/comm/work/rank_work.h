@@ -138,7 +138,7 @@ class RankWork final
   // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  // true for a buffered send's copy, which no program holds
+  // True for a buffered send's copy, which no program holds.
   bool is_buffer() const noexcept { return !record_.is_open(); }
 
   enum class Until : std::uint8_t { launched, done };  // done: even if wait() returns at the launch

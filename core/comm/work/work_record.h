@@ -23,7 +23,7 @@ class WorkRecord {
   }
 
   bool is_open() const noexcept { return id_ != Event::kNotRecorded; }
-  std::uint64_t id() const noexcept { return id_; }  // of the call's event
+  std::uint64_t id() const noexcept { return id_; }  // record_id of the call's event
 
   // Null if the call is not recorded, or if a later call has taken the event's place.
   Event* event() const noexcept { return event_ != nullptr && event_->record_id == id_ ? event_ : nullptr; }

@@ -54,7 +54,7 @@ class WorkWaiters {
 
  private:
   exec::WaitQueue queue_;
-  const exec::Observer* waiting_ = nullptr;  // of the current wait
+  const exec::Observer* waiting_ = nullptr;  // the current wait's
   bool aborted_ = false;
 };
 

@@ -18,7 +18,7 @@ class OutsideWaits {
   struct Wait {
     const void* object;
     WaitTable* table;
-    std::uint32_t signals;  // of the object (or one with the same number) when the wait began or last woke
+    std::uint32_t signals;  // count for the object (or one with the same number) when the wait began or last woke
   };
 
   OutsideWaits() = default;

@@ -42,7 +42,7 @@ class Real {
 struct Interposed {
   const char* name;
   const void* ours;
-  const char* version = nullptr;  // of the real one; see find_real()
+  const char* version = nullptr;  // the real function's; see find_real()
   // The function for exempt libraries, if the real one, in the C++ library, would call one of ours again. Null: the
   // real one.
   const void* exempt = nullptr;

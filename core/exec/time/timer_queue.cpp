@@ -54,7 +54,7 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
 void TimerQueue::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   const std::size_t slot = timer.slot_;
-  // otherwise it belongs to another queue
+  // Otherwise it belongs to another queue.
   REHEARSE_CHECK(slot < heap_.size() && heap_[slot] == &timer, slot, heap_.size());
   give_ups_ -= timer.gives_up() ? 1 : 0;
   timer.slot_ = Timer::kUnarmed;

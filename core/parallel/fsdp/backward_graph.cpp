@@ -16,7 +16,7 @@ std::vector<std::size_t> expected_gradients(const std::vector<ShardedUnit>& unit
   const auto* const execution = autograd::get_current_graph_task_exec_info();
   const auto runs = [&](autograd::Node* node) {
     if (node == nullptr || nodes == nullptr || !nodes->contains(node)) return false;
-    if (execution == nullptr || execution->empty()) return true;  // all of them
+    if (execution == nullptr || execution->empty()) return true;  // every node runs
     const auto found = execution->find(node);
     return found != execution->end() && found->second.needed_;
   };

@@ -8,10 +8,11 @@
 
 namespace rehearse::parallel {
 
-// Does the calling fiber run a step of a backward?
+// Whether the calling fiber runs a step of a backward.
 bool is_in_backward();
 
-// In a step of a backward: of how many parameters of each unit it is going to add up gradients.
+// For each unit, how many of its parameters' gradients the current backward will accumulate. Call it in a step of a
+// backward.
 std::vector<std::size_t> expected_gradients(const std::vector<ShardedUnit>& units);
 
 }  // namespace rehearse::parallel

@@ -9,8 +9,7 @@
 
 namespace rehearse::parallel {
 
-// What state checkers look at: this rank's shards with their places in the whole, parameters that are ignored, and
-// buffers.
+// The state for state checkers: this rank's shards with their positions in the whole, ignored parameters, and buffers.
 checks::ModelState checked_state_of(const std::shared_ptr<ShardedModel>& model);
 
 }  // namespace rehearse::parallel

@@ -7,8 +7,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// Whether a storage refuses to tell where its elements are can be set through its public members, and never taken back.
-// An explicit instantiation may name private members.
+// The public members of a storage can make it refuse access to its elements, but cannot undo that. So this sets the
+// private flag: an explicit instantiation may name private members.
 struct RefusesAccess {
   using Member = bool c10::StorageImpl::*;
   friend Member member_of(RefusesAccess);
@@ -20,7 +20,7 @@ struct OpenedStorage {
 };
 template struct OpenedStorage<&c10::StorageImpl::throw_on_immutable_data_ptr_>;
 
-// Setting the pointer makes the storage look at the flag.
+// Setting the pointer makes the storage evaluate the flag again.
 void set_memory(c10::StorageImpl& storage, c10::DataPtr memory, std::size_t bytes, bool refuses) {
   storage.*member_of(RefusesAccess()) = refuses;
   storage.set_data_ptr_noswap(std::move(memory));

@@ -10,8 +10,8 @@ namespace rehearse::parallel {
 
 class ShardedModel;
 
-// From now on the model hears of the gradients of a parameter: right before and after `accumulator`, the parameter's
-// own, adds one up, and of those too that are undefined.
+// From now on, calls the model right before and after the parameter's own `accumulator` adds to the gradient, even if
+// the added gradient is undefined.
 void add_gradient_hooks(std::weak_ptr<ShardedModel> model, std::size_t unit, std::size_t parameter,
                         torch::autograd::Node& accumulator);
 

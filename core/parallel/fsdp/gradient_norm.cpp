@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kStability = 1e-6;  // as in PyTorch's clip_grad_norm_()
 
-// Of the tensors that a rank has; 0 if it has none. In double precision, which all ranks can add up.
+// The norm of a rank's own tensors; 0 if it has none. In double precision, so that all ranks can add it up.
 at::Tensor local_norm(const std::vector<at::Tensor>& tensors, double norm_type, at::Device device) {
   std::vector<at::Tensor> norms;
   for (const auto& each : tensors) {

@@ -9,13 +9,13 @@
 
 namespace rehearse::parallel {
 
-// The norm of all ranks' `sharded` tensors and of the `common` ones, which every rank has whole. A number on the device
-// of the tensors, the same on every rank; 0 if none has any. Blocks. `max_norm`: for what it is, which all ranks must
-// have alike: the call names both.
+// The norm of all ranks' `sharded` tensors and of the `common` ones, of which every rank has the whole. Returns a
+// number on the device of the tensors, the same on every rank; 0 if no rank has a tensor. Blocks. `max_norm` only
+// appears in the name of the call, together with `norm_type`, because all ranks must pass the same values.
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,
                          const std::vector<at::Tensor>& common, double norm_type, double max_norm, at::Device device);
 
-// Multiplies the tensors by max_norm / norm, if that is less than 1: torch::nn::utils::clip_grad_norm_().
+// Multiplies the tensors by max_norm / norm if that is less than 1: torch::nn::utils::clip_grad_norm_().
 void scale_to_norm(const std::vector<at::Tensor>& tensors, const at::Tensor& norm, double max_norm);
 
 }  // namespace rehearse::parallel

@@ -9,18 +9,18 @@
 
 namespace rehearse::parallel {
 
-// The rows that a rank takes of what others have saved of one tensor, before any of them is put in its place.
+// The rows of one tensor that a rank collects from what others have saved, before it copies them into the tensor.
 class LoadedRows {
  public:
-  // `own`: this rank's rows, from row `first_row` of the whole on. A tensor without dimensions is one row.
-  // `must_agree`: what several have saved of a row is the same; else the last one counts, as for buffers, which each
-  // rank has whole.
+  // `own`: this rank's rows, which begin at row `first_row` of the whole. A tensor without dimensions counts as one
+  // row. `must_agree`: if several ranks have saved a row, their values must be equal. Otherwise the last one counts, as
+  // for buffers, of which each rank has the whole.
   LoadedRows(at::Tensor own, std::int64_t first_row, bool must_agree);
 
-  // Takes what it needs of `saved`. Throws c10::ValueError for rows that the whole does not have, and for a row that
-  // others have saved otherwise.
+  // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have, and if saved
+  // values of a row must agree and differ.
   void take(const SavedRows& saved);
-  // Throws c10::ValueError that names the first row which nobody has saved.
+  // Throws c10::ValueError, which names the first row that no rank has saved.
   void require_complete(const std::string& name) const;
   void put();
 

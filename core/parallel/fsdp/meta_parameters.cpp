@@ -59,7 +59,8 @@ void move_from_meta(std::vector<PlannedUnit>& plan, const FromMeta& from) {
       const at::Tensor here = at::empty({0}, each.tensor.options().device(from.device).requires_grad(false));
       here.unsafeGetTensorImpl()->set_sizes_contiguous(each.tensor.sizes());
       free_storage(here);
-      // set_data() refuses another kind of device; the module's members refer to this very object.
+      // set_data() refuses another kind of device, and the tensor must stay the same object, because the module's
+      // members refer to it.
       each.tensor.unsafeGetTensorImpl()->shallow_copy_from(here.getIntrusivePtr());
       each.is_made = true;
     }
@@ -75,7 +76,7 @@ void make_rows(std::vector<PlannedUnit>& plan, const torch::nn::Module& module, 
       if (each.is_made) made.emplace(each.tensor.unsafeGetTensorImpl(), &each);
     }
   }
-  for (const auto& tensor : module.parameters()) {  // in the order in which a module fills its own
+  for (const auto& tensor : module.parameters()) {  // the order in which a module fills its own parameters
     const auto found = made.find(tensor.unsafeGetTensorImpl());
     if (found == made.end()) continue;
     auto& parameter = *found->second;

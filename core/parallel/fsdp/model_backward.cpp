@@ -14,7 +14,7 @@ namespace rehearse::parallel {
 
 namespace autograd = torch::autograd;
 
-// Backwards inside of a backward, as those of a checkpoint, belong to the one that is under way.
+// A backward inside another one, such as that of a checkpoint, belongs to the outer one.
 void ShardedModel::enter_backward() {
   if (!is_in_backward()) return;
   require_usable("backward()");
@@ -28,23 +28,23 @@ void ShardedModel::enter_backward() {
   });
 }
 
-// The backward has come to an output of a forward. Several forwards may be in one backward.
+// The backward has reached an output of a forward. One backward may go through several forwards.
 void ShardedModel::enter_backward_of(const Versions& forward) {
   enter_backward();
   if (!backward_) return;
   backward_->knows_forward = true;
-  backward_->current = kNone;  // the next use of a unit looks at what is found here
+  backward_->current = kNone;  // the next use of a unit must check for stale values
   shard_watch_.at_backward(&forward);
   for (std::size_t i = 0; i < units_.size(); ++i) {
     if (forward[i] && forward[i] != units_[i].content_version()) backward_->stale[i] = true;
   }
 }
 
-// The code of a unit begins in backward: launches its all-gather and that of the unit whose code comes next.
+// The code of a unit begins in backward: launches its all-gather, and that of the unit whose code comes next.
 void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
   if (backward_->current == unit) return;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // The others are freed when their gradients have come.
+    // Units with pending gradients are freed when these have arrived.
     const bool is_over = backward_->visited[i] && backward_->expected[i] == 0;
     if (is_over && !units_[i].path().empty() && is_freed_by(i, unit)) units_[i].free();
   }
@@ -87,7 +87,7 @@ void ShardedModel::after_gradient(std::size_t unit, std::size_t parameter) {
   units_[unit].free();
 }
 
-// One reduce-scatter is under way at a time, so that there is one buffer.
+// Only one reduce-scatter is in flight at a time, so one buffer is enough.
 void ShardedModel::reduce(std::size_t unit) {
   finish_reduce();
   start_reduce(units_[unit], units_);
@@ -102,7 +102,7 @@ void ShardedModel::end_backward() {
   const auto& arrived = backward_->arrived;
   const bool made_gradients = std::any_of(arrived.begin(), arrived.end(), [](std::size_t each) { return each > 0; });
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // From earlier backwards, inside of no_sync().
+    // Gradients of earlier backwards inside no_sync().
     if (made_gradients && backward_reduces_ && units_[i].has_gradients()) reduce(i);
     if (!backward_reduces_) units_[i].keep_gradients();
   }
@@ -115,12 +115,12 @@ void ShardedModel::end_backward() {
 void ShardedModel::zero_grad() {
   TORCH_CHECK(depth_ == 0 && !is_in_backward(), "FSDP: zero_grad() is called inside of ",
               depth_ > 0 ? "forward()" : "backward()", ". Call it before or after the two");
-  if (std::exchange(backward_, std::nullopt)) {  // one that has failed
+  if (std::exchange(backward_, std::nullopt)) {  // a backward that has failed
     for (auto& unit : units_) unit.abandon();
     reducing_ = kNone;
     to_visit_.clear();
   }
-  for (auto& each : module_->parameters()) each.mutable_grad().reset();  // those that are ignored, too
+  for (auto& each : module_->parameters()) each.mutable_grad().reset();  // includes ignored parameters
   for (auto& unit : units_) {
     for (auto& each : unit.parameters()) {
       if (each.is_trained()) each.take_gradient();

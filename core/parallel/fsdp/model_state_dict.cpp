@@ -16,13 +16,13 @@
 namespace rehearse::parallel {
 namespace {
 
-// What a model's state is made of: sharded parameters, and tensors that each rank has whole.
+// One item of a model's state: a sharded parameter, or a tensor of which each rank has the whole.
 struct StateTensor {
   std::string name;
   const ShardedUnit* unit = nullptr;  // null: whole
   const ShardedParameter* parameter = nullptr;
-  at::Tensor tensor = {};               // of the whole ones
-  std::vector<std::string> names = {};  // all, of a tied one
+  at::Tensor tensor = {};               // if it is not sharded
+  std::vector<std::string> names = {};  // all names of a tied parameter
 
   at::IntArrayRef sizes() const { return parameter != nullptr ? parameter->layout().sizes() : tensor.sizes(); }
 };

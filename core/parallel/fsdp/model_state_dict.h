@@ -10,13 +10,15 @@
 
 namespace rehearse::parallel {
 
-// What FullyShardedDataParallel has under the same names. Those that gather block, and all ranks call them.
+// The implementations of FullyShardedDataParallel's functions of similar names. Those that gather block, and all ranks
+// must call them.
 NamedTensors gather_state(const ShardedModel& model);
 void load_whole_state(ShardedModel& model, const NamedTensors& state);
 std::vector<SavedRows> own_rows_of_state(const ShardedModel& model);
 void load_rows_of_state(ShardedModel& model, const std::vector<SavedRows>& state);
 
-// The whole of what each rank has like its shard of the parameter, and this rank's rows of a whole.
+// gather_like() returns the whole of a tensor of which each rank has the same rows as of the parameter. rows_like()
+// returns this rank's rows of such a whole.
 at::Tensor gather_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& rows);
 at::Tensor rows_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& whole);
 

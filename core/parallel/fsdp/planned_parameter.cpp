@@ -21,7 +21,7 @@ void require_ignored_names(const Tensors& parameters, const std::vector<std::str
   }
 }
 
-// A parameter's memory is freed, so it must be its own, all of it.
+// A parameter's memory will be freed, so it must not be shared with other tensors.
 void require_own_memory(const checks::ModuleTensor& each) {
   const at::Tensor& tensor = each.tensor;
   const auto bytes = static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
@@ -67,7 +67,7 @@ Tensors shardable_parameters(const torch::nn::Module& module, const std::vector<
   auto parameters = checks::parameters_of(module);
   require_ignored_names(parameters, ignored);
   const std::unordered_set<std::string> names(ignored.begin(), ignored.end());
-  std::unordered_set<const c10::TensorImpl*> left_out;  // under any of its names
+  std::unordered_set<const c10::TensorImpl*> left_out;  // ignored under any of their names
   for (const auto& each : parameters) {
     if (names.contains(each.name)) left_out.insert(each.tensor.unsafeGetTensorImpl());
   }

@@ -8,9 +8,8 @@
 
 namespace rehearse::parallel {
 
-// The module's parameters, under all names that they are registered as, but for those to be ignored. Throws
-// c10::ValueError for names that no parameter has, and for parameters that cannot be sharded; for those on the meta
-// device, unless `takes_meta`.
+// The module's parameters, under all of their registered names, except those to be ignored. Throws c10::ValueError for
+// unknown names, for parameters that cannot be sharded, and, unless `takes_meta`, for parameters on the meta device.
 std::vector<checks::ModuleTensor> shardable_parameters(const torch::nn::Module& module,
                                                        const std::vector<std::string>& ignored, bool takes_meta);
 

@@ -15,7 +15,7 @@ comm::DescribedBackend* described_backend(c10d::ProcessGroup& group) {
   return dynamic_cast<comm::DescribedBackend*>(group.getDefaultBackend().get());
 }
 
-// Names what a call sends, until the call has been made.
+// Names the payload of a call until the call has been made.
 class SentName {
  public:
   SentName(c10d::ProcessGroup& group, const at::Tensor& tensor, const std::string& name)
@@ -52,7 +52,7 @@ const comm::GroupIdentity* ShardGroup::replicas_identity() const noexcept {
   return backend != nullptr ? &backend->identity() : nullptr;
 }
 
-// As _get_gradient_divide_factors() of PyTorch.
+// As PyTorch's _get_gradient_divide_factors().
 double ShardGroup::half_divisor() const noexcept {
   const int ranks = ranks_of_mean();
   int divisor = 1;

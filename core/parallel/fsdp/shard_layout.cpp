@@ -28,7 +28,7 @@ void ShardLayout::for_each_part(const at::Tensor& buffer, std::int64_t offset, c
                                 Copy&& copy) const {
   if (whole.numel() == 0) return;
   const std::int64_t elements = padded_elements();
-  const std::int64_t full = sizes_[0] / chunk_;  // ranks that have `chunk` rows
+  const std::int64_t full = sizes_[0] / chunk_;  // number of ranks with `chunk` rows
   const at::Tensor flat = whole.view(-1);
   const at::Tensor of_ranks = buffer.narrow(1, offset, elements);
   if (full > 0) copy(flat.narrow(0, 0, full * elements).view({full, elements}), of_ranks.narrow(0, 0, full));

@@ -8,8 +8,9 @@
 
 namespace rehearse::parallel {
 
-// How a tensor is cut into the shards of a group's ranks: along dimension 0, as torch.chunk() cuts. Each of the first
-// ranks has `chunk` rows, the next one the rest, and those behind it none. On the way every shard has `chunk` rows.
+// Divides a tensor into the shards of a group's ranks: along dimension 0, as torch.chunk() does. Each of the first
+// ranks has `chunk` rows, the next one the remainder, and further ones none. In collectives every shard is padded to
+// `chunk` rows.
 class ShardLayout {
  public:
   // `sizes`: at least one dimension.
@@ -19,16 +20,17 @@ class ShardLayout {
   std::int64_t rows_of(int rank) const;
   std::vector<std::int64_t> shard_sizes(int rank) const;
   const std::vector<std::int64_t>& sizes() const noexcept { return sizes_; }
-  // Elements of a shard on the way, with its padding.
+  // Elements of a padded shard.
   std::int64_t padded_elements() const noexcept { return chunk_ * row_elements_; }
   bool is_even() const noexcept { return chunk_ * ranks_ == sizes_[0]; }
 
-  // `buffer`: [ranks, elements], of which those from `offset` on are the tensor's. `whole`: contiguous, of sizes().
+  // `buffer`: [ranks, elements]; the tensor's elements begin at `offset`. `whole`: contiguous, with the sizes of
+  // sizes().
   void copy_out(const at::Tensor& buffer, std::int64_t offset, const at::Tensor& whole) const;
   void copy_in(const at::Tensor& buffer, std::int64_t offset, const at::Tensor& whole) const;
 
  private:
-  // Calls `copy(part of whole, part of buffer)`, of equal sizes, for all elements.
+  // Calls `copy(part of whole, part of buffer)` with parts of equal sizes, for all elements.
   template <class Copy>
   void for_each_part(const at::Tensor& buffer, std::int64_t offset, const at::Tensor& whole, Copy&& copy) const;
 

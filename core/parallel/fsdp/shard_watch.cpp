@@ -22,19 +22,19 @@ using checks::ModelState;
 using checks::NamedTensor;
 using checks::WorldChecks;
 
-// While it lives, what the calling fiber computes is nobody's but the check's.
+// While it lives, the calling fiber's computations belong only to the check.
 struct OwnLook {
   const checks::Unwatched unwatched;
   const operators::UnguardedStorages unguarded;
   const at::NoGradGuard no_grad;
 };
 
-// Null: the world has none.
+// Null if the world has no checks.
 WorldChecks* checks_of(const ShardGroup& group) {
   return group.identity() != nullptr ? checks::world_checks() : nullptr;
 }
 
-// Null: nobody compares.
+// Null if replicas are not compared.
 WorldChecks* checks_of_replicas(const ShardGroup& group) {
   auto* const checks = checks_of(group);
   return checks != nullptr && checks->automatic().replicas ? checks : nullptr;
@@ -42,7 +42,7 @@ WorldChecks* checks_of_replicas(const ShardGroup& group) {
 
 int rank_in_world(const ShardGroup& group) { return group.identity()->global_rank(group.rank()); }
 
-// As the ranks of `identity`, a group of the model's, make it.
+// The forward that the ranks of `identity`, one of the model's groups, make.
 WorldChecks::Forward forward_on(const comm::GroupIdentity& identity, const ShardGroup& group) {
   static const std::vector<std::string> nothing;
   return {nothing, false, identity.ranks, fmt::format("{} on group \"{}\"", group.model(), identity.name), identity.id};
@@ -60,7 +60,7 @@ ModelState own_shards(const std::vector<ShardedUnit>& units, int rank) {
   return tensors;
 }
 
-// Each rank's rows as this rank's code had them; its own as they are in the shard.
+// Each rank's rows as this rank's code has used them. For its own rows, the contents of the shard.
 ModelState rows_of_all(const ShardedUnit& unit, const ShardGroup& group) {
   std::vector<NamedTensor> tensors;
   for (const auto& each : unit.parameters()) {

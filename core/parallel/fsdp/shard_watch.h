@@ -12,23 +12,23 @@
 
 namespace rehearse::parallel {
 
-// Shows a sharded model to the checks that a world makes at each forward, if it looks at replicas. Forwards that record
-// no graph are not looked at. No call blocks.
+// Passes the state of a sharded model to a world's automatic checks at each forward, if the world checks replicas.
+// Ignores forwards that record no graph. No call blocks.
 class ShardWatch {
  public:
-  // `group` outlives it.
+  // `group` must outlive it.
   explicit ShardWatch(const ShardGroup& group) : group_(&group) {}
 
-  // Ranks that have the same rows compare them.
+  // Compares rows between the ranks that have the same ones.
   void at_forward(const std::vector<ShardedUnit>& units);
-  // The code of a unit begins in `forward`, which names the values that it uses.
+  // The code of a unit begins in `forward`, which identifies the values that it uses.
   void at_use(const std::shared_ptr<const void>& forward, const ShardedUnit& unit);
-  // Code has run with the unit's memory. Ranks compare what they had of each rank's rows with what that rank has.
+  // Code has used the unit's memory. Compares each rank's rows, as used by the other ranks, with the rank's own.
   void after_use(const ShardedUnit& unit) const;
-  // A backward has come to `forward`: this rank's rows must still be what it used. A change that counted a version is
-  // refused elsewhere, if the backward needs the values.
+  // A backward has reached `forward`: this rank's rows must still be what that forward used. Changes that raised a
+  // version are refused elsewhere, if the backward needs the values.
   void at_backward(const void* forward) const;
-  // The model is destroyed, after forwards that at_forward() has seen.
+  // The model is destroyed after forwards that at_forward() has seen.
   void at_end(const std::vector<ShardedUnit>& units) const;
 
  private:
@@ -36,7 +36,7 @@ class ShardWatch {
     std::weak_ptr<const void> forward;
     const ShardedUnit* unit;
     std::uint64_t version;         // the unit's
-    std::vector<at::Tensor> rows;  // copies, by parameter
+    std::vector<at::Tensor> rows;  // copies, one per parameter
   };
 
   void compare(const Used& used) const;

@@ -67,7 +67,7 @@ ShardedModel::~ShardedModel() {
   }
 }
 
-// Gradients inside of no_sync() that no later backward has reduced: the optimizer has never seen them.
+// Gradients from inside no_sync() that no later backward has reduced never reach the optimizer.
 void ShardedModel::leave_remark() const {
   auto* const remarks = std::uncaught_exceptions() > 0 ? nullptr : checks::rank_remarks();
   if (remarks == nullptr || group_.identity() == nullptr || backward_) return;
@@ -103,8 +103,8 @@ void ShardedModel::shard() {
 
 void ShardedModel::watch() {
   guarded_.emplace(*this);
-  // Operators are seen in this thread alone, so autograd's own threads for devices must not run the backward. Ranks
-  // that are fibers never have those threads; a rank that is a process has.
+  // Only operators in this thread are seen, so autograd's device threads must not run the backward. Ranks that are
+  // fibers never have such threads; a rank that is a process does.
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
   const auto add = [this](const at::Tensor& tensor, Place place) {
     REHEARSE_CHECK(guarded_->add(tensor, places_.size()), units_[place.unit].text());
@@ -161,7 +161,7 @@ void ShardedModel::begin_forward() {
               "rank alone runs. Compute the loss of all ranks' parts with the module itself");
   if (depth_ == 0 && !is_in_backward()) {
     require_unchanged();
-    for (auto& unit : units_) unit.free();  // an optimizer's step may have been in between
+    for (auto& unit : units_) unit.free();  // an optimizer may have stepped since the last forward
     order_.clear();
     next_in_order_ = 0;
     if (at::GradMode::is_enabled()) {
@@ -174,7 +174,7 @@ void ShardedModel::begin_forward() {
   if (depth_++ == 0) around_ = ShardedUnits::set_current(&of_storages_);
 }
 
-// Is it the outermost one?
+// Returns whether it was the outermost forward.
 bool ShardedModel::leave_forward() noexcept {
   if (--depth_ > 0) return false;
   ShardedUnits::set_current(around_);
@@ -212,7 +212,7 @@ bool ShardedModel::is_freed_after_forward(const ShardedUnit& unit) const {
   return options_.reshard_after_forward.value_or(!unit.path().empty());
 }
 
-// A module around the one whose code runs is still under way itself.
+// While the code of a module runs, the modules around it are still in use.
 bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
   if (std::find(in_use_.begin(), in_use_.end(), unit) != in_use_.end()) return false;
   return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());

@@ -20,8 +20,8 @@
 
 namespace rehearse::parallel {
 
-// The units of a model, through its forwards and backwards. sharded_model.cpp has the forwards, model_backward.cpp the
-// backwards.
+// The units of a model through its forwards and backwards. sharded_model.cpp implements the forwards,
+// model_backward.cpp the backwards.
 class ShardedModel final : public operators::StorageGuard, public std::enable_shared_from_this<ShardedModel> {
  public:
   using GroupPtr = FsdpSession::GroupPtr;
@@ -38,13 +38,14 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   void before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) override;
 
-  // Autograd has added up the gradient of a parameter, or is about to.
+  // Autograd is about to accumulate the gradient of a parameter, or has done so.
   void before_gradient(std::size_t unit, std::size_t parameter);
   void after_gradient(std::size_t unit, std::size_t parameter);
 
   bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
   void zero_grad();
-  // Somebody else has filled the memory of all units, until it is off again: code uses the module without any forward.
+  // Someone else has filled the memory of all units, until it is set off again: code uses the module outside of any
+  // forward.
   void set_lent(bool on) noexcept { is_lent_ = on; }
 
   const FullyShardedOptions& options() const noexcept { return options_; }
@@ -52,27 +53,27 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   const ShardGroup& group() const noexcept { return group_; }
   std::vector<ShardedUnit>& units() noexcept { return units_; }
   const std::vector<ShardedUnit>& units() const noexcept { return units_; }
-  // Throws c10::Error in the midst of a forward or backward, or after one that has failed.
+  // Throws c10::Error during a forward or backward, or after a failed one.
   void require_idle(const char* call) const;
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  // By unit: ShardedUnit::version() of the values that a forward used; nothing: it did not use the unit.
+  // By unit: the ShardedUnit::version() of the values that a forward used; nullopt: it did not use the unit.
   using Versions = std::vector<std::optional<std::uint64_t>>;
 
   struct Place {
     std::size_t unit, parameter;
-    bool is_mark;  // the tensor that stands for a gradient which has been taken away
+    bool is_mark;  // the tensor that replaces a gradient after it was taken
   };
 
   // A backward, from its first step in this model to its end.
   struct Backward {
     std::weak_ptr<int> runs;            // expires when the engine has dropped the backward
-    std::vector<std::size_t> expected;  // by unit: how many gradients autograd is going to add up
+    std::vector<std::size_t> expected;  // by unit: how many gradients autograd will accumulate
     std::vector<std::size_t> arrived;
     std::vector<bool> visited;
-    std::vector<bool> stale;  // by unit: a forward that it goes through had other values
+    std::vector<bool> stale;  // by unit: a forward of this backward used other values
     bool knows_forward = false;
     std::size_t current = kNone;
   };
@@ -83,7 +84,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   void watch();
   void leave_remark() const;
 
-  // Forwards.
+  // Steps of a forward.
   void use_in_forward(std::size_t unit);
   void enter_in_forward(std::size_t unit);
   bool leave_forward() noexcept;
@@ -94,7 +95,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   void require_unchanged() const;
   [[noreturn]] void refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const;
 
-  // Backwards.
+  // Steps of a backward.
   void enter_backward();
   void enter_backward_of(const Versions& forward);
   void follow_backward(std::size_t unit, bool is_used);
@@ -113,18 +114,19 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   std::vector<const c10::TensorImpl*> known_;  // the module's parameters
   std::optional<operators::GuardedStorages> guarded_;
   ShardedUnits of_storages_;
-  const ShardedUnits* around_ = nullptr;  // of the forward inside which this model's outermost one runs
+  const ShardedUnits* around_ = nullptr;  // the innermost sharded model around the outermost forward
 
   bool is_lent_ = false;
-  bool reduces_ = true;                          // what the next forward is told
-  bool backward_reduces_ = true;                 // what the last one was told
-  int depth_ = 0;                                // of forwards that are under way
-  std::size_t current_ = kNone;                  // the unit whose code runs, in a forward
-  std::vector<std::size_t> in_use_;              // units that the operator which is about to run has parameters of
-  std::vector<std::size_t> order_, last_order_;  // units as their code began, in this forward and the one before
-  std::size_t next_in_order_ = 0;                // in last_order_
-  std::vector<std::size_t> to_visit_;            // in reverse order, by the next backward
-  std::shared_ptr<Versions> versions_;           // of the last forward that recorded a graph
+  bool reduces_ = true;              // applies to the next forward
+  bool backward_reduces_ = true;     // as of the last forward
+  int depth_ = 0;                    // number of nested forwards in progress
+  std::size_t current_ = kNone;      // in a forward: the unit whose code runs
+  std::vector<std::size_t> in_use_;  // units whose parameters the next operator uses
+  // Units in the order in which their code began, in this forward and the previous one.
+  std::vector<std::size_t> order_, last_order_;
+  std::size_t next_in_order_ = 0;       // index in last_order_
+  std::vector<std::size_t> to_visit_;   // by the next backward, in reverse order
+  std::shared_ptr<Versions> versions_;  // from the last forward that recorded a graph
   std::optional<Backward> backward_;
   std::size_t reducing_ = kNone;
 };

@@ -33,7 +33,7 @@ at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank
   return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank)).clone();
 }
 
-// A tensor of the same form that has no memory.
+// A tensor with the same sizes, without memory.
 at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype) {
   at::Tensor made = at::empty({0}, like.options().dtype(dtype).requires_grad(false));
   made.unsafeGetTensorImpl()->set_sizes_contiguous(like.sizes());
@@ -118,7 +118,7 @@ void ShardedParameter::add_to_shard(const at::Tensor& gradient) const {
   if (sum.defined()) {
     sum.add_(own);
   } else {
-    sum = own.variable_data();  // no view of the buffer, for Optimizer::zero_grad()
+    sum = own.variable_data();  // not a view of the buffer, because of Optimizer::zero_grad()
   }
 }
 

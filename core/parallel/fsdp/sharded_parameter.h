@@ -13,31 +13,31 @@
 
 namespace rehearse::parallel {
 
-// A parameter of the module, under all names that it is registered as.
+// A parameter of the module, under all of its registered names.
 struct NamedParameter {
   std::vector<std::string> names;
   at::Tensor tensor;
-  bool is_made = false;    // by from_meta: the tensor has no memory
-  bool has_values = true;  // or none, until a state dict is loaded
-  at::Tensor rows = {};    // this rank's, of one that is made
+  bool is_made = false;    // made by from_meta: the tensor has no memory
+  bool has_values = true;  // false until a state dict is loaded
+  at::Tensor rows = {};    // if is_made: this rank's rows
 };
 
-// A parameter of which each rank keeps some rows. The module's own tensor stays the same object; its memory is there
-// while the unit is whole.
+// A parameter of which each rank keeps some rows. The module's own tensor stays the same object; it has memory while
+// the unit is whole.
 class ShardedParameter {
  public:
-  // Takes the rank's rows of the tensor, and frees the tensor's memory. `unit`: for texts. `dtype`: of the whole.
+  // Copies the rank's rows of the tensor, and frees the tensor's memory. `unit`: for texts. `dtype`: of the whole.
   ShardedParameter(NamedParameter parameter, const std::string& unit, int rank, int ranks,
                    std::optional<at::ScalarType> dtype);
 
   const std::string& name() const noexcept { return names_.front(); }
   const std::vector<std::string>& names() const noexcept { return names_; }
   const ShardLayout& layout() const noexcept { return layout_; }
-  // The module's own.
+  // The module's own tensor.
   const at::Tensor& tensor() const noexcept { return tensor_; }
   // This rank's rows: a leaf, for the optimizer.
   const at::Tensor& shard() const noexcept { return shard_; }
-  // The module's memory as a tensor without history. Writing to it counts no version of the module's tensor.
+  // The module's memory as a tensor without history. Writing to it does not raise the version of the module's tensor.
   const at::Tensor& whole() const noexcept { return whole_; }
   // A state dict has been loaded.
   void note_values() noexcept { has_values_ = true; }
@@ -45,32 +45,32 @@ class ShardedParameter {
   void require_values(const std::string& unit, const char* call) const;
   bool is_trained() const noexcept { return tensor_.requires_grad(); }
 
-  // What adds up the whole's gradient; null for a frozen one. Kept, so that its hooks stay.
+  // The node that accumulates the whole's gradient; null for a frozen parameter. Kept alive, so that its hooks stay.
   const std::shared_ptr<torch::autograd::Node>& accumulator() const noexcept { return accumulator_; }
 
   void fill();
   void free();
-  // While the unit is whole: throws c10::Error if somebody else has resized the memory.
+  // While the unit is whole: throws c10::Error if someone else has resized the memory.
   void require_filled(const std::string& unit) const;
-  // Whoever asks for the elements from now on is told that the model which sharded them is gone.
+  // The model is being destroyed: later access to the elements throws an error that says so.
   void leave(const std::string& unit);
 
-  // The gradient that this rank has of the whole; undefined if it has none.
+  // This rank's gradient of the whole; undefined if there is none.
   at::Tensor gradient() const;
-  // Takes it away. What stays in its place refuses to be read: an optimizer that has got the module's parameters would
-  // skip all of them without a word, if they had no gradients.
+  // Removes and returns the gradient. Leaves a mark in its place that throws when read. Without it, an optimizer that
+  // was made with the module's parameters would silently skip all of them.
   at::Tensor take_gradient();
-  // Keeps it for a later backward, in which it is added up in this dtype.
+  // Keeps the gradient for a later backward, which adds to it in this dtype.
   void keep_gradient(at::ScalarType dtype);
-  // So that a gradient can come.
+  // Removes the mark, so that a gradient can be accumulated.
   void clear_mark();
-  // The tensor that take_gradient() leaves.
+  // The tensor that take_gradient() leaves behind.
   const at::Tensor& mark() const noexcept { return mark_; }
 
-  // Adds this to the shard's gradient.
+  // Adds `gradient` to the shard's gradient.
   void add_to_shard(const at::Tensor& gradient) const;
 
-  // Throws c10::Error if somebody has given the module's tensor other memory, sizes, or another requires_grad.
+  // Throws c10::Error if someone has given the module's tensor other memory, other sizes, or another requires_grad.
   void require_unchanged(const std::string& unit) const;
 
  private:
@@ -80,8 +80,8 @@ class ShardedParameter {
   bool has_values_;
   ShardLayout layout_;
   at::Tensor shard_, whole_, mark_;
-  at::Tensor kept_;      // of backwards that reduced nothing, in another dtype than the whole
-  at::Tensor replaced_;  // the memory that the module's tensor had before it got another dtype
+  at::Tensor kept_;      // gradient from backwards inside no_sync(), if reductions use another dtype than the whole
+  at::Tensor replaced_;  // the original memory of the module's tensor, before its dtype changed
   std::shared_ptr<torch::autograd::Node> accumulator_;
 };
 

@@ -17,13 +17,13 @@
 namespace rehearse::parallel {
 namespace {
 
-// While it lives, what the calling fiber computes is this library's own.
+// While it lives, the calling fiber's computations are this library's own.
 struct OwnWork {
   const operators::UnguardedStorages unguarded;
   const at::NoGradGuard no_grad;
 };
 
-// Padding is zeros, so that all that ranks send is written.
+// Fills padding with zeros, so that ranks send no uninitialised memory.
 at::Tensor make_buffer(at::IntArrayRef sizes, const at::TensorOptions& options, bool has_padding) {
   return has_padding ? at::zeros(sizes, options) : at::empty(sizes, options);
 }
@@ -80,7 +80,8 @@ void ShardedUnit::start_gather() {
 
 void ShardedUnit::make_whole() {
   if (state_ == State::whole) return;
-  if (state_ == State::gathering && gathered_version_ != version()) free();  // the shards have changed since
+  // The shards have changed since the all-gather.
+  if (state_ == State::gathering && gathered_version_ != version()) free();
   start_gather();
   const OwnWork own;
   if (gather_) gather_->wait();
@@ -165,7 +166,7 @@ std::int64_t ShardedUnit::padded_elements(const std::vector<std::size_t>& parame
   return sum;
 }
 
-// Tells apart the gradients of different parameters of one unit, which may have the same size.
+// Distinguishes the gradients of different parameters of one unit, which may have the same size.
 std::string ShardedUnit::gradients_text(const std::vector<std::size_t>& parameters) const {
   const auto trained =
       std::count_if(parameters_.begin(), parameters_.end(), [](const auto& each) { return each.is_trained(); });
@@ -220,7 +221,7 @@ void ShardedUnit::finish_reduce() {
 
 namespace {
 
-// Says what was whole, if the rank has no memory left for `act`.
+// Calls `act`. If the rank runs out of memory, the error says which units were whole.
 template <class Act>
 void with_units_told(const char* doing, const ShardedUnit& unit, const std::vector<ShardedUnit>& all, Act&& act) {
   try {

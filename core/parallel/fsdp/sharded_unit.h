@@ -11,58 +11,60 @@
 
 namespace rehearse::parallel {
 
-// Parameters that are gathered and freed together: one all-gather brings them, and one reduce-scatter takes their
-// gradients away.
+// Parameters that are gathered and freed together: one all-gather brings their values, and one reduce-scatter reduces
+// their gradients.
 class ShardedUnit {
  public:
   struct Dtypes {
-    std::optional<at::ScalarType> parameters, reduction;  // not given: that of the parameters as they are
+    // nullopt: the dtype of the parameters.
+    std::optional<at::ScalarType> parameters, reduction;
   };
 
-  // `path`: of the unit's module, empty for the root. `group` outlives it.
+  // `path`: of the unit's module; empty: the root. `group` must outlive it.
   ShardedUnit(std::string path, std::vector<NamedParameter> parameters, const ShardGroup& group, Dtypes dtypes);
 
   const std::string& path() const noexcept { return path_; }
   // `unit "layers.0"`, "the root unit".
   const std::string& text() const noexcept { return text_; }
-  // Ranks have not compared what they shard: calls name it, so that those of other parameters are a mismatch.
+  // Makes calls name the parameters, because ranks have not compared what they shard. Calls for different parameters
+  // are then a mismatch.
   void name_parameters_in_calls();
   std::vector<ShardedParameter>& parameters() noexcept { return parameters_; }
   const std::vector<ShardedParameter>& parameters() const noexcept { return parameters_; }
 
   bool is_whole() const noexcept { return state_ == State::whole; }
-  // Launches the all-gather, if the unit is sharded. Does not wait.
+  // Launches the all-gather if the unit is sharded. Does not wait.
   void start_gather();
-  // Waits for the all-gather, which it launches if need be, and fills the module's memory.
+  // Waits for the all-gather, which it launches if necessary, and fills the module's memory.
   void make_whole();
-  // Frees the module's memory. Waits for an all-gather that nobody has used.
+  // Frees the module's memory. Waits for an unused all-gather.
   void free();
-  // The same after an error, and waits for nothing.
+  // As free(), after an error: waits for nothing.
   void abandon() noexcept;
 
-  // The whole values of all parameters, in the dtype of the shards: tensors of their own. All ranks call it; waits.
+  // The whole values of all parameters, in the dtype of the shards, in new tensors. All ranks must call it; waits.
   std::vector<at::Tensor> gather_values() const;
-  // The whole of tensors that are like the parameter's shards.
+  // The whole of tensors of which each rank has the same rows as of the parameter.
   at::Tensor gather_rows(const ShardedParameter& parameter, const at::Tensor& rows) const;
 
-  // Sums of the shards' versions: another number after an optimizer's step.
+  // The sum of the shards' versions. Changes with an optimizer's step.
   std::uint64_t version() const;
-  // version() of what the module's memory has, or will have when it is filled next.
+  // The version() of the values in the module's memory, or of those that the next filling brings.
   std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
 
   bool has_gradients() const;
-  // After a backward inside of no_sync(): what comes next is added up in the dtype of reductions.
+  // Call it after a backward inside no_sync(): later gradients are accumulated in the dtype of reductions.
   void keep_gradients();
   // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
   void start_reduce();
   bool is_reducing() const noexcept { return reduction_.has_value(); }
-  // Waits for it, and adds the mean over ranks to the shards' gradients.
+  // Waits for the reduce-scatter, and adds the mean over ranks to the shards' gradients.
   void finish_reduce();
 
  private:
   enum class State : std::uint8_t { sharded, gathering, whole };
   struct Reduction {
-    std::vector<std::size_t> parameters;  // indices, in the order in the buffer
+    std::vector<std::size_t> parameters;  // indices, in the order of the buffer
     at::Tensor output;
     ShardGroup::WorkPtr work;
     std::string what;
@@ -78,18 +80,18 @@ class ShardedUnit {
   bool names_parameters_ = false;
   const ShardGroup* group_;
   std::vector<ShardedParameter> parameters_;
-  std::int64_t elements_ = 0;  // of all shards on the way
+  std::int64_t elements_ = 0;  // total of all padded shards
   bool is_even_ = true;
   at::ScalarType reduce_dtype_;
   State state_ = State::sharded;
-  std::uint64_t gathered_version_ = 0;  // unless it is sharded
-  at::Tensor gathered_;                 // while it is gathering: [ranks, elements]; undefined on one rank
+  std::uint64_t gathered_version_ = 0;  // valid unless the unit is sharded
+  at::Tensor gathered_;                 // while gathering: [ranks, elements]; undefined in a group of one rank
   ShardGroup::WorkPtr gather_;
   std::optional<Reduction> reduction_;
 };
 
-// What the unit's methods of the same names do. If the rank has no memory left, the error says for which unit, and
-// which of `all` were whole.
+// As the unit's methods of the same names. If the rank runs out of memory, the error says for which unit, and which of
+// `all` were whole.
 void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all);

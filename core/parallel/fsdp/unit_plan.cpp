@@ -38,7 +38,7 @@ void require_names(const std::vector<Submodule>& modules, const std::vector<std:
   }
 }
 
-// The innermost unit around a name.
+// The path of the innermost unit that contains the name.
 std::string unit_of(std::string name, const Paths& units) {
   for (auto dot = name.rfind('.'); dot != std::string::npos; dot = name.rfind('.')) {
     name.resize(dot);
@@ -47,7 +47,7 @@ std::string unit_of(std::string name, const Paths& units) {
   return "";
 }
 
-// Inner modules come first, so that outer ones are asked about what is left.
+// Visits inner modules first, so that outer ones count only the remaining parameters.
 Paths units_by_size(const std::vector<Submodule>& modules, const std::vector<checks::ModuleTensor>& parameters,
                     std::int64_t least) {
   Paths units;
@@ -106,7 +106,7 @@ std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullySharde
   const auto parameters = shardable_parameters(module, options.parameters_to_ignore, options.from_meta.has_value());
   const auto units = unit_paths(module, options.units, parameters);
   std::vector<PlannedUnit> plan;
-  std::map<std::string, std::size_t> place_of;  // in the plan, by path
+  std::map<std::string, std::size_t> place_of;  // index in the plan, by path
   std::unordered_map<const c10::TensorImpl*, std::pair<std::size_t, std::size_t>> seen;
   for (const auto& each : parameters) {
     const auto path = unit_of(each.name, units);

@@ -17,7 +17,7 @@ class FunctionHook : public c10d::CppCommHookInterface<CommHook> {
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override { return state_(bucket); }
 };
 
-// The reducer copies what the future holds into the gradients, and thereby casts it back.
+// The reducer copies the future's tensor into the gradients, and so casts it back.
 class CastingHook : public c10d::CommHookInterface {
  public:
   CastingHook(std::unique_ptr<c10d::CommHookInterface> hook, at::ScalarType dtype)
@@ -47,7 +47,7 @@ std::unique_ptr<c10d::CommHookInterface> allreduce_hook(c10::intrusive_ptr<c10d:
   TORCH_CHECK(group, "allreduce_hook() was given an empty process group");
   return comm_hook([group = std::move(group)](c10d::GradBucket& bucket) {
     std::vector<at::Tensor> gradients = {bucket.getBuffer()};
-    gradients[0].div_(group->getSize());  // before the sum, which short floats might not hold
+    gradients[0].div_(group->getSize());  // before the sum, which could overflow short floats
     return group->allreduce(gradients)->getFuture();
   });
 }

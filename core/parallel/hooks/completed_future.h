@@ -9,7 +9,7 @@
 
 namespace rehearse::parallel {
 
-// What a communication hook gives that has blocked until its tensor was there.
+// The result of a communication hook that has already waited for its tensor.
 inline c10::intrusive_ptr<c10::ivalue::Future> completed_future(at::Tensor tensor) {
   auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
   future->markCompleted(std::move(tensor));

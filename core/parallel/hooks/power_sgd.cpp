@@ -18,7 +18,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// Consecutive pieces of `flat`, one for each matrix: batch x (its dimension `side`) x rank.
+// Consecutive pieces of `flat`, one per matrix: batch x (its dimension `side`) x rank.
 template <class RankOf>
 std::vector<at::Tensor> pieces(const at::Tensor& flat, const std::vector<at::Tensor>& matrices, int side,
                                RankOf&& rank_of) {
@@ -167,8 +167,8 @@ void PowerSgd::compress(Factors& factors, const Split& split, bool draw) {
   }
 }
 
-// numpy's RandomState(seed).randint(1'000'000'000): 32 bits of the Mersenne twister, masked, until one is in
-// range. It seeds the generator of torch.randn().
+// numpy's RandomState(seed).randint(1'000'000'000): 32 bits of the Mersenne Twister, masked, repeated until one is in
+// range. The result seeds the generator of torch.randn().
 void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   constexpr std::uint32_t kMask = (1U << 30) - 1, kLast = 999'999'999;
   std::uint32_t seed = 0;
@@ -180,7 +180,7 @@ void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   }
 }
 
-// Makes the columns of each matrix orthonormal: by QR, and for few columns or short floats by Gram-Schmidt.
+// Makes the columns of each matrix orthonormal: by QR; for few columns or short floats by Gram-Schmidt.
 void PowerSgd::orthogonalize(at::Tensor matrices) const {
   const auto columns = matrices.size(2);
   const bool short_floats = matrices.scalar_type() == at::kHalf || matrices.scalar_type() == at::kBFloat16;

@@ -24,7 +24,7 @@ using parallel::MeshLayout;
 
 constexpr const char* kMakeItBefore = "Make the mesh before, and make it an argument or watch() it.";
 
-// The meshes that a rank has made.
+// The names of the meshes that a rank has made.
 struct MeshNames {
   std::set<std::string> taken;
 };
@@ -40,7 +40,7 @@ std::string take_name(RankContext& context, std::string name) {
   return name;
 }
 
-// The calling rank's among the groups of all blocks.
+// Makes the groups of all blocks, and returns the calling rank's.
 Group make_groups(RankContext& context, const MeshLayout& lines, const std::string& mesh,
                   const std::string& dimension) {
   Group own;
@@ -52,12 +52,12 @@ Group make_groups(RankContext& context, const MeshLayout& lines, const std::stri
 
 }  // namespace
 
-// What all slices of a mesh share.
+// Shared by all slices of a mesh.
 struct DeviceMesh::Root {
   struct Flattened {
     MeshLayout layout;
     Group own;
-    c10d::ProcessGroup* own_group;  // that in it
+    c10d::ProcessGroup* own_group;  // the process group in `own`
   };
 
   RankContext& context;
@@ -78,8 +78,9 @@ struct DeviceMesh::State {
 
   std::shared_ptr<Root> root;
   MeshLayout layout;
-  std::optional<parallel::MeshPlace> place;  // nothing on a rank outside
-  std::vector<c10d::ProcessGroup*> members;  // those of the groups; asking a Group tells a capture that it is used
+  std::optional<parallel::MeshPlace> place;  // nullopt on a rank outside
+  // The process groups in `fields.groups`. Kept separately, because asking a Group tells a capture that it is used.
+  std::vector<c10d::ProcessGroup*> members;
   MeshFields fields;
 };
 
@@ -167,7 +168,7 @@ DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   if (dimensions.size() == state.layout.sizes.size()) return *this;
   std::vector<Group> groups;
   for (const std::size_t d : dimensions) groups.push_back(state.fields.groups[d]);
-  // Slices the whole mesh, through whatever slices the caller came: then its blocks have one order.
+  // Slices the whole mesh, from whatever slice the caller starts, so that the blocks are always in the same order.
   const MeshLayout& whole = state.root->layout;
   const MeshLayout layout = whole.slice(parallel::dimensions_of(names, whole));
   return DeviceMesh(std::make_shared<State>(state.root, layout, std::move(groups)));

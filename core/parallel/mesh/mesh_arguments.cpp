@@ -26,7 +26,7 @@ void check_names(const std::vector<std::string>& names, std::size_t dimensions) 
   }
 }
 
-// How many ranks the mesh has; more than there can be for sizes whose product no number holds.
+// The number of ranks in the mesh; saturates above any possible number of ranks.
 std::int64_t checked_product(const std::vector<std::int64_t>& sizes) {
   constexpr std::int64_t kMore = std::int64_t{1} << 31;
   std::int64_t product = 1;

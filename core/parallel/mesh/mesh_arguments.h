@@ -9,12 +9,13 @@
 
 namespace rehearse::parallel {
 
-// The layout that a DeviceMesh is made with. `ranks`: empty: all of a world of `world_size`, in order. Throws
-// c10::ValueError for what makes no mesh.
+// The layout of a new DeviceMesh. `ranks`: empty for all ranks of a world of `world_size`, in order. Throws
+// c10::ValueError for invalid arguments.
 MeshLayout layout_of(std::vector<std::int64_t> sizes, std::vector<std::string> names, std::vector<int> ranks,
                      int world_size);
 
-// Which dimensions these names are. Throws c10::ValueError where they are not names of the layout, each once, in order.
+// The indices of the named dimensions. Throws c10::ValueError unless these are names of the layout, each at most once,
+// in order.
 std::vector<std::size_t> dimensions_of(const std::vector<std::string>& names, const MeshLayout& layout);
 
 // "\"dp\", \"tp\"".

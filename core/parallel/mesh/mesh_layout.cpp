@@ -7,7 +7,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// The index within a dimension of what stands at `place` among the ranks of a block.
+// The index along a dimension of the rank at position `place` in a block.
 std::int64_t index_at(std::size_t place, const std::vector<std::int64_t>& sizes, std::size_t dimension) {
   auto left = static_cast<std::int64_t>(place);
   for (std::size_t d = sizes.size() - 1; d > dimension; --d) left /= sizes[d];

@@ -9,26 +9,27 @@
 
 namespace rehearse::parallel {
 
-// A mesh, or a slice of one, as numbers. `blocks`: all slices of this form that the whole mesh falls into (one, if it
-// is the mesh itself); each has its ranks of the world, the last dimension first.
+// A mesh, or a slice of one, as numbers. `blocks`: all slices of this form in the whole mesh (only one for the mesh
+// itself). A block lists its ranks of the world, the last dimension first.
 struct MeshLayout {
   std::vector<std::int64_t> sizes;
-  std::vector<std::string> names;  // empty: the dimensions have none
+  std::vector<std::string> names;  // empty: the dimensions have no names
   std::vector<std::vector<int>> blocks;
 
   std::int64_t ranks_of_a_block() const;
-  // In the order of the blocks, and in each by the place in the dimensions that are left out. `dimensions` ascend.
+  // The new blocks are in the order of the old ones and, within each, ordered by position in the omitted dimensions.
+  // `dimensions` must ascend.
   MeshLayout slice(const std::vector<std::size_t>& dimensions) const;
-  // "dp", or "0" where dimensions have no names.
+  // "dp", or "0" if dimensions have no names.
   std::string title_of(std::size_t dimension) const;
 };
 
-// Where a rank is in a layout.
+// The position of a rank in a layout.
 struct MeshPlace {
   std::size_t block = 0;
   std::vector<std::int64_t> coordinate;
 };
-// Nothing: it is not in the mesh.
+// Returns nullopt if the rank is not in the mesh.
 std::optional<MeshPlace> place_of(int rank, const MeshLayout& layout);
 
 }  // namespace rehearse::parallel

@@ -32,7 +32,7 @@ void BucketNames::set(const c10d::Reducer& reducer, const ReducedParameters& par
   const auto buckets = reducer.get_grad_buckets(/*return_zero_tensors=*/false);
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     const auto& buffer = buckets[i].getBuffer();
-    if (!buffer.defined()) continue;  // sparse: made anew in each backward
+    if (!buffer.defined()) continue;  // sparse buckets are made anew in each backward
     std::string text = fmt::format("{} bucket {} of {}: ", model, i, buckets.size());
     const char* between = "";
     for (const auto& tensor : buckets[i].getParameters()) {

@@ -13,10 +13,10 @@
 
 namespace rehearse::parallel {
 
-// Tells the group what the reducer's buckets hold ("DDP bucket 0 of 2: head.weight, head.bias"; of a second model on
-// the group "DDP #2 bucket 0 of 2: ..."), so that a report of their all-reduces names parameters, and buckets of
-// different parameters or models do not pass for the same. Does nothing on groups that are not Rehearse's. Forgets the
-// names when destroyed.
+// Names the contents of the reducer's buckets on the group: "DDP bucket 0 of 2: head.weight, head.bias"; for a second
+// model on the group "DDP #2 bucket 0 of 2: ...". Reports of the all-reduces then name parameters, and buckets of
+// different parameters or models do not match each other. Does nothing on groups that are not Rehearse's. The
+// destructor removes the names.
 class BucketNames {
  public:
   explicit BucketNames(const c10d::ProcessGroup& group);
@@ -24,7 +24,7 @@ class BucketNames {
   BucketNames& operator=(const BucketNames&) = delete;
   ~BucketNames() { forget(); }
 
-  // After the reducer has made its buckets, and each time that it has made new ones.
+  // Call it after the reducer has made its buckets, and each time it has made new ones.
   void set(const c10d::Reducer& reducer, const ReducedParameters& parameters);
 
   // `DDP #1 on group "world"`.
@@ -34,7 +34,7 @@ class BucketNames {
   void forget() noexcept;
 
   c10::intrusive_ptr<c10d::Backend> backend_;  // null: another kind of group
-  int model_ = 0;                              // its number on the group, from 1
+  int model_ = 0;                              // the model's number on the group, from 1
   std::vector<const c10::TensorImpl*> named_;
 };
 

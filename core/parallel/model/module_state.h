@@ -14,31 +14,31 @@ class Module;
 
 namespace rehearse::parallel {
 
-// What the reducer is to reduce: each parameter that requires a gradient once, in order of modules.
+// The parameters to reduce: each one that requires a gradient, once, in order of modules.
 struct ReducedParameters {
   std::vector<at::Tensor> tensors;
-  std::vector<std::string> names;   // "encoder.0.weight"; the last one of a parameter that has several
+  std::vector<std::string> names;   // "encoder.0.weight"; if a parameter has several names, the last one
   std::vector<bool> expect_sparse;  // gradients of sparse embeddings
 };
 
-// Names of parameters and buffers that DDP leaves alone. A tensor with several names is left alone when all
-// of them are in the set.
+// Names of parameters and buffers that DDP ignores. A tensor with several names is ignored only if all of them are in
+// the set.
 using IgnoredNames = std::unordered_set<std::string>;
 
-// Throws c10::ValueError for a name that no parameter and no buffer has.
+// Throws c10::ValueError for a name that is neither a parameter's nor a buffer's.
 IgnoredNames ignored_names(const torch::nn::Module& module, const std::vector<std::string>& names);
 
-// Throws c10::Error when no parameter requires a gradient, c10::ValueError when parameters are on devices of
-// several types (_build_params_for_reducer and the checks of __init__ in torch/nn/parallel/distributed.py).
+// Throws c10::Error if no parameter requires a gradient, and c10::ValueError if parameters are on devices of several
+// types (_build_params_for_reducer and the checks of __init__ in torch/nn/parallel/distributed.py).
 ReducedParameters reduced_parameters(const torch::nn::Module& module, const IgnoredNames& ignored);
 
 // All parameters (frozen ones too), each once, in order of modules.
 std::vector<at::Tensor> module_parameters(const torch::nn::Module& module, const IgnoredNames& ignored = {});
 
-// The buffers as they are now, each once: a module may have put others in place of those that it had.
+// The current buffers, each once. Call it again when needed, because a module may replace its buffers.
 std::vector<at::Tensor> module_buffers(const torch::nn::Module& module, const IgnoredNames& ignored);
 
-// The values of `root`, on all ranks of the group; coalesced up to 250 MiB. Blocks.
+// Copies the values of `root` to all ranks of the group; coalesced up to 250 MiB. Blocks.
 void broadcast_state(const c10::intrusive_ptr<c10d::ProcessGroup>& group, std::vector<at::Tensor> tensors, int root);
 
 }  // namespace rehearse::parallel

@@ -26,7 +26,7 @@ void visit_tuple(c10::IValue& value, const std::function<void(at::Tensor&)>& vis
   const auto tuple = value.toTuple();
   std::vector<c10::IValue> elements(tuple->elements().begin(), tuple->elements().end());
   for (auto& element : elements) visit_ivalue_tensors(element, visit);
-  // The type carries the names of a named tuple.
+  // The type contains the field names of a named tuple.
   value = c10::ivalue::Tuple::createNamed(std::move(elements), tuple->type());
 }
 

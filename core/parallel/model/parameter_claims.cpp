@@ -12,12 +12,12 @@ namespace rehearse::parallel {
 namespace {
 
 struct Claim {
-  std::uint64_t world = 0;  // of another one, whose rank was not let to its end: void
+  std::uint64_t world = 0;  // a claim from another world, whose rank could not unwind, is void
   int rank = -1;
   int times = 0;
 };
 
-// The claims of all worlds, which may run on several threads. Code looks them up and never walks them.
+// The claims of all worlds, which may run on several threads. Looked up; never iterated.
 std::mutex g_mutex;
 std::unordered_map<const c10::TensorImpl*, Claim> g_claims;
 

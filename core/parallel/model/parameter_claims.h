@@ -10,12 +10,13 @@
 
 namespace rehearse::parallel {
 
-// While it lives, the parameters are one rank's. Ranks of a world are in one process, where a model from outside of
-// their body would be the same for all of them: reducers of several ranks would hang on to the same gradients. Outside
-// of worlds it does nothing.
+// Claims the parameters for one rank while it lives. The ranks of a world share a process, so a model made outside of
+// their body would be the same for all of them, and the reducers of several ranks would hook onto the same gradients.
+// Does nothing outside of worlds.
 class ParameterClaims {
  public:
-  // `rank`: of the world. `who`: whose errors these are. Throws c10::ValueError where a parameter is another rank's.
+  // `rank`: of the world. `who`: the class that errors name. Throws c10::ValueError if a parameter belongs to another
+  // rank.
   ParameterClaims(int rank, const ReducedParameters& parameters, const char* who = "DistributedDataParallel");
   ParameterClaims(const ParameterClaims&) = delete;
   ParameterClaims& operator=(const ParameterClaims&) = delete;

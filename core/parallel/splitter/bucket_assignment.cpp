@@ -31,10 +31,10 @@ void check_caps(const BucketSplitterOptions& options) {
                     options.first_bucket_bytes_cap, " and bucket_bytes_cap ", options.bucket_bytes_cap);
 }
 
-// A bucket while it is filled, from the graph's end: nodes in reverse order.
+// A bucket that is being filled, from the graph's end: nodes are in reverse order.
 struct Filling {
   ForwardBucket bucket;
-  // Users come later in the graph than what they use, so what is outside of the bucket now stays outside.
+  // A node's users come later in the graph, so a user that is not in the bucket by now will never be in it.
   std::unordered_set<const Node*> members;
   bool has_external_output = false;
 
@@ -62,7 +62,7 @@ class BucketAssignment {
                         "the bytes of the bucket of parameter ", name, " do not fit into 63 bits");
       bucket.parameters.push_back(std::move(name));
     }
-    // An attribute is fetched outside of all pieces; PyTorch takes it for a value of its piece nevertheless.
+    // An attribute is fetched outside of all pieces. PyTorch nevertheless treats it as a value of its piece.
     filling_.back().add(node, options_.rules.each_use || node.op() != Op::GetAttr);
   }
 
@@ -89,7 +89,7 @@ class BucketAssignment {
     ++current.bucket.extended_ops;
   }
 
-  // What comes before the first parameter with bytes belongs to the bucket that follows.
+  // Nodes before the first parameter with bytes belong to the bucket that follows.
   void merge_preamble() {
     if (filling_.size() < 2 || filling_.back().bucket.bytes != 0) return;
     const ForwardBucket preamble = std::move(filling_.back().bucket);
@@ -101,7 +101,7 @@ class BucketAssignment {
 
   ParameterUses uses_;
   BucketSplitterOptions options_;
-  std::vector<Filling> filling_;  // the last in the graph first
+  std::vector<Filling> filling_;  // the last one in the graph first
 };
 
 }  // namespace

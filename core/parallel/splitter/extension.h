@@ -9,14 +9,14 @@
 
 namespace rehearse::parallel {
 
-// What a bucket took in after it was full and had a node.
+// What was added to a bucket after it was full and had a node.
 struct Extension {
   std::int64_t nodes = 0;
-  std::optional<std::int64_t> bytes;  // none: it was full from the start, so that nobody noted when it had a node
+  std::optional<std::int64_t> bytes;  // nullopt: it was full from the start, so its size at that time is unknown
 };
 
-// With a first cap of 0 the bucket at the graph's end is full before it has a node; as in PyTorch its extended_ops
-// count that one too.
+// With a first cap of 0, the bucket at the graph's end is full before it has a node. As in PyTorch, its extended_ops
+// then counts the first node, too.
 inline Extension extension_of(const std::vector<ForwardBucket>& buckets, std::size_t index) {
   const ForwardBucket& bucket = buckets[index];
   const bool from_the_start = index + 1 == buckets.size() && bucket.bytes_before_extension == 0;

@@ -14,7 +14,7 @@ using graph::Node;
 using graph::Op;
 using graph::TensorMeta;
 
-// Bytes of the storage where they are known (a view counts what it views); else of a dense tensor of that size.
+// The bytes of the storage if known (a view counts its whole storage); otherwise those of a dense tensor of that size.
 std::int64_t bytes_of(const TensorMeta& meta, const std::string& name) {
   if (meta.storage_nbytes && !meta.storage_nbytes->is_symbolic()) {
     const auto stored = meta.storage_nbytes->number();
@@ -34,16 +34,16 @@ std::int64_t bytes_of(const TensorMeta& meta, const std::string& name) {
 bool is_trained(const TensorMeta* meta) { return meta && meta->is_parameter && meta->requires_grad; }
 bool is_trained(const graph::Attribute& attribute) { return is_trained(&attribute.meta) && !attribute.ddp_ignored; }
 
-// Tied parameters are one tensor under several names.
+// Tied parameters are one tensor with several names.
 const void* identity_of(const graph::Attribute& attribute) {
   if (attribute.tensor.defined()) return attribute.tensor.unsafeGetTensorImpl();
   return &attribute;
 }
 
-// Python sees a name in the target of every node but a function's, whose target is the function.
+// In Python, the target of every node is a name, except for a function call, whose target is the function.
 bool has_name_as_target(const Node& node) { return node.op() != Op::CallFunction; }
 
-// What a method is called on, where Python sees a name in its target.
+// The object of a method call, if Python's splitter sees a name in its target.
 const Node* named_self(const Node& node) {
   const Node* self = node.op() == Op::CallMethod && !node.args().empty() ? node.args()[0].node() : nullptr;
   return self && has_name_as_target(*self) ? self : nullptr;
@@ -84,7 +84,7 @@ std::vector<std::string> ParameterUses::uncounted(const graph::GraphModule& modu
   return names;
 }
 
-// A parameter that counts once is forgotten when it has: the node at which it does may use it twice.
+// A parameter that counts only once is removed when it has counted, because the same node may use it twice.
 bool ParameterUses::counts(const Use& use, const Node& node) {
   if (rules_.each_use) return true;
   const auto first = first_use_.find(use.parameter);
@@ -93,7 +93,8 @@ bool ParameterUses::counts(const Use& use, const Node& node) {
   return true;
 }
 
-// In PyTorch a fetch is itself the use of an attribute. Where gradients are complete, it is what takes the value.
+// In PyTorch, fetching an attribute is its use. Under `each_use = false`, the node that takes the fetched value uses
+// it, because its gradient is completed there.
 ParameterUses::Uses ParameterUses::uses_by(const Node& node) {
   Uses uses;
   if (node.op() == Op::Placeholder || node.op() == Op::Output) return uses;
@@ -111,7 +112,7 @@ ParameterUses::Uses ParameterUses::uses_by(const Node& node) {
   return uses;
 }
 
-// The inputs among which placeholders of parameters count.
+// The inputs of which placeholders of parameters count.
 std::vector<const Node*> ParameterUses::counted_inputs(const Node& node) const {
   if (rules_.nested_arguments) return {node.input_nodes().begin(), node.input_nodes().end()};
   std::vector<const Node*> inputs;
@@ -135,8 +136,8 @@ void ParameterUses::add_attribute(const Node& fetch, Uses& uses) const {
   uses.push_back({identity_of(*attribute), fetch.target(), &attribute->meta});
 }
 
-// A called module counts at the call that is asked about first. As torch.nn.Module.named_parameters(): its own, then
-// those of its submodules, each module and each parameter once.
+// A called module counts at the first call that is asked about. Order as in torch.nn.Module.named_parameters(): its own
+// parameters, then those of its submodules, each module and each parameter once.
 void ParameterUses::add_module(const std::string& target, const std::string& prefix, const Node& node, Uses& uses) {
   const auto called = module_.find_submodule(target);
   if (!called || counted_at_.try_emplace(called.get(), &node).first->second != &node) return;

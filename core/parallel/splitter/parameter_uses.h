@@ -16,18 +16,18 @@ struct CountedParameter {
   std::int64_t bytes;
 };
 
-// Which parameters a node adds to its bucket. Asked for each node once, from the graph's end.
+// Which parameters a node adds to its bucket. Must be called once for each node, from the graph's end.
 class ParameterUses {
  public:
   ParameterUses(const graph::GraphModule& module, const CountingRules& rules);
 
   std::vector<CountedParameter> of(const graph::Node& node);
 
-  // The parameters that DDP reduces and that `rules` count at no node, by the order of their first uses.
+  // The parameters that DDP reduces and that `rules` count at no node, in the order of their first uses.
   static std::vector<std::string> uncounted(const graph::GraphModule& module, const CountingRules& rules);
 
  private:
-  // Which parameter it is: a placeholder, a tensor, or where only metadata is known the attribute.
+  // Identifies a parameter: a placeholder, a tensor or, if only metadata is known, the attribute.
   using Identity = const void*;
   struct Use {
     Identity parameter;
@@ -45,8 +45,9 @@ class ParameterUses {
 
   const graph::GraphModule& module_;
   CountingRules rules_;
-  std::unordered_map<const graph::GraphModule*, const graph::Node*> counted_at_;  // a called module
-  std::unordered_map<Identity, const graph::Node*> first_use_;                    // only without each_use
+  // The node at which a called module counts.
+  std::unordered_map<const graph::GraphModule*, const graph::Node*> counted_at_;
+  std::unordered_map<Identity, const graph::Node*> first_use_;  // only without each_use
 };
 
 }  // namespace rehearse::parallel

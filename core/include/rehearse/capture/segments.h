@@ -22,7 +22,7 @@ namespace rehearse::capture {
 
 // One stretch of a capture. Its results are values of the capture, numbered from 0 through all segments.
 struct Segment {
-  // an input from outside of the capture, or the number of a value
+  // Either an input from outside of the capture, or the number of a value.
   using Source = std::variant<GraphInput, std::size_t>;
 
   std::shared_ptr<graph::GraphModule> module;  // its output is a list

@@ -21,7 +21,7 @@ namespace rehearse::checks {
 
 // The rows of a whole tensor that a rank holds.
 struct RowsOfWhole {
-  std::vector<std::int64_t> sizes;  // of the whole tensor
+  std::vector<std::int64_t> sizes;  // sizes of the whole tensor
   std::int64_t first = 0;
 };
 

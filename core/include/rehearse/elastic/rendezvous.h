@@ -53,7 +53,7 @@ class RendezvousClosedError : public RendezvousError {
 // The ranks of a round.
 struct Members {
   int round = 0;           // counts up from 0
-  std::vector<int> ranks;  // of the world, ascending
+  std::vector<int> ranks;  // ranks of the world, ascending
 };
 
 // Where the ranks of a job meet, through its store: at the start, and each time that a rank has been lost. A round is

@@ -23,7 +23,7 @@ class Round {
 
   int run() const noexcept { return run_; }  // which of the rank's calls of run() this is, from 1
   int number() const noexcept { return members_.round; }
-  // ranks of the world, in the order of the group
+  // Ranks of the world, in the order of the group.
   const std::vector<int>& ranks() const noexcept { return members_.ranks; }
   const Group& group() const noexcept { return group_; }
   int restart_count() const noexcept { return restart_count_; }  // how many rounds this rank has lost so far

@@ -94,7 +94,7 @@ struct Report {
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line per edge
-  std::vector<StateFinding> findings;           // of state checkers
+  std::vector<StateFinding> findings;           // from state checkers
   std::vector<FaultLine> faults;                // all that were planned, in that order
   std::vector<std::string> last_events;         // oldest first
   std::vector<std::string> remarks;             // what is worth knowing, whatever the verdict

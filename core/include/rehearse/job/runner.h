@@ -37,7 +37,7 @@ const std::vector<std::string>& carrier_names();
 struct RunRequest {
   int ranks = 2;
   std::uint64_t seed = 1;
-  std::chrono::milliseconds timeout = std::chrono::minutes(30);  // of each operation; 0: none
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);  // for each operation; 0: none
   bool coalesced_as_one = false;
   std::size_t stack_bytes = std::size_t{8} << 20;
   bool keep_all_events = false;

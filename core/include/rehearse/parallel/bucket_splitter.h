@@ -55,7 +55,7 @@ struct BucketSplitterOptions {
 
 // The part of the graph whose parameters fill one of DDP's buckets.
 struct ForwardBucket {
-  std::int64_t bytes = 0;               // of the parameters' storages
+  std::int64_t bytes = 0;               // size of the parameters' storages
   std::vector<std::string> parameters;  // in the order in which they were found, from the graph's end
   std::vector<graph::Node*> nodes;      // nodes of the input graph, in its order; without placeholders and output
   // A full bucket cannot be cut off if no later node uses one of its values; then it goes on growing.

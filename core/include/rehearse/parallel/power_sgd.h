@@ -59,7 +59,7 @@ class PowerSgd {
 
  private:
   struct Factors {
-    at::Tensor p, q;  // of all matrices of a bucket, one after the other
+    at::Tensor p, q;  // for all matrices of a bucket, one after the other
   };
   struct Split {
     std::vector<at::Tensor> matrices;                // compressed: batch x n x m

@@ -15,8 +15,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Some rows of a tensor: the part that one rank saves.
 struct SavedRows {
-  std::string name;                 // of the parameter or buffer
-  std::vector<std::int64_t> sizes;  // of the whole tensor
+  std::string name;                 // name of the parameter or buffer
+  std::vector<std::int64_t> sizes;  // sizes of the whole tensor
   std::int64_t first_row = 0;
   at::Tensor rows;  // for a buffer: the whole
 };

@@ -18,7 +18,7 @@ struct Polynomial;
 
 // Limits of one expression. Beyond them functions throw ExpressionTooLarge.
 inline constexpr std::size_t kMaxTerms = 1024;
-// all factors, including those inside functions, counted at each occurrence
+// Counts all factors, including those inside functions, at each occurrence.
 inline constexpr std::size_t kMaxWeight = 65536;
 inline constexpr int kMaxDepth = 200;  // nesting of functions
 

@@ -43,7 +43,7 @@ class Origins {
   };
   void drop_gone();
 
-  // looked up by address; answers do not depend on the order
+  // Looked up by address; answers do not depend on the order.
   std::unordered_map<const c10::StorageImpl*, Entry> entries_;
   std::size_t drop_at_ = 1024;
 };

@@ -57,7 +57,7 @@ class Reductions {
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;  // copies
     std::vector<Memory> memory;     // where each part was
-    double factor = 1;              // of the sum of the parts
+    double factor = 1;              // applies to the sum of the parts
     bool is_bucket = false;
   };
 

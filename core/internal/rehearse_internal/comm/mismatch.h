@@ -23,7 +23,7 @@ struct Mismatch {
 
   struct Field {
     std::string name;  // "op", "shape", "dtype", "device", "root", "reduce_op", "splits", "label", ...
-    // the value on the first side, and the next one that differs; "none": a call has no such field
+    // The value on the first side, and the next one that differs; "none": a call has no such field.
     std::string first, second;
     std::vector<std::string> others{};  // further values, from the mismatch's `others`
     bool operator==(const Field&) const = default;

@@ -40,9 +40,9 @@ struct OpRow {
   std::string_view recorder_name{};  // its name for the flight recorder's analyzer; empty: the call's own name
   OpKind kind = OpKind::copies;
   OpTime time = OpTime::of_parts;
-  // must be alike on all ranks in dtype, device and sizes (in all-to-alls: without sizes)
+  // These tensors must be alike on all ranks in dtype, device and sizes (in all-to-alls: without sizes).
   OpTensors alike = OpTensors::none;
-  // back ends move the memory of the first of these as it lies, whatever its strides
+  // Back ends move the memory of the first of these as it lies, whatever its strides.
   OpTensors as_it_lies = OpTensors::none;
   bool own_sizes = false;  // the sizes in a rank's call do not follow from what is alike
 };

@@ -22,7 +22,7 @@ using TensorList = c10::SmallVector<at::Tensor, 1>;
 // The name of a tensor's contents, for example a bucket of DDP; see Communicators::name_payload().
 struct PayloadName {
   std::string text;
-  std::uint64_t hash = 0;  // of the text
+  std::uint64_t hash = 0;  // hash of the text
 };
 
 // Data that a layer in front of a fabric attaches to a call, from CallInterceptor::on_call() to Fabric::launch().
@@ -86,7 +86,7 @@ struct Operation : AgreedNumbers {
   c10::SmallVector<std::int64_t, 0> input_splits;
   c10::SmallVector<std::int64_t, 0> output_splits;
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
-  // done as one: all inputs are read first. Parts have no parts, timeout or label of their own
+  // Done as one: all inputs are read first. Parts have no parts, timeout or label of their own.
   std::vector<Operation> parts;
   std::chrono::milliseconds timeout{0};  // 0: none
   const std::string* label = nullptr;    // the user's name for the payload; interned by the world; null: none

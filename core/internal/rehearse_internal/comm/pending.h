@@ -20,7 +20,7 @@ struct PendingOperation {
   std::vector<int> waits_for;  // the missing ranks; empty: the transfer is in flight
   bool timed_out = false;      // it has failed by its own timeout, and is listed because of the ranks that never came
   bool gave_up = false;  // the program knows: a wait threw TimeoutError, a future holds it, or the program queried it
-  std::uint64_t record_id = 0;  // of the call; Event::kNotRecorded for the remainder of a buffered send
+  std::uint64_t record_id = 0;  // the call's; Event::kNotRecorded for the remainder of a buffered send
   // For a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing.
   std::string receiver{};
   bool is_send = false;
@@ -34,7 +34,7 @@ struct PendingGroup {
   std::string call;  // "new_group #3", "split"
   std::string name;
   std::vector<int> called_by, missing;
-  exec::CallSite where{};  // of one of the callers; empty unless captured
+  exec::CallSite where{};  // one caller's place; empty unless captured
 };
 
 // Calls of one kind whose Work was never queried: no wait, no check for completion, no future. Excludes works that a
@@ -48,7 +48,7 @@ struct UnwaitedCalls {
     std::uint64_t last = 0;  // Event::record_id
   };
   std::vector<OfRank> ranks;
-  exec::CallSite where{};  // of the first one; empty unless captured
+  exec::CallSite where{};  // the first one's place; empty unless captured
 };
 
 // Receives of one kind that got a message shorter than their tensor.
@@ -58,7 +58,7 @@ struct ShortMessages {
   std::int64_t received = 0;  // how many elements arrived; the rest of the tensor did not change
   std::vector<int> ranks;     // the receiving ranks, in order
   std::uint64_t times = 0;    // in total
-  exec::CallSite where{};     // of the first one; empty unless captured
+  exec::CallSite where{};     // the first one's place; empty unless captured
 };
 
 }  // namespace rehearse::comm

@@ -22,7 +22,7 @@ struct WaitEdge {
   int from = -1;
   int to = -1;
   std::string call;
-  std::string where{};  // of the call
+  std::string where{};  // the call's place
   bool or_any = false;  // another rank than `to` could end the wait as well
 };
 
@@ -30,7 +30,7 @@ struct WaitEdge {
 // of its own), and the ranks that wait for it.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};      // of several fibers the first; a call that any rank could end takes precedence
+  std::string call, where{};      // the first of several fibers; a call that any rank could end takes precedence
   bool any_rank = false;          // as in BlockedCall
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };

@@ -45,7 +45,7 @@ struct RankFailure {
   CallSite thrown_at;  // innermost frames of the throw; empty if unknown
   VirtualTime at{};
   std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before
-  // set if this exception was thrown in a destructor: the exception whose unwinding ran it
+  // Set if this exception was thrown in a destructor: the exception whose unwinding ran it.
   std::optional<Unwinding> unwinding;
 };
 

@@ -16,9 +16,9 @@ struct IdleFacts {
   std::optional<VirtualTime> due;  // when the next timer is due; nullopt: no timer is armed
   bool any_moves_on = false;       // TimerQueue::any_moves_on()
   bool any_polls = false;          // a fiber polls; see this_rank::poll()
-  // a fiber waits for something that another rank's system call may change (a pipe, a lock)
+  // A fiber waits for something that another rank's system call may change (a pipe, a lock).
   bool any_in_kernel = false;
-  // in real time: a fiber waits for something that a thread outside of ranks may signal
+  // In real time: a fiber waits for something that a thread outside of ranks may signal.
   bool any_waits_in_libc = false;
 };
 

@@ -25,7 +25,7 @@ class CheckpointJournal {
  public:
   struct TensorHash {
     std::string name;
-    std::uint64_t hash = 0;  // of the tensor's bytes
+    std::uint64_t hash = 0;  // hash of the tensor's bytes
     friend bool operator==(const TensorHash&, const TensorHash&) = default;
   };
   // A rank's call of save(). All ranks of a round may call it; `is_kept` is true for the rank that wrote the

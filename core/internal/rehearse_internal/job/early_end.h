@@ -12,9 +12,9 @@ namespace rehearse {
 // The end of a process in the middle of its rank's body. Either the rank does not return from its body although the job
 // is over, or its program has ended the process.
 struct EarlyEnd {
-  Verdict verdict = Verdict::crashed;  // of the job
+  Verdict verdict = Verdict::crashed;  // the job's verdict
   std::string headline;
-  int rank = -1;      // of this process
+  int rank = -1;      // this process's rank
   std::string doing;  // what that rank does: "did not come back from its body"
   RankOutcome state = RankOutcome::stopped;
   pid_t thread = 0;  // the thread that runs the body; 0: the process's first one

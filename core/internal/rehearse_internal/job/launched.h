@@ -13,7 +13,7 @@ struct LaunchedProcess {
   int size = 1;
   int local_rank = 0;     // among those of this host
   int restart_count = 0;  // how many times torchrun has restarted it: TORCHELASTIC_RESTART_COUNT
-  // the environment variable with the rank: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"
+  // The environment variable with the rank: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID".
   std::string_view rank_variable;
 };
 

@@ -12,7 +12,7 @@ namespace rehearse {
 struct RankMemory {
   struct Taken {
     std::uint64_t bytes = 0;
-    exec::CallSite where;  // of the allocations; empty unless captured
+    exec::CallSite where;  // where it was allocated; empty unless captured
   };
 
   int rank = -1;

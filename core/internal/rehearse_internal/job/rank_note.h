@@ -70,7 +70,7 @@ class RankNote {
     std::string waits_in;        // empty: it was in no waiting call
     std::vector<int> waits_for;  // empty: unknown
     std::optional<RankOutcome> ended;
-    std::string what;  // of the failure
+    std::string what;  // the failure's text
     VirtualTime ended_at{};
   };
   Known known() const;

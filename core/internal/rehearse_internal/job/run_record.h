@@ -51,11 +51,11 @@ struct RunRecord {
   std::optional<WithoutFaults> without_faults;
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks reported them
-  std::vector<StateFinding> findings;           // of state checkers; the first one ended the world
-  // things that ranks left behind, for which others may wait, and which ranks
+  std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
+  // Things that ranks left behind, for which others may wait, and which ranks.
   std::map<std::string, std::set<int>> notes;
   std::vector<std::string> check_remarks;  // one line each: what state checks found without a verdict
-  // legal things that ranks did and that a report may mention, and which ranks
+  // Legal things that ranks did and that a report may mention, and which ranks.
   std::map<std::string, std::set<int>> habits;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all that were planned, in that order

@@ -52,7 +52,7 @@ class GuardedStorages {
   friend struct TableAccess;
 
   StorageGuard* const guard_;
-  const std::shared_ptr<Table> table_;  // of the fiber that made the object
+  const std::shared_ptr<Table> table_;  // belongs to the fiber that made the object
   std::vector<c10::Storage> added_;
 };
 
