@@ -127,7 +127,7 @@ class CollectiveMatcher {
 
   // All ranks have called the slot's collective. Returns whether it may begin now.
   bool enter(CollectiveSlot& slot);
-  // Ends the collectives whose turn has come, and begins the barriers.
+  // Ends the collectives whose turn has come, then begins the next waiting barrier if nothing before it is in flight.
   void advance() noexcept;
   // The slot's collective has failed.
   void leave(CollectiveSlot& slot) noexcept;

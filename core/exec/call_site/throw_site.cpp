@@ -82,7 +82,7 @@ void remember_again(void* exception) noexcept {
   }
 }
 
-// A new exception gets this address: the old entry is obsolete, and the new exception may never be thrown
+// Drops the entries for this address, because a new exception gets it. The new exception may never be thrown
 // (std::make_exception_ptr()).
 void forget(const void* exception) noexcept {
   for (Throw& entry : throws.ring) {
@@ -98,7 +98,8 @@ void* address_of(const std::exception_ptr& pointer) {
   return exception;
 }
 
-// Makes a counted pointer to an exception that only the unwinder holds, without a count.
+// Makes an exception_ptr from the address of an exception in flight. The copy counts its reference; the uncounted
+// original is cleared, so that its destructor does not release a reference.
 std::exception_ptr pointer_to(void* exception) {
   std::exception_ptr uncounted;
   __builtin_memcpy(static_cast<void*>(&uncounted), &exception, sizeof exception);

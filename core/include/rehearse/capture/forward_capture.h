@@ -39,9 +39,9 @@ struct NamedTensor {
 //   capture.run([&] { y = net->forward(x); });
 //   CapturedGraph graph = capture.finish({y});
 //
-// Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe. Errors: CaptureError
-// and its derived classes (errors.h) for what no graph can hold, with the user's line; exceptions of the code, and of
-// operators for wrong arguments, pass through unchanged.
+// Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe.
+// Errors: CaptureError and its derived classes (errors.h) for what no graph can hold, with the user's line; exceptions
+// of the code, and of operators for wrong arguments, pass through unchanged.
 class ForwardCapture {
  public:
   ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);

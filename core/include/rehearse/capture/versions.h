@@ -21,9 +21,10 @@
 // captured function both calls are nodes of the graph and the version is a symbol, so it adds no guard and does not
 // recompile for each value. Tensor::_version() returns a plain number; a capture refuses it.
 //
-// Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for an undefined tensor, for an inference
-// tensor (it has no version), and for a negative number. In a captured function: capture::NotCapturable, with the line,
-// for a question after a read or an eager region.
+// Fibers, threads: as operators. Blocking: never.
+// Errors: c10::ValueError for an undefined tensor, for an inference tensor (it has no version), and for a negative
+// number. In a captured function: capture::NotCapturable, with the line, for a question after a read or an eager
+// region.
 namespace rehearse {
 
 c10::SymInt version(const at::Tensor& tensor);

@@ -65,7 +65,8 @@ struct Members {
 // that needs the rank.
 //
 // Each rank makes one, with equal options. Blocking: next(). Threads: as the context's store. The context must outlive
-// it. Errors: as each function says, and those of the store.
+// it.
+// Errors: as each function says, and those of the store.
 class Rendezvous {
  public:
   // Throws std::invalid_argument if min_ranks is not in 0 ... world size, or if a limit is negative.

@@ -53,11 +53,12 @@ namespace rehearse {
 // follows one without grad mode or one inside no_sync().
 //
 // Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have called theirs.
-// Threads: as a module: one thread (one fiber) at a time. Ownership: shares the module, the group and the parameters,
-// and hooks onto the parameters until destroyed. Neither copied nor moved. The constructor determines which parameters
-// exist and which of them require gradients; later changes have no effect. Errors: c10::Error in PyTorch's words, with
-// names of parameters added; c10::ValueError for mixed device types and for bucket sizes; errors of the group's
-// collectives. After an error in backward the object cannot be used any more.
+// Threads: as a module: one thread (one fiber) at a time.
+// Ownership: shares the module, the group and the parameters, and hooks onto the parameters until destroyed. Neither
+// copied nor moved. The constructor determines which parameters exist and which of them require gradients; later
+// changes have no effect.
+// Errors: c10::Error in PyTorch's words, with names of parameters added; c10::ValueError for mixed device types and for
+// bucket sizes; errors of the group's collectives. After an error in backward the object cannot be used any more.
 template <class Net>
 class DistributedDataParallel {
  public:
@@ -122,8 +123,8 @@ class DistributedDataParallel {
   // returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
   // parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group must call it, with equal options.
   // Blocks. `body` must make no other collectives, because ranks without inputs would not make them. Cost: two more
-  // small all-reduces in each forward. Errors: c10::Error with throw_on_early_termination, also inside `body`;
-  // exceptions of `body`, at once.
+  // small all-reduces in each forward.
+  // Errors: c10::Error with throw_on_early_termination, also inside `body`; exceptions of `body`, at once.
   void join(const std::function<void()>& body, const parallel::JoinOptions& options = {}) {
     session_.join(options, body);
   }

@@ -46,12 +46,13 @@ namespace rehearse {
 //                  reduce-scatter for each unit with gradients
 // In a group of one rank there are none.
 //
-// Blocking: the constructor, forward() and backward() wait for the other ranks. Threads: as a module: one thread (one
-// fiber) at a time, and only the one that made it. Ownership: shares the module and the group. The module's parameters
-// lose their memory for good, even after this object is destroyed. Neither copied nor moved. Errors: c10::ValueError
-// for a module that cannot be sharded; c10::Error, which names parameter and unit, for code that uses a parameter
-// without memory, changes a parameter in place, or has changed the module; errors of the group's collectives. After an
-// error in backward, call zero_grad() to start afresh.
+// Blocking: the constructor, forward() and backward() wait for the other ranks.
+// Threads: as a module: one thread (one fiber) at a time, and only the one that made it.
+// Ownership: shares the module and the group. The module's parameters lose their memory for good, even after this
+// object is destroyed. Neither copied nor moved.
+// Errors: c10::ValueError for a module that cannot be sharded; c10::Error, which names parameter and unit, for code
+// that uses a parameter without memory, changes a parameter in place, or has changed the module; errors of the group's
+// collectives. After an error in backward, call zero_grad() to start afresh.
 template <class Net>
 class FullyShardedDataParallel {
  public:

@@ -104,8 +104,10 @@ struct RunOutcome {
 //
 // Blocking: run() blocks the calling thread until every rank has ended. Threads: at most one executor per thread at a
 // time. All other members may be called on the same thread: from fibers of this executor, from timers, and before
-// run(). Lifetime: every reference given to the constructor must outlive the executor. Errors: run() throws what the
-// oracle threw, and std::logic_error on nested use. Failures of ranks are data in the outcome.
+// run().
+// Lifetime: every reference given to the constructor must outlive the executor.
+// Errors: run() throws what the oracle threw, and std::logic_error on nested use. Failures of ranks are data in the
+// outcome.
 class RankExecutor {
  public:
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
