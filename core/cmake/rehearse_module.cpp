@@ -11,7 +11,7 @@ void rehearse_module_loaded(const void* handle);  // in the executable
 
 namespace {
 
-// Before every other constructor: what variables hold now is what a new process would find.
+// Runs before every other constructor, while variables still have the values of a new process.
 [[gnu::constructor(101)]] void tell() { rehearse_module_loaded(&__dso_handle); }
 
 }  // namespace

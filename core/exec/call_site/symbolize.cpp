@@ -186,8 +186,8 @@ std::vector<ResolvedFrame> look_up(std::uintptr_t address) {
 }  // namespace
 
 const std::vector<ResolvedFrame>& resolve(void* return_address) {
-  // Reading line tables takes locks that belong to no rank. If such a lock preempted a rank, it would look up the
-  // caller and need this mutex again.
+  // Reading line tables takes locks, at which no rank may be preempted: preempting looks up the caller of the lock, and
+  // would need this mutex again.
   const NativeScope reading;
   static std::mutex mutex;
   static std::unordered_map<void*, std::vector<ResolvedFrame>> known;

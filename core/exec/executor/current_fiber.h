@@ -57,7 +57,7 @@ class CurrentFiber {
   boost::fibers::context* host_ = nullptr;
   std::unique_ptr<std::byte[]> host_image_;
   NativeState host_native_;
-  NativeState::Place native_;  // the place of the state of whatever runs
+  NativeState::Place native_;  // where this thread keeps the live state
   AsanStack host_asan_;
 };
 

@@ -15,7 +15,7 @@
 namespace rehearse::exec {
 namespace {
 
-int g_forked_by = -1;  // set in a process that a rank has forked
+int g_forked_by = -1;  // the forking rank, in a process that a rank has forked
 
 }  // namespace
 
