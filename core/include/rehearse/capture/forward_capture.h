@@ -74,9 +74,9 @@ class ForwardCapture {
   // Call it after the code: returns the line that made a tensor which the code keeps beside these outputs, or null.
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
 
-  // Call it last, before the capture is destroyed (left_fakes.h): returns the fakes that the code still holds. If the
-  // capture has failed, the result has what they stand for: `find_value` returns values of segments that have run, and
-  // is empty if these are unknown.
+  // Call it last, before the capture is destroyed: returns the fakes that the code may still hold (left_fakes.h), with
+  // the values of inputs. `has_failed`: also returns fakes that the code made. `find_value` returns values of segments
+  // that have run; it is empty if these are unknown.
   LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
   // Whether the capture ended before the code did: the rest of the code ran, or will run, on real tensors. Then there

@@ -18,8 +18,8 @@ namespace rehearse::compiler {
 // as CompileOptions::backend. Under data parallelism also switch optimize_ddp off, or compile() cuts first. Parameters
 // that the surrounding data parallelism ignores count towards no bucket.
 //
-// explain() sees one graph, the whole one; buckets() and pieces() say how it was cut. If another back end has already
-// rearranged the inputs of a graph, the graph goes to the inner back end uncut.
+// explain() sees one graph, the whole one; buckets() and pieces() say how it was cut. If another back end has changed
+// the layouts of a graph's inputs since the capture, the graph goes to the inner back end uncut.
 class SplitByDdp final : public Backend {
  public:
   // `caps`: the bucket caps; the names of ignored parameters come with the graph. Throws std::invalid_argument if
