@@ -21,7 +21,7 @@ class PayloadNames {
 
   void set_label(int rank, const std::string* label) noexcept;
   const std::string* label(int rank) const noexcept { return labels_[static_cast<std::size_t>(rank)].text; }
-  // A label with that text that lives as long as this object.
+  // A label with that text, which lives as long as this object.
   const std::string* keep(const std::string& text) { return &*kept_labels_.insert(text).first; }
   void name(int rank, const at::Tensor& tensor, const std::string& name);
   void forget(int rank, const c10::TensorImpl* tensor) noexcept;

@@ -19,7 +19,7 @@ class LabelKeeper {
   virtual const std::string* label() const noexcept = 0;
   virtual void set_label(const std::string* label) noexcept = 0;
 
-  // A label with that text that lives as long as this object.
+  // A label with that text, which lives as long as this object.
   virtual const std::string* kept_label(const std::string& text) = 0;
 };
 

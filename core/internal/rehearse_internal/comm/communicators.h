@@ -67,7 +67,7 @@ class Communicators final : public exec::WaitExplainer {
   // this object.
   void set_label(int rank, const std::string* label) noexcept;
 
-  // A label with that text that lives as long as this object.
+  // A label with that text, which lives as long as this object.
   const std::string* kept_label(const std::string& text);
   // The label of `rank`; null: none.
   const std::string* label(int rank) const noexcept;
