@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/operators/matmul_of_fakes.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
@@ -34,6 +37,25 @@ Sizes matmul_sizes(const at::Tensor& left, const at::Tensor& right) {
   return sizes;
 }
 
+// LibTorch multiplies a matrix that requires grad by a batch of matrices as one matrix product, and transposes the
+// result (should_fold() in at::native). If the transposed result counts as contiguous, because it has at most one row
+// or column or no elements, it keeps its strides.
+Sizes matmul_strides(const at::Tensor& left, const at::Tensor& right, const Sizes& sizes) {
+  const auto is = [](const c10::SymInt& size, std::int64_t number) { return size.maybe_as_int() == number; };
+  if (left.dim() == 2 && right.dim() > 2 && left.requires_grad()) {
+    const std::size_t row = sizes.size() - 2, column = sizes.size() - 1;
+    const bool is_empty = std::any_of(sizes.begin(), sizes.end(), [&](const auto& size) { return is(size, 0); });
+    if (is(sizes[row], 1) || is(sizes[column], 1) || is_empty) {
+      Sizes transposed = sizes;
+      std::swap(transposed[row], transposed[column]);
+      Sizes strides = contiguous_strides(transposed);
+      std::swap(strides[row], strides[column]);
+      return strides;
+    }
+  }
+  return contiguous_strides(sizes);
+}
+
 }  // namespace
 
 void matmul_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -48,7 +70,7 @@ void matmul_of_fakes(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
               "expected m1 and m2 to have the same dtype, but got: ", left.scalar_type(), " != ", right.scalar_type());
   TensorSpec spec;
   spec.sizes = matmul_sizes(left, right);
-  spec.strides = contiguous_strides(spec.sizes);
+  spec.strides = matmul_strides(left, right, spec.sizes);
   spec.dtype = left.scalar_type();
   spec.device = left.device();
   torch::jit::push(*stack, make_fake(spec));

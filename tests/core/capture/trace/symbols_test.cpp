@@ -111,6 +111,34 @@ TEST(CaptureSymbols, Matmuls_AreNotFixedAndHaveEagerSizes) {
   EXPECT_THROW(trace(function, {at::randn({2, 3}), at::randn({4, 5})}), c10::Error);
 }
 
+TEST(CaptureSymbols, Matmul_HasTheStridesOfEagerMode) {
+  const Function function = [](const Tensors& x) { return Tensors{at::matmul(x[0], x[1])}; };
+  std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> cases;
+  for (const std::int64_t rows : {0, 1, 3}) {
+    for (const std::int64_t columns : {0, 1, 2}) {
+      for (const std::int64_t batch : {0, 1, 4}) {
+        cases.push_back({{rows, 5}, {batch, 5, columns}});
+        cases.push_back({{batch, rows, 5}, {5, columns}});
+        cases.push_back({{rows, 5}, {2, batch, 5, columns}});
+        cases.push_back({{batch, rows, 5}, {batch, 5, columns}});
+      }
+    }
+  }
+  for (const auto& [left, right] : cases) {
+    for (const int requires_grad : {0, 1, 2, 3}) {
+      const Tensors inputs = {at::randn(left).requires_grad_(requires_grad % 2 == 1),
+                              at::randn(right).requires_grad_(requires_grad > 1)};
+      const auto captured = trace(function, inputs);
+      std::vector<std::int64_t> strides;
+      for (const auto& stride : captured.module->graph().last()->prev()->meta().tensor()->strides) {
+        strides.push_back(stride.number());
+      }
+      EXPECT_EQ(at::IntArrayRef(strides), at::matmul(inputs[0], inputs[1]).strides())
+          << at::IntArrayRef(left) << " " << at::IntArrayRef(right) << " " << requires_grad;
+    }
+  }
+}
+
 TEST(CaptureSymbols, SymItem_IsAnUnbackedSymbolAndEagerlyTheValue) {
   const Function function = [](const Tensors& x) {
     const auto values = sym_tolist(x[1]);
