@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the checkers cost: CPU time of a training step under DistributedDataParallel with each of them, and both, beside
-// that without, by turns in one process. `ratio` is the quotient of the least times.
+// CPU time of the memory checkers: a training step under DistributedDataParallel with each checker, and with both,
+// compared with the same step without them. The variants take turns in one process. `ratio` is the quotient of the
+// least times.
 //   wide   an MLP 1024-1024-1024-10, batch 8: memory decides
 //   deep   24 layers of 64, batch 8: small operators, whose boxing shows
-// And of many all-gathers in flight at once, all waited for at the end.
+// A second benchmark measures many all-gathers in flight at once, with all waits at the end.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -45,7 +46,7 @@ torch::nn::Sequential net_of(int width, int layers) {
   return net;
 }
 
-// CPU seconds a rank and step.
+// CPU seconds per rank and step.
 double step_seconds(WorldOptions options, int width, int layers) {
   double start = 0, end = 0;
   int done = 0;

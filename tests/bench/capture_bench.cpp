@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Capturing models as graphs, which computes nothing, and a call that a compiled function's cache serves.
+// Time to capture models as graphs (a capture computes nothing), and of a call that a compiled function's cache serves.
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +24,7 @@ std::vector<capture::NamedTensor> tensors_of(const torch::nn::Module& module) {
   return tensors;
 }
 
-// `dynamic`: the first so many dimensions of `x` may vary.
+// The first `dynamic` dimensions of `x` may vary.
 template <class Net>
 capture::CapturedGraph capture_of(Net& net, const std::vector<capture::NamedTensor>& tensors, const at::Tensor& x,
                                   std::int64_t dynamic) {

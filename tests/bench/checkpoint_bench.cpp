@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a training step of a transformer costs whose layers are checkpoints.
+// Time of a training step of a transformer whose layers are checkpoints.
 #include <benchmark/benchmark.h>
 
 #include "models/checkpointed_transformer.h"

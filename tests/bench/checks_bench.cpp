@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What state checkers cost: CPU time of a DDP step of an MLP 1024-1024-1024-10, batch 8, SGD, a rank, with a checker
-// that looks at every step over the same without any, by turns. `ratio` is the quotient of the least times of both.
+// CPU time of the state checkers: a DDP step of an MLP 1024-1024-1024-10, batch 8, SGD, per rank, with a checker that
+// looks at every step, compared with the same step without any. Both take turns. `ratio` is the quotient of their least
+// times.
 //   state_checks/replicas, /draws, /finite   [checks] of the world
 //   state_checks/called                      ctx.check_replicas() and ctx.check_finite() after each step
 #include <algorithm>
@@ -26,7 +27,7 @@ constexpr int kWarmSteps = 3;
 constexpr int kSteps = 6;
 constexpr int kRepetitions = 3;
 
-// CPU seconds a rank and step.
+// CPU seconds per rank and step.
 double training(int ranks, const checks::AutomaticChecks& checks, bool called) {
   double start = 0, end = 0;
   int done = 0;

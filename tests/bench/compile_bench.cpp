@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call that a compiled function's cache serves: guards are checked, and a graph that computes nothing is run. And the
-// first call, which captures.
+// Time of a call that a compiled function's cache serves: it checks guards and runs a graph that computes nothing. Also
+// the time of the first call, which captures.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@
 namespace rehearse::bench {
 namespace {
 
-// Its graphs give the same tensor in each call.
+// A back end whose graphs return the same tensor in each call.
 class Cached final : public compiler::Backend {
  public:
   explicit Cached(at::Tensor result) : result_(std::move(result)) {}
@@ -33,7 +33,7 @@ class Cached final : public compiler::Backend {
   at::Tensor result_;
 };
 
-// `result` has the shape of what is compiled: another one would be brought into that layout in each call.
+// `result` must have the shape of the compiled function's result. Otherwise each call would copy it into that layout.
 CompileOptions cached_options(std::optional<bool> dynamic, at::Tensor result) {
   return {.backend = std::make_shared<Cached>(std::move(result)),
           .dynamic = dynamic,
@@ -41,7 +41,7 @@ CompileOptions cached_options(std::optional<bool> dynamic, at::Tensor result) {
           .verify = Verify::Never};
 }
 
-// `state.range(0)`: is the batch a symbol?
+// `state.range(0)`: 1 if the batch size is a symbol.
 void dispatch(benchmark::State& state) {
   test::Toy toy(test::ToyShape{10, 64, 5});
   auto compiled = compile(toy, cached_options(state.range(0) != 0, at::zeros({20, 5})));
@@ -72,7 +72,7 @@ torch::nn::Sequential layers(std::int64_t count) {
   return net;
 }
 
-// `state.range(0)` layers, of two parameters each.
+// `state.range(0)` layers with two parameters each.
 void dispatch_of_layers(benchmark::State& state) {
   auto net = layers(state.range(0));
   auto compiled = compile(net, cached_options(false, at::zeros({8, 4})));
@@ -83,7 +83,7 @@ void dispatch_of_layers(benchmark::State& state) {
 }
 BENCHMARK(dispatch_of_layers)->Name("dispatch/layers")->Arg(100)->Unit(benchmark::kMicrosecond);
 
-// `state.range(0)` layers, of which each is two or three nodes: what a layer costs must not grow with their number.
+// `state.range(0)` layers of two or three nodes each: the cost of a layer must not grow with their number.
 void first_call_of_layers(benchmark::State& state) {
   torch::nn::Sequential net = layers(state.range(0));
   const auto x = at::ones({2, 4});
@@ -96,7 +96,7 @@ void first_call_of_layers(benchmark::State& state) {
 }
 BENCHMARK(first_call_of_layers)->Name("first_call/layers")->Arg(10)->Arg(100)->Arg(400)->Unit(benchmark::kMillisecond);
 
-// Against the same layers as they are.
+// Compares the compiled layers with the same layers in eager mode.
 void served_layers(benchmark::State& state) {
   torch::nn::Sequential net = layers(state.range(0));
   auto compiled = compile(net, {.fullgraph = true, .verify = Verify::Never});

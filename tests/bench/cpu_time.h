@@ -5,7 +5,7 @@
 
 namespace rehearse::bench {
 
-// CPU time of this thread in seconds: what a shared, noisy machine does not distort.
+// CPU time of this thread in seconds, because other load on a shared machine does not distort it.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

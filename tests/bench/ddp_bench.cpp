@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DistributedDataParallel costs: CPU time of a training step of an MLP 1024-1024-1024-10, batch 8, SGD,
-// a rank, beside that of a reference in the same run. `ratio` is the quotient of the least times of both.
-//   ddp_step/views    gradient_as_bucket_view, over the same models one after the other whose gradients are
-//   averaged
-//                     in place
-//   ddp_step/default  default options, over LibTorch's reducer alone on a back end that averages in place,
-//   unchecked
+// CPU time of DistributedDataParallel: a training step of an MLP 1024-1024-1024-10, batch 8, SGD, per rank, beside a
+// reference in the same run. `ratio` is the quotient of the least times of both.
+//   ddp_step/views    gradient_as_bucket_view; the reference trains the same models one after the other and averages
+//                     their gradients in place
+//   ddp_step/default  default options; the reference is LibTorch's reducer alone, on a back end that averages in place
+//                     without checks
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -48,7 +47,7 @@ at::Tensor batch() { return at::sin(at::arange(8 * 1024, at::kFloat)).view({8, 1
 
 at::Tensor loss_of(const at::Tensor& output) { return at::mean(at::pow(output, 2)); }
 
-// Gradients of the step before, gone or zeros.
+// Clears the gradients of the previous step: removes them, or sets them to zero.
 void clear(const std::vector<at::Tensor>& parameters, bool set_to_none) {
   const at::NoGradGuard no_grad;
   for (const auto& parameter : parameters) {
@@ -57,7 +56,7 @@ void clear(const std::vector<at::Tensor>& parameters, bool set_to_none) {
   }
 }
 
-// One model after the other, then the mean of each gradient, in place: CPU seconds a rank and step.
+// Trains one model after the other, then averages each gradient in place. Returns CPU seconds per rank and step.
 double one_after_the_other(int ranks, bool set_to_none) {
   at::set_num_threads(1);  // as in a world
   struct Replica {
@@ -87,7 +86,7 @@ double one_after_the_other(int ranks, bool set_to_none) {
   return (cpu_seconds() - start) / kSteps / ranks;
 }
 
-// `make_step(ctx)` gives what each rank repeats: CPU seconds a rank and step.
+// Each rank repeats the step that `make_step(ctx)` returns. Returns CPU seconds per rank and step.
 template <class MakeStep>
 double on_fibers(int ranks, MakeStep make_step) {
   double start = 0, end = 0;
@@ -153,7 +152,7 @@ double with_bare_reducer(int ranks) {
   });
 }
 
-// Both by turns, so that what else the machine does meets both.
+// Runs both in turns, so that other load on the machine affects both alike.
 template <class Ours, class Reference>
 void compare(benchmark::State& state, Ours ours, Reference reference) {
   const int ranks = static_cast<int>(state.range(0));

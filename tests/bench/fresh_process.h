@@ -6,8 +6,9 @@
 
 namespace rehearse::bench {
 
-// Runs this program again, as a process that nothing has warmed or filled, with `arguments`, and returns the numbers
-// that it prints. Throws std::runtime_error when it cannot be started, does not end with 0, or prints anything else.
+// Runs this program again with `arguments`, as a process without warm caches or used memory. Returns the numbers that
+// it prints. Throws std::runtime_error if the process does not start, exits with anything but 0, or prints anything
+// else.
 std::vector<double> numbers_of_fresh_process(const std::vector<std::string>& arguments);
 
 }  // namespace rehearse::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What FullyShardedDataParallel costs: CPU time of a training step (forward, backward, SGD) of a transformer, a rank,
-// beside that of DistributedDataParallel, by turns in the same run. `ratio` is the quotient of the least times of both.
+// CPU time of FullyShardedDataParallel: a training step (forward, backward, SGD) of a transformer, per rank, beside the
+// same step under DistributedDataParallel. Both take turns in the same run. `ratio` is the quotient of the least times
+// of both.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -27,7 +28,7 @@ struct Size {
   std::int64_t width, heads, batch, time;
 };
 
-// CPU seconds a rank of one step, behind one that warms up.
+// CPU seconds per rank of one step, after a step that warms up.
 template <class Wrap>
 double step_seconds(const Size& size, int ranks, Wrap&& wrap) {
   double start = 0;

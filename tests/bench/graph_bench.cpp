@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What building, copying, splitting and printing a graph of 10,000 nodes cost.
+// Time to build, copy, split and print a graph of 10,000 nodes.
 #include <benchmark/benchmark.h>
 
 #include <rehearse/graph/split.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kNodes = 10000;
 
-// A chain of layers: each takes the value before, a parameter of its own, and a mask that all layers use.
+// A chain of layers. Each takes the previous value, a parameter of its own, and a mask that all layers use.
 void build(GraphModule& module, int nodes) {
   Graph& graph = module.graph();
   const TensorMeta tensor{.sizes = {SymExpr{"s0"}, 64}, .strides = {64, 1}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Resident memory of a rank, each time in a fresh process: what a world of n ranks adds, over what the same program has
-// resident after a world of two ranks (libraries, caches, pages of code that were touched), divided by n. Taken while
-// all ranks live, at their last barrier; `peak_KB` is the same for the highest value of the whole run.
+// Resident memory per rank, measured in fresh processes: the memory of a world of n ranks, less that of the same
+// program after a world of two ranks (libraries, caches, touched pages of code), divided by n. Measured while all ranks
+// live, at their last barrier. `peak_KB` is the same for the highest value of the whole run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -29,7 +29,7 @@ constexpr std::string_view kMeasured = "--measured";
 constexpr int kWarmRanks = 2;
 constexpr int kSteps = 3;
 
-// "VmRSS" and the like, in KB.
+// Reads a line of /proc/self/status, such as "VmRSS", in KB.
 double of_this_process(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -38,8 +38,8 @@ double of_this_process(const std::string& name) {
   throw std::runtime_error("/proc/self/status has no " + name);
 }
 
-// Linear, ReLU, Linear, ReLU, Linear: 885 parameters (3.5 KB of float32) for a width of 16, 6,597 (26 KB) for 64. They
-// are there three times: parameters, gradients, buckets.
+// Linear, ReLU, Linear, ReLU, Linear: 885 parameters (3.5 KB of float32) for a width of 16, 6,597 (26 KB) for 64.
+// Memory holds them three times: as parameters, gradients and buckets.
 template <int kWidth>
 torch::nn::Sequential five_layers() {
   using namespace torch::nn;
@@ -71,7 +71,7 @@ const std::map<std::string, Job, std::less<>>& jobs() {
   return all;
 }
 
-// Returns only when all ranks have trained, with everything that training needs still there at `at_end`.
+// Trains on all ranks and calls `at_end` while everything that training needs is still alive.
 template <class AtEnd>
 void train(RankContext& ctx, const Job& job, AtEnd at_end) {
   DistributedDataParallelOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FakeFabric alone, without ranks: CPU time of launched transfers (an iteration holds many of the small ones). `GB/s`
-// counts every rank's tensor once; `of_bound` is the time over that of a loop which only copies the same memory in the
-// same order.
+// FakeFabric alone, without ranks: CPU time of launched transfers (an iteration makes many transfers if they are
+// small). `GB/s` counts each rank's tensor once. `of_bound` is the time divided by that of a loop that only copies the
+// same memory in the same order.
 #include <cstring>
 #include <vector>
 
@@ -49,8 +49,8 @@ struct Group {
   comm::Transfer transfer;
 };
 
-// Copies a block of every tensor into one place in the first-level cache, then from there back to each: the traffic of
-// an in-place all-reduce without its additions.
+// Copies a block of every tensor into one place in the first-level cache, then from there back to each tensor. An
+// in-place all-reduce has the same traffic, plus its additions.
 void traffic(const Group& group, std::int64_t bytes) {
   alignas(64) static std::byte block[16 << 10];
   const auto ranks = static_cast<std::int64_t>(group.calls.size());
@@ -83,7 +83,8 @@ void all_reduce(benchmark::State& state, c10::ScalarType dtype) {
   fakes::ZeroCost costs;
   NoCompletion done;
   fakes::FakeFabric fabric(timers, clock, costs);
-  // Short ones many times between two looks at the clock. Work and bound take turns, so that both see the same noise.
+  // Repeats short work many times between two readings of the clock. Work and bound take turns, so that both see the
+  // same noise.
   const int repeats = static_cast<int>(std::max<std::int64_t>(1, (1 << 20) / (bytes * ranks)));
   double total = 0, best = 1e9, bound = 1e9;
   for (auto _ : state) {

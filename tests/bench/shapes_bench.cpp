@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What symbolic sizes cost a capture, and guards a call.
+// Time that symbolic sizes add to a capture, and that guards add to a call.
 #include <benchmark/benchmark.h>
 
 #include <ATen/InferSize.h>
@@ -28,7 +28,7 @@ void sym_int_multiply(benchmark::State& state) {
 }
 BENCHMARK(sym_int_multiply);
 
-// A question that ranges decide, as most are.
+// A comparison that the ranges of symbols decide, as most comparisons are.
 void sym_int_compare_known(benchmark::State& state) {
   const auto env = ShapeEnv::make();
   const SymInt batch = env->add_backed(8, "x.size(0)");
@@ -48,7 +48,7 @@ void view_of_two_symbols(benchmark::State& state) {
 }
 BENCHMARK(view_of_two_symbols);
 
-// Eight sizes of six symbols, and four guards.
+// Eight sizes with six symbols, and four guards.
 void guards_of_a_call(benchmark::State& state) {
   const auto env = ShapeEnv::make();
   std::vector<std::int64_t> values = {8, 16, 8, 24, 16, 32, 40, 48};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bucket splitter alone on BERT base (masked language model, exported): assigning buckets, and cutting the graph.
+// The bucket splitter alone on BERT base (masked language model, exported): it assigns buckets and cuts the graph.
 #include <string>
 
 #include <benchmark/benchmark.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a program waits for its ranks: CPU time of a fresh process from main() until all ranks are past their first
-// barrier. `load_ms` is what passed before main(): the dynamic linker and LibTorch's static initialisers.
+// Startup time of a program with ranks: CPU time of a fresh process from main() until all ranks have passed their first
+// barrier. `load_ms` is the CPU time before main(): the dynamic linker and LibTorch's static initialisers.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMeasured = "--measured";
 
-// Of all threads, since the process began.
+// CPU time of all threads since the process began, in milliseconds.
 double cpu_ms_of_process() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a switch between ranks costs, next to a plain Boost.Fiber yield in the same run; and what a FiberLocal costs.
+// Time of a switch between ranks beside a plain Boost.Fiber yield in the same run, and time of a FiberLocal access.
 #include <functional>
 #include <thread>
 #include <vector>
@@ -37,7 +37,7 @@ using Yields = std::function<void()>;
 
 void at_once(const Yields& yields) { yields(); }
 
-// Suspended inside a backward pass, a fiber has more state of its own than one that has touched nothing.
+// Suspended inside a backward pass, a fiber has more state of its own than a fiber that has touched nothing.
 void in_backward(const Yields& yields) {
   const at::Tensor leaf = at::ones({2}).requires_grad_();
   const at::Tensor product = at::mul(leaf, leaf);
@@ -48,7 +48,7 @@ void in_backward(const Yields& yields) {
   torch::autograd::backward({product.sum()}, {});
 }
 
-// CPU seconds a switch, between the moments at which all fibers have started and the first one is done.
+// CPU seconds per switch, from the time when all fibers have started until the first fiber is done.
 double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle, void (*inside)(const Yields&) = at_once) {
   DecisionLog log;
   Decisions decisions(oracle, log);
@@ -71,7 +71,7 @@ double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle, void
 double plain_yields(int fibers) {
   double start = 0;
   double end = 0;
-  // A thread of its own: Boost's own round robin, not our scheduler.
+  // Uses a thread of its own, so that Boost's own round robin schedules the fibers, not our scheduler.
   std::thread([&] {
     std::vector<boost::fibers::fiber> running;
     for (int id = 0; id < fibers; ++id) {
@@ -123,7 +123,7 @@ void plain(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(plain_yields(static_cast<int>(state.range(0))));
 }
 
-// Seconds of CPU time for each of the calls of a rank.
+// CPU seconds per access, on each rank.
 void look_up_fiber_local(benchmark::State& state) {
   static const exec::FiberLocal<std::int64_t> local;
   constexpr int kLookUps = 1'000'000;

@@ -14,9 +14,8 @@
 
 namespace rehearse::bench {
 
-// The least that a reducer can run on: the n-th all-reduce of each rank meets the n-th of the others, the
-// last one to come adds into rank 0's tensor and copies it to the others. Nothing is checked, noted or
-// scheduled.
+// The least that a reducer needs: the n-th all-reduce of each rank meets the n-th of the others. The last rank to
+// arrive adds all tensors into rank 0's and copies the sum to the others. Nothing is checked, recorded or scheduled.
 class UncheckedBackend : public c10d::Backend {
  public:
   struct Meeting {
@@ -26,7 +25,7 @@ class UncheckedBackend : public c10d::Backend {
   struct World {
     int ranks;
     std::deque<Meeting> meetings = {};
-    std::size_t first = 0;  // number of meetings that are over
+    std::size_t first = 0;  // number of all-reduces that are over
   };
 
   UncheckedBackend(int rank, std::shared_ptr<World> world) : Backend(rank, world->ranks), world_(std::move(world)) {}
@@ -38,7 +37,7 @@ class UncheckedBackend : public c10d::Backend {
       for (std::size_t i = 1; i < all.size(); ++i) all[i].copy_(all[0]);
     });
   }
-  // The reducer's new buckets: as every rank decides the same, what each has is right.
+  // The reducer broadcasts its new bucket layout here. All ranks decide the same, so each already has the right values.
   c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions&) override {
     return meet(tensors[0], [](std::vector<at::Tensor>&) {});
   }

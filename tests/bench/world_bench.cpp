@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives through c10d::ProcessGroup in a simulated world: CPU time a rank, and bytes per second over all ranks.
-// `of_floor`: the time over that of c10d's own path, taken in turns with it: the same call on a ProcessGroup whose back
-// end does nothing, and one switch between ranks.
+// Collectives through c10d::ProcessGroup in a simulated world: CPU time per rank, and bytes per second over all ranks.
+// `of_floor` is the time divided by that of c10d's own path: the same call on a ProcessGroup whose back end does
+// nothing, plus one switch between ranks. Both take turns.
 #include <string>
 #include <vector>
 
@@ -26,7 +26,7 @@ WorldOptions options_for(int ranks) {
   return options;
 }
 
-// CPU seconds of `rounds` calls of `operation` by every rank, from when all are ready to when the last is done.
+// CPU seconds for `rounds` calls of `operation` by every rank, from the time when all are ready until the last is done.
 template <class Operation>
 double timed(int ranks, int rounds, Operation operation) {
   double start = 0;
@@ -71,7 +71,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> empty_group(const RankContext& ctx) {
   return group;
 }
 
-// `call(group)` in a loop, by all ranks of the world's group, in turns with the same on the empty group.
+// All ranks run `call(group)` in a loop, in turns on the world's group and on the group whose back end does nothing.
 template <class MakeCall>
 void with_floor(benchmark::State& state, MakeCall make_call) {
   const int ranks = static_cast<int>(state.range(0));
@@ -124,8 +124,8 @@ void allreduce(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * bytes);
 }
 
-// A plain loop over the same traffic: one add of every input into a running sum, one copy to every output. Whole
-// blocks, because g++ 12 makes vector instructions of a loop at -O2 only where its length is known.
+// A plain loop over the same traffic: it adds every input into a running sum and copies the sum to every output. It
+// uses whole blocks, because g++ 12 vectorises a loop at -O2 only if it knows the length.
 void traffic_bound(benchmark::State& state) {
   const auto ranks = static_cast<std::size_t>(state.range(0));
   const auto count = state.range(1) / 4;
