@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a barrier is over when all that its ranks have called on the group before is over, as with Gloo and NCCL.
+// Contract: a barrier ends only after all earlier collectives of its ranks on the same group have ended, as with Gloo
+// and NCCL.
 #include <chrono>
 
 #include <ATen/ATen.h>
@@ -11,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A second for 8 MB and a millisecond of latency, so that what is large takes long and a barrier does not.
+// 8 MB take a second and the latency is a millisecond, so that large transfers take long and a barrier does not.
 WorldOptions slow_network(int ranks, std::uint64_t seed) {
   WorldOptions options;
   options.ranks = ranks;
@@ -38,7 +39,7 @@ TEST(Barrier, CollectivesBeforeIt_AreOverWithIt) {
     const int n = ctx.size();
     auto sum = large(ctx.rank() + 1), sent = large(ctx.rank());
     const auto reduction = ctx.group().allreduce(sum);
-    ctx.group().broadcast(sent, n - 1);  // dropped
+    ctx.group().broadcast(sent, n - 1);  // the program drops the Work
     ctx.group().barrier()->wait();
     EXPECT_TRUE(reduction->isCompleted());
     EXPECT_EQ(sum[999'999].item<double>(), n * (n + 1) / 2);
@@ -46,7 +47,7 @@ TEST(Barrier, CollectivesBeforeIt_AreOverWithIt) {
   });
 }
 
-// It goes its own way from there on, and takes as long as ever.
+// After the earlier collectives have ended, the barrier takes as long as it does without them.
 TEST(Barrier, TakesItsOwnTimeAfterTheLastOfThem) {
   World world(slow_network(2, 1));
   const Report report = world.run([](RankContext& ctx) {
@@ -76,7 +77,7 @@ TEST(Barrier, BarriersInARow_EndInOrder) {
   });
 }
 
-// Gloo's threads go on with what comes after a barrier that waits.
+// While a barrier waits, Gloo's threads carry on with later collectives.
 TEST(Barrier, CollectivesAfterIt_DoNotWaitForIt) {
   on_slow_networks([](RankContext& ctx) {
     auto sum = large(1), small = at::ones({1}, at::kDouble);
@@ -90,8 +91,9 @@ TEST(Barrier, CollectivesAfterIt_DoNotWaitForIt) {
   });
 }
 
-// Neither sends and receives nor other groups are among what it waits for; Gloo's monitored barrier waits for nothing.
-TEST(Barrier, OtherWork_IsNotWaitedFor) {  // it looks at what is still under way
+// A barrier does not wait for sends, receives and other groups. Gloo's monitored barrier waits for no other work at
+// all.
+TEST(Barrier, OtherWork_IsNotWaitedFor) {  // the test reads memory of calls still in flight, so check_buffers is off
   on_slow_networks(
       [](RankContext& ctx) {
         const int peer = ctx.rank() ^ 1;

@@ -19,7 +19,7 @@ at::Tensor of_rank(int rank, at::IntArrayRef sizes, std::int64_t salt) {
   return (at::arange(count, at::kDouble) * (rank + 1) + static_cast<double>(salt)).reshape(sizes);
 }
 
-// Every group size and seed.
+// Runs `body` for every group size and seed.
 void for_worlds(const std::function<void(RankContext&)>& body) {
   for (const int ranks : {1, 2, 3, 5}) {
     for (const std::uint64_t seed : {1, 2, 3}) {
@@ -85,7 +85,7 @@ TEST(Coalesced, TensorForms_GatherAndScatterEachTensor) {
   });
 }
 
-// A step of a pipeline with a collective in between, as one.
+// Coalesces a pipeline's step: sends, receives and several collectives.
 TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
   for_worlds([](RankContext& ctx) {
     const int n = ctx.size();
@@ -116,7 +116,8 @@ TEST(Coalesced, CallsBetweenStartAndEnd_GiveWhatTheyGiveAlone) {
   });
 }
 
-// Gloo flattens all inputs before it reduces: what is there twice, as a whole or in part, is reduced once.
+// Gloo flattens all inputs before it reduces. Memory that occurs twice in the list, as a whole or in part, is reduced
+// once.
 TEST(Coalesced, TensorThatIsThereTwice_IsReducedOnce) {
   for_worlds([](RankContext& ctx) {
     auto expected = at::zeros({6}, at::kDouble);
@@ -152,7 +153,7 @@ TEST(Coalesced, OutputThatIsAnotherPartsInput_IsReadFirst) {
   });
 }
 
-// Only who gets a result is written to: the root of a reduce, all others of a broadcast.
+// Only a rank that gets a result has its tensor written: the root of a reduce, all but the root of a broadcast.
 TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
   for_worlds([](RankContext& ctx) {
     const int last = ctx.size() - 1;
@@ -170,7 +171,7 @@ TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
   });
 }
 
-// As NCCL's batches may, and not outside of one.
+// A rank may send to itself in a batch, as with NCCL, but not outside a batch.
 TEST(Coalesced, MessageToItself_ArrivesAmongTheOthers) {
   for (const bool as_one : {false, true}) {
     for (const int ranks : {1, 2, 3, 8}) {
@@ -203,7 +204,7 @@ TEST(Coalesced, MessageToItselfThatIsNotReceived_IsTold) {
   EXPECT_EQ(report.headline.substr(0, 61), "rank 1 waits forever in send #1 to rank 1 on group \"world\" at");
 }
 
-// NCCL launches a batch as one; c10d's other back ends do not. The option of the world finds the hang.
+// NCCL launches a batch as one unit; c10d's other back ends do not. WorldOptions::coalesced_as_one finds the hang.
 TEST(Coalesced, BatchThatMovesAsOne_MayHangWhereItsPartsWouldNot) {
   for (const bool as_one : {false, true}) {
     for (const std::uint64_t seed : {1, 2, 3}) {

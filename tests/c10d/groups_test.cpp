@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: c10d::ProcessGroup's own ways to make groups from groups work on ours, and Group::shrink() adds the one
-// that it lacks. Groups live through other ranks' schedules.
+// Contract: c10d::ProcessGroup's own ways to make groups from groups work on our groups, and Group::shrink() adds the
+// one that c10d lacks. Groups work under any schedule of the ranks.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ TEST(GroupsFromGroups, SplitGroup_ReducesAmongItsMembers) {
     EXPECT_EQ(half->getGroupDesc(), "every other rank");
     EXPECT_EQ(half->getDefaultBackend()->getBackendOptions()->timeout, std::chrono::milliseconds(70));
     EXPECT_EQ(sum_over(half, ctx.rank()), ctx.rank() % 2 == 0 ? 6 : 9);
-    // Splitting a split.
+    // Split the split group again.
     if (half.rank() == 2) return;
     const Group pair(half->splitGroup({0, 1}, {}, {}, {}, {}));
     EXPECT_EQ(sum_over(pair, ctx.rank()), ctx.rank() % 2 == 0 ? 2 : 4);
@@ -46,12 +46,12 @@ TEST(GroupsFromGroups, MergeRemoteGroup_JoinsRanksOfDifferentGroups) {
     EXPECT_EQ(both.size(), 4);
     EXPECT_EQ(both->getGroupName(), "both");
     EXPECT_EQ(sum_over(both, 1 << ctx.rank()), 15);
-    // Each rank has a place of its own, in the order in which they came.
+    // Ranks in the merged group follow the order of arrival; each must be unique.
     EXPECT_EQ(sum_over(both, 1 << both.rank()), 15);
   });
 }
 
-// One member never comes: the others wait for its key in virtual time.
+// One member never joins. The others wait for its key in virtual time.
 TEST(GroupsFromGroups, MergeThatOneRankNeverJoins_TimesOutInTheStore) {
   check({.ranks = 2}, [](RankContext& ctx) {
     if (ctx.rank() == 1) return;
@@ -76,7 +76,7 @@ TEST(GroupsFromGroups, Shrink_GoesOnWithoutTheRanksLeftOut) {
   });
 }
 
-// A rank has failed in the middle of a collective: the others abort it and go on, as after a node is lost.
+// Rank 2 failed in the middle of a collective. The others abort it and go on, as after the loss of a node.
 TEST(GroupsFromGroups, ShrinkWithAbort_LeavesAnUnfinishedCollectiveBehind) {
   check({.ranks = 3}, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;

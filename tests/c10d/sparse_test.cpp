@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a sparse COO tensor given to c10d's allreduce comes back as the coalesced sum on every rank, whatever each
-// rank's number of values and whatever the schedule.
+// Contract: c10d's allreduce turns a sparse COO tensor into the coalesced sum on every rank, whatever each rank's
+// number of values and whatever the schedule.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// Rank r has r values; row 1 comes from every rank but 0, row r from rank r alone (rank 1: twice).
+// Rank r has r values: one in row r, and one in row 1 from every rank except 0 (rank 1 has row 1 twice).
 at::Tensor of_rank(int rank) {
   std::vector<std::int64_t> rows;
   for (int i = 0; i < rank; ++i) rows.push_back(i % 2 == 0 ? rank : 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whole programs meet timeouts as with Gloo: after the limit, in whatever they wait with, and with tensors
-// that nobody writes any more. Who does not deal with one is told who was missing.
+// Contract: whole programs meet timeouts as with Gloo: after the limit, in whichever call they wait, and without later
+// writes to their tensors. If a program does not handle a timeout, its report names the missing ranks.
 #include <chrono>
 
 #include <ATen/ATen.h>
@@ -53,7 +53,7 @@ TEST(Timeouts, ErrorOfAFutureThatNobodyCatches_IsATimeoutWithTheLateRank) {
   EXPECT_THAT(report.headline, HasSubstr(" in allreduce #1 on group \"world\" until the timeout at 3 s"));
 }
 
-// Whoever runs first when the time of one of them is over: the rank that met it, or one that fails with it.
+// Any rank may run first when the first timeout expires: the rank whose timeout it is, or one that fails with it.
 TEST(Timeouts, RanksThatFailWithTheFirst_AreATimeoutToo) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6, 7, 8}) {
     WorldOptions options;
@@ -80,7 +80,7 @@ TEST(Timeouts, LatePeerThatDoesNotCatch_IsATimeoutThatSaysWhose) {
             "rank 1: allreduce #1 on group \"world\" is over: it timed out on rank 0 at 3000 ms of virtual time");
 }
 
-// The program that would have caught the error is let go on; the other one hangs, whatever it waits with.
+// A program that catches the timeout runs on. One that does not catch it ends as a deadlock.
 TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
   for (const bool catches : {true, false}) {
     for (const int ranks : {2, 3, 8}) {
@@ -109,7 +109,7 @@ TEST(Timeouts, RankThatNeverComes_IsADeadlockUnlessTheErrorIsCaught) {
   }
 }
 
-// Gloo raises from backward(), and so a training loop can recover.
+// Gloo raises the timeout from backward(), so a training loop can recover.
 TEST(Timeouts, BackwardOfDdp_RaisesAndCanBeCaught) {
   for (const int ranks : {2, 3}) {
     int caught = 0;
@@ -148,7 +148,8 @@ TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// isCompleted() is true in the end, but says nothing of a failure: the call that was left out is told all the same.
+// isCompleted() becomes true after a failure, too, and says nothing of it. The report still names the call that rank 2
+// left out.
 TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsTold) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;
@@ -164,7 +165,7 @@ TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsTold) {
                    "never by rank 2; it timed out, and nobody asked how it had ended"));
 }
 
-// A wait for something else goes on, and is told as it was when it began.
+// Rank 0's store wait is unrelated to its all-reduce, which times out. The report has the time at which the wait began.
 TEST(Timeouts, UnrelatedWork_DoesNotHideADeadlock) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 0) {

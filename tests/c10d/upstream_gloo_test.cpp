@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what PyTorch's own C++ tests ask of its Gloo back end, asked of ours, case by case in our own words;
-// tests/README.md says which is which.
+// Contract: our back end passes the cases of PyTorch's own C++ tests of Gloo, each rewritten for this project.
+// tests/README.md says which test covers which case.
 #include <functional>
 #include <optional>
 #include <thread>
@@ -62,7 +62,7 @@ TEST_P(UpstreamGloo, Broadcast_EveryRootReachesAll) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, UpstreamGloo, testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return std::string(c10::toString(info.param)); });
 
-// Rank r sends to rank s as many numbers as rows[r][s], each telling where it comes from.
+// Rank r sends rows[r][s] numbers to rank s. Each number tells its sender.
 TEST(UpstreamGlooWorlds, AllToAll_UnevenSplits) {
   const std::vector<std::vector<std::int64_t>> rows{{2, 2, 1, 1}, {3, 2, 2, 2}, {2, 1, 1, 1}, {2, 2, 2, 1}};
   check({.ranks = 4}, [&](RankContext& ctx) {
@@ -117,7 +117,7 @@ TEST(UpstreamGlooWorlds, SequenceNumbers_StartAlike) {
   EXPECT_THAT(numbers, testing::ElementsAre(0, 0, 0, 0));
 }
 
-// abort() ends one wait, not the message: waiting once more, with the other side there, succeeds.
+// abort() ends one wait, not the message: a second wait succeeds after the peer has arrived.
 void expect_abort_ends_one_wait(bool sends) {
   check({.ranks = 2}, [sends](RankContext& ctx) {
     auto tensor = filled(ctx.rank());
@@ -170,8 +170,8 @@ TEST(UpstreamGlooWorlds, WaitForASendThatNobodyReceivesYet_TimesOut) {
   });
 }
 
-// The peer is gone (its process was killed) or stands still (it was stopped): the collective fails in time, and the
-// work says so.
+// The peer is gone (its process was killed) or stands still (it was stopped). The collective fails at its timeout, and
+// its Work reports the failure.
 void expect_failed_work(const std::function<void()>& peer) {
   check({.ranks = 2}, [&](RankContext& ctx) {
     ctx.group()->setTimeout(1s);
@@ -192,8 +192,8 @@ TEST(UpstreamGlooWorlds, PeerThatStandsStill_FailsTheWork) {
   expect_failed_work([] { exec::this_rank::sleep_for(1h); });
 }
 
-// What Gloo's asynchronous tests do with streams: values that are written after the call was set up, results read
-// through the work.
+// Gloo's asynchronous tests do this with streams: they write values after the call was set up, and read results through
+// the Work.
 TEST(UpstreamGlooWorlds, AsyncAllReduce_ResultIsTheTensor) {
   check({.ranks = 4}, [](RankContext& ctx) {
     auto tensor = at::empty({16, 16});

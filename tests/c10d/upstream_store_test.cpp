@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what PyTorch's own C++ tests ask of its hash and file stores, asked of the store of a world, alone and
-// below a PrefixStore; tests/README.md says which is which.
+// Contract: a world's store, alone and below a PrefixStore, passes the cases of PyTorch's own C++ tests of its hash and
+// file stores. tests/README.md says which test covers which case.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -57,7 +57,8 @@ TEST_P(UpstreamStore, Get_WaitsForAnotherRanksSet) {
   });
 }
 
-// What a file store's second instance finds in the file, another handle of the world's store finds.
+// In PyTorch's test, a second file store finds the keys in the file. Here, another handle of the world's store finds
+// them.
 TEST_P(UpstreamStore, AnotherHandle_SeesTheSameKeys) {
   check({.ranks = 1}, [](RankContext& ctx) {
     of(ctx)->set("key0", "value0");
