@@ -5,8 +5,8 @@
 
 #include "cli/process.h"
 
-// Contract: every wrong option, value and path is said in one line with what would be right, exit code 64;
-// nothing is run and nothing is written then.
+// Contract: the command reports every wrong option, value and path in one line that says what would be right, with exit
+// code 64. It then runs nothing and writes nothing.
 namespace rehearse::test {
 namespace {
 
@@ -23,7 +23,7 @@ constexpr const char* kUsageRun = "usage: job run SCENARIO [options]   (see job 
 
 class Arguments : public ::testing::Test {
  protected:
-  // Runs the command and checks that it refuses with exactly this.
+  // Runs the command and checks that it refuses with exactly this text.
   void refuses(const std::vector<std::string>& arguments, const std::string& text) {
     const auto finished = run_process(CLI_JOB, arguments, folder_);
     EXPECT_EQ(finished.exit_code, 64);
@@ -54,7 +54,7 @@ TEST_F(Arguments, UnknownOption_IsRefused) {
           "job explain: there is no option \"--seed\"\nusage: job explain FILE... [options]   (see job explain "
           "--help)\n");
   refuses({"--verison"}, std::string("job: there is no option \"--verison\" (did you mean \"--version\"?)\n") + kUsage);
-  // Nothing is near enough to be meant.
+  // No option is similar enough to suggest.
   refuses({"--verbose"}, std::string("job: there is no option \"--verbose\"\n") + kUsage);
 }
 
@@ -157,7 +157,7 @@ TEST_F(Arguments, PathThatIsAFolder_IsRefused) {
   for (const char* command : {"run", "replay"}) refuses({command, "."}, ".: cannot be read: Is a directory\n");
 }
 
-// None of them is read to an end that it does not have, or waited for.
+// The command neither reads endless files to their end nor waits for a pipe's writer.
 TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

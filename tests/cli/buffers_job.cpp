@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs that a checker has something against.
+// Programs with mistakes that the memory checkers find.
 #include <ATen/ops/ones.h>
 
 #include <rehearse/job/program.h>

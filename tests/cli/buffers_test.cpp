@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: checkers are asked for by a scenario or on the command line, for runs and sweeps; log and replay know.
+// Contract: a scenario or the command line turns checkers on, for runs and sweeps. The log and replay keep them on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "cli/validate/validation_texts.h"
 
-// Contract: two modes agree where verdicts, culprits, each rank's calls in each group and all results do; results may
-// lie apart by a tolerance that is stated, integers not at all.
+// Contract: two modes agree if verdicts, culprits, each rank's calls in each group and all results agree.
+// Floating-point results may differ by a stated tolerance, integers may not.
 namespace rehearse::cli {
 namespace {
 
@@ -84,7 +84,7 @@ TEST(Comparison, OfRunsThatFailed_TakesWhatBothCameTo) {
   EXPECT_THAT(compare(one, other, {}).outcome, ElementsAre("the verdict is DEADLOCK by simulation, TIMEOUT by gloo"));
 }
 
-// A simulation ends with the first exception.
+// A simulation ends with the first exception, so it reports one culprit where processes report several.
 TEST(Comparison, ExceptionsOfMoreRanks_AreTheSameCulprits) {
   auto one = run_named("simulation");
   auto other = run_named("gloo");

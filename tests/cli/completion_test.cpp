@@ -4,8 +4,8 @@
 
 #include "cli/process.h"
 
-// Contract: in bash, Tab offers commands, the options of a command, files that fit, programs. The scripts of
-// the other shells are tried where those shells are installed, and the test says so where they are not.
+// Contract: in bash, Tab offers commands, the options of a command, files that fit, and programs. The tests run the
+// other shells' scripts if those shells are installed, and otherwise skip with a message.
 namespace rehearse::test {
 namespace {
 
@@ -30,7 +30,7 @@ class Completion : public ::testing::Test {
     return run_process("/usr/bin/env", {program, "-c", line}, folder_);
   }
 
-  // What bash offers for these words, the last of which is being typed; one a line.
+  // Returns what bash offers for these words, one offer per line. The user is typing the last word.
   std::string offered(const std::string& words) const {
     return shell("bash", "compopt() { :; }; source complete.bash; COMP_WORDS=(job " + words +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _job; printf '%s\\n' \"${COMPREPLY[@]}\"")
@@ -64,7 +64,7 @@ TEST_F(Completion, Bash_OffersFilesThatFit) {
   EXPECT_EQ(offered("run tra"), "traces\ntrain.toml\n");
   EXPECT_EQ(offered("replay ''"), "traces\nrun.rlog\ntrain.toml\n");
   EXPECT_EQ(offered("explain t"), "traces\ntrace.json\ntrain.toml\n");
-  // --output=tra, as bash splits it
+  // bash splits --output=tra into these three words.
   EXPECT_EQ(offered("run train.toml --output = tra"), "traces\n");
   EXPECT_EQ(offered("run train.toml --seed = 1"), "\n");
   write_file(folder_ / "model.pt2", "");
@@ -87,12 +87,12 @@ TEST_F(Completion, Fish_OffersTheSame) {
   EXPECT_THAT(offers("job run --se"), HasSubstr("--seed"));
   EXPECT_THAT(offers("job run tra"), HasSubstr("train.toml"));
   EXPECT_THAT(offers("job replay r"), HasSubstr("run.rlog"));
-  EXPECT_THAT(offers("job run t"), StartsWith("train.toml\n"));  // then what fits less
+  EXPECT_THAT(offers("job run t"), StartsWith("train.toml\n"));  // the files that fit less well follow
   EXPECT_THAT(offers("job list s"), HasSubstr("skip"));
   EXPECT_THAT(offers("job help re"), HasSubstr("replay"));
 }
 
-// Sourced, and as a file of $fpath; what it would offer is what it tells _arguments.
+// Both as a sourced script and as a file of $fpath. Its offers are the arguments that it passes to _arguments.
 TEST_F(Completion, Zsh_OffersTheSame) {
   if (!has("zsh")) GTEST_SKIP() << "zsh is not installed: its script was made, not tried";
   const auto sourced =

@@ -6,8 +6,8 @@
 
 #include "cli/process.h"
 
-// Contract: a rank that ends the process costs not the report: which rank, how, where, when, and how to run it
-// again.
+// Contract: if a rank ends the process, there is still a report. It says which rank, how, where, when, and how to run
+// it again.
 namespace rehearse::test {
 namespace {
 
@@ -23,7 +23,7 @@ class Crash : public ::testing::Test {
                "program = \"dies\"\n[world]\nranks = 4\n[parameters]\nby = \"" + by + "\"\n" + more);
   }
 
-  // A sanitizer that handles faults would have the last word.
+  // A sanitizer that handles faults would end the process before our handler reports.
   Finished job(const std::vector<std::string>& arguments) const {
     return run_process(CLI_JOB, arguments, folder_, {"ASAN_OPTIONS=handle_segv=0"});
   }
@@ -70,16 +70,16 @@ TEST_F(Crash, EachWayToDie_IsReported) {
   }
 }
 
-// The handler of the guard page says on stderr what to raise.
+// The handler of the guard page prints on stderr which setting to raise.
 TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   scenario("recursion");
   EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
 }
 
-// Nobody can answer SIGKILL; what the watching process knows is left behind all the same.
+// No process can handle SIGKILL. The watching process writes the report and the log with what it knows.
 TEST_F(Crash, Kill_LeavesReportAndLog) {
   scenario("kill");
-  // Its end of the pipe is open until that process has written all.
+  // The watching process holds the pipe open until it has written everything, so `cat` does not end before.
   const auto finished = run_process("/bin/sh", {"-c", "'" CLI_JOB "' run dies.toml --quiet | cat"}, folder_);
   EXPECT_THAT(finished.out,
               StartsWith("CRASHED: the process ended without a word, as SIGKILL ends one (the system sends "
@@ -112,7 +112,7 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
 }
 
-// Those of the command are among them: what is told on stdout is what the exit code says.
+// The rank also closes the command's own files. Still stdout has the whole report, and the exit code matches it.
 TEST_F(Crash, RankThatClosesFilesOfOthers_ChangesNothing) {
   const struct {
     const char* by;

@@ -8,8 +8,8 @@
 
 #include "cli/process.h"
 
-// Contract: a scenario that expects a verdict passes by one rule, whichever command runs it, and whether or not the
-// process of the run lives to tell.
+// Contract: one rule decides whether a run meets its scenario's expected verdict. The rule is the same for every
+// command, and whether or not the process of the run survives.
 namespace rehearse::test {
 namespace {
 
@@ -23,7 +23,7 @@ class Expectation : public ::testing::Test {
                                                   "\"\n[world]\nranks = 4\n[parameters]\n" + parameters);
   }
 
-  // A sanitizer that handles faults would have the last word.
+  // A sanitizer that handles faults would end the process before our handler reports.
   Finished job(const std::vector<std::string>& arguments) const {
     return run_process(CLI_JOB, arguments, folder_, {"ASAN_OPTIONS=handle_segv=0"});
   }
@@ -86,7 +86,7 @@ TEST_F(Expectation, OfAnotherVerdictThanACrash_IsToldOnStderr) {
   EXPECT_EQ(run.err, "expected DEADLOCK: the run ended as CRASHED\n");
 }
 
-// Whoever started the process learns of the signal, and of nothing that another process says of it.
+// The command's own process dies by the signal, which its caller sees. No other process can change that exit status.
 TEST_F(Expectation, OfARunThatIsKilled_CannotHold) {
   scenario("dies", "CRASHED", "by = \"kill\"\n");
   EXPECT_EQ(job({"run", "dies.toml", "--quiet"}).exit_code, -SIGKILL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: explain takes the dumps that the flight recorders of a job left, as files or as their folder, and prints
-// the report of that job.
+// Contract: `explain` takes the dumps that the flight recorders of a job left, as files or as a folder, and prints the
+// report of that job.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST_F(ExplainDumps, AsJson_AreAReportThatIsExplainedAgain) {
   EXPECT_EQ(job({"explain", "report.json"}).out, job({"explain", "dumps"}).out);
 }
 
-// What a rehearsal leaves is a dump of all its ranks.
+// A simulated run leaves one dump with all its ranks.
 TEST_F(ExplainDumps, FlightRecorderOfARun_NamesTheSameCulprit) {
   ASSERT_EQ(job({"run", "skip.toml", "--quiet"}).exit_code, 3);
   const auto finished = job({"explain", "rehearse-out/skip/flight_recorder.json"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: faults come from the command line and from scenarios alike, are in log and report, and replay; a scenario
-// that expects a verdict is a test.
+// Contract: faults from the command line and from scenarios work alike, appear in log and report, and replay. A
+// scenario that expects a verdict is a test.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -9,9 +9,8 @@
 
 #include "cli/process.h"
 
-// Contract: Ctrl-C costs neither report nor log nor trace; twice, it ends the process, and that of a sweep
-// with all its workers. A disk that is full costs the files, not the report; a reader that goes away costs
-// neither.
+// Contract: after Ctrl-C, the command still leaves report, log and trace. A second Ctrl-C ends the process, and a
+// sweep's with all its workers. A full disk costs the files, not the report; a reader that goes away costs neither.
 namespace rehearse::test {
 namespace {
 
@@ -38,13 +37,13 @@ class Interrupt : public ::testing::Test {
 
   Finished shell(const std::string& line) const { return run_process("/bin/sh", {"-c", line}, folder_); }
 
-  // In a shell where no file may have a single byte.
+  // Runs the command in a shell that allows no file a single byte.
   Finished with_a_full_disk(const std::string& command) const {
     return shell("{ { (ulimit -f 0; trap '' XFSZ; '" CLI_JOB "' " + command +
                  "; echo \"exit code $?\" >&2) 2>&1 >&4 | cat >&2; } 4>&1 | cat; }");
   }
 
-  // Processes that work in this test's folder: what it started and did not end.
+  // Counts the processes that still work in this test's folder: the test started them, and they have not ended.
   int left_behind() const {
     int count = 0;
     for (const auto& process : std::filesystem::directory_iterator("/proc")) {
@@ -76,7 +75,7 @@ TEST_F(Interrupt, Run_LeavesReportLogAndTrace) {
     const auto log = sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog");
     ASSERT_TRUE(log.finished);
     EXPECT_EQ(log.finished->report.verdict, Verdict::interrupted);
-    // What each rank was doing, and where.
+    // The report says what each rank was doing, and where.
     for (const auto& line : log.finished->report.rank_lines) {
       EXPECT_THAT(line.state, ::testing::AnyOf(RankOutcome::blocked, RankOutcome::stopped));
       EXPECT_THAT(line.where, HasSubstr("job.cpp:"));
@@ -117,11 +116,11 @@ TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {
                         "rank 2  stopped  at job.cpp:"));
   EXPECT_THAT(finished.out, HasSubstr(" in compute_for_ever  t=0 ns\n"));
   EXPECT_THAT(finished.out, EndsWith("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
-  // The log was there before the run.
+  // The log is complete before the run starts.
   EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);
 }
 
-// What a script starts in its background ignores Ctrl-C, which is for its foreground.
+// A script's background process ignores Ctrl-C, which is meant for the foreground.
 TEST_F(Interrupt, InTheBackgroundOfAScript_IsIgnored) {
   scenario("sum", "[parameters]\nsteps = 1000\n");
   const auto finished = shell("trap '' INT; '" CLI_JOB "' run sum.toml --quiet & kill -INT $!; wait $!");
@@ -141,13 +140,13 @@ TEST_F(Interrupt, Sweep_TellsWhatItFound) {
     EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: "));
     EXPECT_THAT(finished.out, HasSubstr(" seeds not run\n"));
     EXPECT_THAT(finished.out, Not(HasSubstr("OK: ")));
-    EXPECT_THAT(finished.out, Not(HasSubstr("CRASHED")));  // as what its workers met would be told
+    EXPECT_THAT(finished.out, Not(HasSubstr("CRASHED")));  // the deaths of workers are not reported as crashes
     EXPECT_THAT(read_file(folder_ / "out.xml"), HasSubstr("</testsuites>\n"));
     EXPECT_EQ(left_behind(), 0);
   }
 }
 
-// Workers in the middle of a seed that never ends go with the sweep, whose files remain none of theirs.
+// Workers stuck in a seed that never ends die with the sweep, and leave nothing in its files.
 TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNobodyBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished =
@@ -210,7 +209,7 @@ TEST_F(FullDisk, Stdout_IsSaid) {
   }
 }
 
-// A stdout that is closed must not become one of the run's files.
+// The command must not open one of the run's files as the closed stdout.
 TEST_F(FullDisk, ClosedStdout_IsSaid) {
   scenario("prints");
   const auto finished = shell("'" CLI_JOB "' run prints.toml >&-");

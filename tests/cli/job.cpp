@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A user's executable, as small as it gets: programs, linked with rehearse::main.
+// A small user's executable: programs, linked with rehearse::main.
 #include <csignal>
 #include <cstdlib>
 #include <exception>
@@ -73,7 +73,7 @@ REHEARSE_PROGRAM(blocks){.summary = "rank 1 waits in the kernel", .body = [](Ran
                            ctx.group().barrier()->wait();
                          }};
 
-// Which rank comes first is the schedule's choice: two bugs that some seeds show.
+// The schedule decides which rank is first. Some seeds thus show one bug, some the other.
 REHEARSE_PROGRAM(races){
     .summary = "throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may",
     .parameters = {{"may_die", false, "end the process then"},
@@ -126,7 +126,7 @@ REHEARSE_PROGRAM(saves){.summary = "rank 1 writes a file",
                           ctx.expect(parameters.flag("holds"), "the model is good");
                         }};
 
-// On purpose: each rank lets the others run as often as the system's randomness says.
+// Not deterministic on purpose: each rank yields as often as the system's randomness says.
 REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](RankContext& ctx, const Parameters&) {
                           const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;
                           for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
@@ -144,7 +144,7 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "abort") std::abort();
   volatile int depth = 0;
   if (by == "recursion") recurse(depth);
-  // In the page that nobody has. A null pointer itself is UndefinedBehaviorSanitizer's to report.
+  // An address in the unmapped first page. A null pointer itself would be UndefinedBehaviorSanitizer's to report.
   auto* volatile nowhere = reinterpret_cast<volatile int*>(64);
   if (by == "fault") *nowhere = 1;
   if (by == "alarm") std::raise(SIGALRM);
@@ -157,12 +157,12 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "terminate") std::terminate();
   if (by == "thread") std::thread([] { throw std::runtime_error("the disk is full"); }).join();
   if (by == "fork") {
-    const pid_t child = fork();  // and the child goes on, too
+    const pid_t child = fork();  // the child runs on, too
     if (child > 0) waitpid(child, nullptr, 0);
   }
 }
 
-// As a program does that becomes a daemon.
+// Closes all files but the standard ones, as a program does that becomes a daemon.
 void close_files_of_others() {
   for (int file = 3; file < 256; ++file) ::close(file);
 }

@@ -10,8 +10,8 @@
 
 #include "report/ranks/culprits.h"
 
-// Contract: of what ranks tell, each of itself, one verdict and one culprit are drawn by a stated order; nothing that
-// any of them said of its calls or checks is lost, and nothing is told twice.
+// Contract: the merge of the ranks' own reports has one verdict and one culprit, chosen in a stated order. It keeps all
+// that any rank reported of calls and checks, and repeats nothing.
 namespace rehearse::cli {
 namespace {
 
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 VirtualTime at_ms(int ms) { return kTimeZero + std::chrono::milliseconds(ms); }
 
-// What rank `rank` of 3 tells: that it returned.
+// The report of rank `rank` of 3, which returned.
 Report told_by(int rank) {
   Report report;
   report.headline = "rank " + std::to_string(rank) + " of 3 returned after 2 ms of real time";
@@ -49,7 +49,7 @@ const char* const kSecondCall = "allreduce #2 on group \"world\": Timed out wait
 
 Report merged(std::vector<RankReport> ranks) { return merged_report(ranks); }
 
-// Each rank knows its own calls alone: the report has the last of all of them, by their times.
+// Each rank knows only its own calls. The report has the last calls of all ranks, in the order of their times.
 TEST(MergedReport, LastEvents_AreThoseOfAllRanks) {
   auto first = told_by(0), second = told_by(1);
   first.last_events = {"900 us  rank 0  barrier #1", "1.5 ms  rank 0  allreduce #2  (not complete)"};
@@ -157,7 +157,7 @@ TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }
 
-// What ranks say that had come to a ruling: each knows of all.
+// The report of a rank that knows the job outcome, and thus the state of all ranks.
 Report ruled(Verdict verdict, const char* headline, int rank) {
   Report report = told_by(rank);
   report.verdict = verdict;
@@ -206,7 +206,7 @@ TEST(MergedReport, RemarksThatDifferInTheRankAlone_AreOne) {
                           "rank 1: DDP #2 was never called", "rank 1 is odd"));
 }
 
-// A process that a second Ctrl-C ended.
+// The report of a process that a second Ctrl-C ended.
 Report ended_at_once(int rank, std::string doing, std::string where, std::vector<int> waits_for = {}) {
   Report report = told_by(rank);
   report.verdict = Verdict::interrupted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs for comparing modes: one that is right, and some that are wrong in the same way in all of them.
+// Programs for comparing modes: one is correct, the others have mistakes that show alike in every mode.
 #include <chrono>
 #include <filesystem>
 #include <iostream>

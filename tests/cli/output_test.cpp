@@ -7,8 +7,8 @@
 
 #include "cli/process.h"
 
-// Contract: with --json stdout is one JSON document whatever the program prints; colors are for terminals,
-// and only where nobody said no; the guide's table of exit codes is the command's.
+// Contract: with --json, stdout is one JSON document whatever the program prints. Only terminals get colors, and only
+// if no setting forbids them. The guide's table of exit codes is the command's.
 namespace rehearse::test {
 namespace {
 
@@ -51,7 +51,7 @@ TEST_F(Json, Replay_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::ok);
 }
 
-// The report that lies beside a log is as good as the log.
+// `explain` accepts the report beside a log as well as the log.
 TEST_F(Json, ReportFile_IsExplained) {
   const auto first = job({"run", "skip.toml", "--quiet"});
   const auto finished = job({"explain", "rehearse-out/skip/report.json"});
@@ -83,7 +83,7 @@ TEST_F(Color, WhereSomebodySaidNo_ThereIsNone) {
   const auto no_color = on_terminal({"run", "sum.toml", "--quiet"}, {"NO_COLOR=1"});
   EXPECT_THAT(no_color.out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(no_color.out, HasSubstr("OK: 2 ranks returned"));
-  // As the convention has it, an empty NO_COLOR says nothing.
+  // By the NO_COLOR convention, an empty value does not count.
   EXPECT_THAT(on_terminal({"run", "sum.toml", "--quiet"}, {"NO_COLOR="}).out, HasSubstr("\x1b[1;32mOK"));
   EXPECT_THAT(job({"run", "sum.toml"}).out, Not(HasSubstr("\x1b")));
 }

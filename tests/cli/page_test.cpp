@@ -9,9 +9,9 @@
 
 #include "cli/process.h"
 
-// Contract: a run leaves a page with all of its calls; so does a failing seed of a sweep, with the last ones; a sweep
-// and a validation leave one page for all; `html` makes a page again of a log or a report, and takes nothing of another
-// run.
+// Contract: a run leaves a page with all of its calls, and a failing seed of a sweep one with the last calls. A sweep
+// and a validation leave one page for all runs. `html` makes a page from a log or a report, and uses no other run's
+// files.
 namespace rehearse::test {
 namespace {
 
@@ -31,7 +31,7 @@ class Pages : public ::testing::Test {
 
   bool has(const std::string& file) const { return std::filesystem::exists(folder_ / "rehearse-out" / file); }
 
-  // What the page's script reads.
+  // The data that the page's script reads.
   json data_of(const std::string& file) const {
     const auto page = read_file(folder_ / "rehearse-out" / file);
     const std::string begin = "id=\"data\">";
@@ -128,7 +128,7 @@ TEST_F(Pages, Html_WritesWhereItIsTold) {
 
 class SweepPages : public Pages {
  protected:
-  // What a sweep of "races" says that it found.
+  // The JSON result of a sweep of "races".
   json swept(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"sweep", "races.toml", "--seeds=1..60", "--keep-going", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());

@@ -18,7 +18,7 @@
 namespace rehearse::test {
 namespace {
 
-// The words of a command line as execv() takes them.
+// The words of a command line in the form that execv() takes.
 class Argv {
  public:
   explicit Argv(const std::vector<std::string>& arguments) : crash_{"job"} {
@@ -33,11 +33,11 @@ class Argv {
   std::vector<char*> pointers_;
 };
 
-// In the child, between fork and exec.
+// Runs in the child, between fork and exec.
 [[noreturn]] void become(const std::filesystem::path& program, const Argv& argv, const std::filesystem::path& folder,
                          const std::vector<std::string>& environment) {
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-  // What runs in the background of a script has it ignored, and the tests may.
+  // A script's background processes ignore SIGINT, and the tests may run as one.
   signal(SIGINT, SIG_DFL);
   if (chdir(folder.c_str()) == 0) execv(program.c_str(), argv.get());
   _exit(127);
@@ -54,7 +54,7 @@ int exit_code_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Until the other side is closed, which a terminal tells by an error.
+// Reads until the other side is closed. A terminal reports that as an error.
 std::string read_all(int fd) {
   std::string text;
   char buffer[4096];
@@ -72,7 +72,7 @@ pid_t start_process(const std::filesystem::path& program, const std::vector<std:
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child > 0) {
-    setpgid(child, child);  // the child does too: whoever comes first
+    setpgid(child, child);  // the child does the same, because either may run first
     return child;
   }
   setpgid(0, 0);
@@ -86,7 +86,7 @@ Finished finished(pid_t child, const std::filesystem::path& folder) {
   return {exit_code, read_file(folder / "stdout"), read_file(folder / "stderr")};
 }
 
-// Until `file` has the text, or the child has ended without it.
+// Waits until `file` has the text, or the child has ended without writing it.
 void wait_for_text(pid_t child, const std::filesystem::path& file, const std::string& text) {
   const auto has_ended = [child] {
     siginfo_t info{};

@@ -10,36 +10,35 @@
 
 namespace rehearse::test {
 
-// What a command left behind.
+// The result of a command that has ended.
 struct Finished {
-  int exit_code = -1;  // negative: ended by that signal
+  int exit_code = -1;  // negative: the signal that ended it
   std::string out, err;
 };
 
-// Runs `program` with argv[0] = "job" in `folder`, to its end. `environment` are additions, "NAME=value".
+// Runs `program` to its end, in `folder`, with argv[0] = "job". `environment` adds variables, as "NAME=value".
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
-// Runs it, waits until it has printed `ready`, sends `signal` to it and to the processes that it started, as
-// a terminal's Ctrl-C does (`times` 2: once more when it has said something about the first), and waits for
-// the end.
+// Runs the program, waits until it has printed `ready`, and sends `signal` to it and to the processes that it started,
+// as a terminal's Ctrl-C does. With `times` 2 it sends the signal again after the program has printed something about
+// the first. Waits for the end.
 Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                         const std::filesystem::path& folder, const std::string& ready, int signal, int times = 1);
 
-// Runs it, waits until it has printed `ready`, has `act` do what it does beside it, and waits for the end.
+// Runs the program, waits until it has printed `ready`, calls `act`, and waits for the end.
 Finished run_and_act(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::string& ready,
                      const std::function<void(pid_t process)>& act, const std::vector<std::string>& environment = {});
 
-// The same on a terminal of 80 columns: everything that is written to it comes back as `out`, line ends as
-// \r\n.
+// Runs the program on a terminal of 80 columns. `out` holds everything that the terminal got, with line ends as \r\n.
 Finished run_on_terminal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                          const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
-// A port of the loopback that nobody listens at.
+// A port of the loopback address with no listener.
 std::string free_port();
 
-// An empty folder of the running test's own.
+// An empty folder that belongs to the running test.
 std::filesystem::path fresh_folder();
 
 std::string read_file(const std::filesystem::path& file);

@@ -36,7 +36,7 @@ TEST(Progress, Log_GetsALineForEachTenth) {
   EXPECT_EQ(screen.written[10], "1000/1000 100%  10.0/s  loss 2.5\n");
 }
 
-// What takes long, a sweep, says something every five seconds.
+// A sweep takes long, so it prints a line every five seconds.
 TEST(Progress, LogOfALongWork_GetsALineEveryFewSeconds) {
   Screen screen;
   Progress progress(
@@ -81,7 +81,7 @@ TEST(Progress, NothingShown_NothingToClear) {
   EXPECT_THAT(screen.written, ElementsAre());
 }
 
-// On a rank's fiber the standard clocks are virtual: a rate made of them would mean nothing.
+// On a rank's fiber the standard clocks are virtual, and a rate computed from them would mean nothing.
 TEST(Progress, RealTime_MovesOn) {
   const auto start = real_time();
   while (real_time() == start) {
@@ -92,7 +92,7 @@ TEST(Progress, RealTime_MovesOn) {
 }  // namespace
 }  // namespace rehearse::cli
 
-// rehearse::main, which this binary links for the sources of the command, brings a main() of its own.
+// This binary links rehearse::main for the sources of the command, but must not take main() from it.
 int main(int argc, char** argv) {
   ::testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();

@@ -9,8 +9,8 @@
 #include "cli/merge/merge_folder.h"
 #include "cli/process.h"
 
-// Contract: however the process of a rank ends, the report of all says what that was; and who interrupts a run that
-// hangs is told for whom the others waited, and where that rank was.
+// Contract: however the process of a rank ends, the job's report says how. After Ctrl-C in a run that hangs, the report
+// names the rank for which the others waited, and where that rank was.
 namespace rehearse::test {
 namespace {
 
@@ -35,7 +35,7 @@ class RealEnds : public ::testing::Test {
     return sim::report_from_json(read_file(folder_ / "rehearse-out" / program / "report.json"));
   }
 
-  // `came_back`: the ranks that waited have come back from their bodies, and it is not known any more where they stood.
+  // `came_back`: the waiting ranks have returned from their bodies, so the report no longer knows where they waited.
   void expect_who_was_missing(const std::string& headline, bool came_back = false) const {
     const auto report = report_of("stuck");
     EXPECT_EQ(report.verdict, Verdict::interrupted);
@@ -64,7 +64,7 @@ TEST_F(RealEnds, CtrlC_SaysWhoWasMissingAndWhere) {
   EXPECT_THAT(finished.err, StartsWith("interrupted: all ranks are asked to end"));
   expect_who_was_missing("from outside: at ");
   EXPECT_EQ(report_of("stuck").rank_lines[2].state, RankOutcome::stopped);
-  // The calls ended with the job, and none failed.
+  // The calls ended with the job; none of them failed.
   const auto trace = read_file(folder_ / "rehearse-out/stuck/trace.json");
   EXPECT_THAT(trace, HasSubstr("\"barrier #1\""));
   EXPECT_THAT(trace, Not(HasSubstr("(failed)")));
@@ -181,7 +181,7 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
     EXPECT_THAT(report.headline, StartsWith(headline));
     EXPECT_EQ(report.verdict, verdict);
     EXPECT_EQ(finished.out.find("SIGKILL") != std::string::npos, by == std::string("kill"));
-    // How far the rank had come is known, although its process could tell nothing any more.
+    // The report knows the rank's last call, although its process could not write a report.
     ASSERT_EQ(report.rank_lines.size(), 3u);
     EXPECT_EQ(report.rank_lines[2].last, "allreduce #1 on group \"world\"");
     EXPECT_GT(report.rank_lines[2].at, kTimeZero);
@@ -190,7 +190,7 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
   }
 }
 
-// As the simulation says it.
+// The report is the same as in simulation.
 TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   for (const std::string by : {"exit3", "terminate", "thread"}) {
     SCOPED_TRACE(by);
@@ -203,7 +203,7 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   }
 }
 
-// std::terminate() is called there, too; but no rank has failed by that.
+// std::terminate() is called here, too, but it is not a rank's failure.
 TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
   scenario("waits_in_noexcept", "");
   const auto finished = run_process(CLI_MODES_JOB, {"run", "waits_in_noexcept.toml", "--with=gloo", "--quiet"}, folder_,

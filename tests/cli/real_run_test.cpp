@@ -12,8 +12,8 @@
 
 #include "cli/process.h"
 
-// Contract: `run --with=gloo` is as many processes as there are ranks and one report of them; whatever becomes of one,
-// all end, and the report says whose fault it was. `merge` makes the same report of what they left.
+// Contract: `run --with=gloo` runs one process per rank and makes one report. Whatever happens to one process, all end,
+// and the report names the culprit. `merge` makes the same report from the files that they left.
 namespace rehearse::test {
 namespace {
 
@@ -30,7 +30,8 @@ class RealRun : public ::testing::Test {
 #endif
   }
 
-  // `timeout`: of its calls; short only where one is to expire, for a busy machine takes seconds to start a process.
+  // `timeout` limits the ranks' calls. Keep it long unless a call is to expire: a busy machine takes seconds to start a
+  // process.
   void scenario(const std::string& program, const std::string& more = "", const std::string& timeout = "60s") const {
     write_file(folder_ / (program + ".toml"),
                "program = \"" + program + "\"\n[world]\nranks = 3\ntimeout = \"" + timeout + "\"\n" + more);
@@ -77,7 +78,7 @@ TEST_F(RealRun, ByInterfacesThatAreNamed_SaysWhich) {
   EXPECT_EQ(report_of("sum").transport, "gloo (tcp on lo, tcp on lo)");
 }
 
-// A scenario is for both modes: what only the simulation does is said to be left out, once for all ranks.
+// A scenario is for both modes. One remark for all ranks lists the settings that only the simulation supports.
 TEST_F(RealRun, WhatIsTheSimulations_IsSaid) {
   scenario("sum", "memory = \"1GiB\"\n[checks]\nreplicas = true\nbuffers = true\n");
   const auto finished = job({"run", "sum.toml", "--with=gloo"});
@@ -131,7 +132,7 @@ TEST_F(RealRun, AKilledRank_IsNamedByWhoIsLeft) {
   const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8"});
   EXPECT_EQ(finished.exit_code, 9);
   EXPECT_THAT(finished.out, HasSubstr("CRASHED: rank 2: the process ended without a word, as SIGKILL ends one"));
-  EXPECT_THAT(report_of("dies").headline, Not(HasSubstr("; and ")));  // those who are left have not crashed
+  EXPECT_THAT(report_of("dies").headline, Not(HasSubstr("; and ")));  // the surviving ranks did not crash
   scenario("dies", "[parameters]\nby = \"fault\"\n", "2s");
   const auto by_fault =
       job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8", "ASAN_OPTIONS=handle_segv=0"});

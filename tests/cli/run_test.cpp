@@ -11,8 +11,8 @@
 
 #include "cli/process.h"
 
-// Contract: a run says what it runs first and how to run it again last; it leaves its files whatever the
-// verdict; its exit code is the verdict's; replay and explain work from what it left.
+// Contract: a run first prints what it runs, and last how to run it again. It leaves its files whatever the verdict,
+// and its exit code is the verdict's. `replay` and `explain` work from the files that it left.
 namespace rehearse::test {
 namespace {
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Without what differs between machines and versions: rates and hashes.
+// Removes what differs between machines and versions: rates and hashes.
 std::string stable(const std::string& text) {
   const auto no_rates = std::regex_replace(text, std::regex("  [0-9.]+/s(  [0-9.]+ s left)?"), "  RATE");
   return std::regex_replace(no_rates, std::regex("identity=[0-9a-f]{16}"), "identity=HASH");
@@ -37,7 +37,7 @@ std::string last_line(const std::string& text) { return text.substr(text.rfind('
 
 class Command : public ::testing::Test {
  protected:
-  // A scenario file that runs `program` on 4 ranks, with `more` at its end.
+  // Writes a scenario file that runs `program` on 4 ranks, with `more` at its end.
   void scenario(const std::string& program, const std::string& more = "") const {
     write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
   }
@@ -132,7 +132,8 @@ TEST_F(Run, Json_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
 
-// Every call in its rank's own list, numbered from 0; on a run that failed, what its last call came to.
+// The file lists every call under its rank, numbered from 0. For a run that failed, it also has how the last call
+// ended.
 TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
   for (const char* seed : {"--seed=1", "--seed=2", "--seed=3"}) {
     scenario("sum");
@@ -180,8 +181,8 @@ TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
             "another folder\n");
 }
 
-// Of addresses there is room for some thousands of such stacks.
-// Writing it would take many times as long as the run.
+// The limit of address space allows some thousands of such stacks.
+// Writing the trace would take many times as long as the run.
 TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   const std::string parameters = "[parameters]\nsteps = 1000\nshow = false\n";
   scenario("sum", parameters);
@@ -214,7 +215,7 @@ TEST_F(Run, MoreThanThereIsRoomFor_IsSaid) {
             "ranks, or smaller stacks, take less): Cannot allocate memory\n");
 }
 
-// Where the system allows fewer memory maps than so many ranks need, as Linux does unless told otherwise.
+// By default, Linux allows fewer memory maps than this many ranks need.
 TEST_F(Run, MoreRanksThanMemoryMaps_NamesTheLimitAndWhatRaisesIt) {
   std::size_t maps = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> maps;
@@ -277,7 +278,7 @@ TEST_F(Replay, OtherWay_SaysWhere) {
   EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: the replay differs from the log: "));
 }
 
-// A process that is killed leaves the log that was written before the run.
+// A killed process leaves the log that it wrote before the run.
 TEST_F(Replay, RunThatNeverEnded_StartsFromItsSeed) {
   sim::RunLog log;
   log.program = "sum";

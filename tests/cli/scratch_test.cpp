@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what ranks write to their scratch folders is kept if the seed fails, and nowhere in the way of other seeds;
-// a sweep tells of files that several seeds wrote.
+// Contract: if a seed fails, its ranks' scratch files are kept, apart from those of other seeds. A sweep reports files
+// that several seeds wrote.
 #include <string>
 #include <vector>
 
@@ -60,7 +60,7 @@ TEST_F(Scratch, FileThatSeveralSeedsWrite_IsARemarkOfTheSweep) {
   EXPECT_EQ(json["shared_files"][0]["seeds"], (std::vector<int>{1, 2, 3}));
 }
 
-// Which of them ran in which part of the sweep does not matter.
+// It must not matter which shard ran which of the seeds.
 TEST_F(Scratch, FileThatSeedsOfSeveralShardsWrite_IsARemarkOfAllShards) {
   scenario("[parameters]\nfile = \"./model\"\n");
   const auto whole = nlohmann::json::parse(job({"sweep", "saves.toml", "--seeds=1..3", "--json"}).out);

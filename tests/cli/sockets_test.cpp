@@ -17,8 +17,8 @@
 
 #include "cli/process.h"
 
-// Contract: nobody outside of this host reaches a run that is on this host alone, and whoever reaches one of its
-// sockets without knowing what they are for does it no harm.
+// Contract: no other host can reach a run that uses this host alone. A stranger who connects to one of its sockets and
+// sends garbage does it no harm.
 namespace rehearse::test {
 namespace {
 
@@ -36,7 +36,7 @@ struct Listener {
 
 pid_t parent_of(const std::filesystem::path& process) {
   const auto text = read_file(process / "stat");
-  // "4711 (its name) S 4710 ..."
+  // The text looks like "4711 (its name) S 4710 ...".
   std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
   char state = 0;
   pid_t parent = -1;
@@ -44,7 +44,7 @@ pid_t parent_of(const std::filesystem::path& process) {
   return parent;
 }
 
-// The process and what it started, and what that started.
+// The process and all its descendants.
 std::set<pid_t> family_of(pid_t process) {
   std::set<pid_t> family = {process};
   for (bool grew = true; grew;) {
@@ -89,7 +89,7 @@ std::vector<Listener> listeners_of(pid_t process) {
   return listeners;
 }
 
-// As /proc/net/tcp has it: "0200007F" is 127.0.0.2.
+// An address in the form of /proc/net/tcp: "0200007F" is 127.0.0.2.
 std::string as_in_tables(const std::string& host) {
   in_addr address{};
   EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address), 1) << host;
@@ -98,7 +98,7 @@ std::string as_in_tables(const std::string& host) {
   return text;
 }
 
-// IPv4 addresses of this host that others could reach; a container may have none.
+// IPv4 addresses of this host that other hosts could reach. A container may have none.
 std::vector<std::string> addresses_beyond_the_loopback() {
   std::vector<std::string> addresses;
   ifaddrs* all = nullptr;
@@ -114,7 +114,7 @@ std::vector<std::string> addresses_beyond_the_loopback() {
   return addresses;
 }
 
-// Connects, and sends so many bytes of no meaning.
+// Connects, and sends `bytes` random bytes.
 void disturb(const Listener& listener, std::size_t bytes, std::mt19937& random) {
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -153,7 +153,7 @@ TEST_F(Sockets, OfARunOnThisHost_AreOnItsLoopbackAndTakeNoHarm) {
                                       }
                                       write_file(folder_ / "enough", "");
                                     });
-  // The store's, and those of gloo.
+  // One listener is the store's, the others are gloo's.
   EXPECT_GE(listeners.size(), 2u);
   for (const auto& listener : listeners) EXPECT_TRUE(listener.is_on_loopback()) << listener.address;
   EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
@@ -179,8 +179,7 @@ TEST_F(Sockets, UnderALauncher_AreWhereMasterAddrSays) {
   }
 }
 
-// The store's socket is where MASTER_ADDR says, and nowhere else: not on the loopback's usual address, nor on all
-// interfaces.
+// The store listens at MASTER_ADDR only: not on the loopback's usual address, and not on all interfaces.
 TEST_F(Sockets, UnderALauncher_OfAnotherAddress_AreThereAlone) {
   std::vector<std::string> hosts = {"127.0.0.2"};
   const auto own = addresses_beyond_the_loopback();

@@ -8,8 +8,8 @@
 
 #include "cli/process.h"
 
-// Contract: `split` prints buckets and pieces of a model of torch.export as the splitter makes them; what it cannot
-// read, and options that contradict each other, are said in one line.
+// Contract: `split` prints the buckets and pieces that the splitter makes of a model of torch.export. It reports a file
+// that it cannot read, or options that contradict each other, in one line.
 namespace rehearse::test {
 namespace {
 
@@ -108,7 +108,7 @@ TEST_F(Split, Json_HasTypesAndSymbols) {
   EXPECT_EQ(json["pieces"][1]["inputs"][1]["kind"], "symbol");
 }
 
-// The model.json of an archive is the same model.
+// The model.json inside an archive is the same model.
 TEST_F(Split, ModelJson_GivesWhatTheArchiveGives) {
   const auto archive = run_process("/usr/bin/env",
                                    {"python3", "-c",

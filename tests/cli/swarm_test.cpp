@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a sweep looks at what its scenario expects; with --swarm each seed draws faults from the scenario's
-// families, and its report names those; shards find together what the whole sweep finds;
-// schedule = "pct" sweeps and replays like any other.
+// Contract: a sweep compares each run with its scenario's expectation. With --swarm, each seed draws faults from the
+// scenario's families, and its report names them. Shards together find what the whole sweep finds.
+// schedule = "pct" sweeps and replays like any other schedule.
 #include <set>
 
 #include <gmock/gmock.h>
@@ -99,7 +99,7 @@ TEST_F(Swarm, DrawsFromTheFamilies) {
   EXPECT_TRUE(drawn.contains("crash"));
   EXPECT_GT(failed, 4u);
   EXPECT_LT(failed, 36u) << "about half of the seeds draw a crash";
-  // Without the flag nothing is drawn.
+  // Without the flag, the same seeds draw no faults.
   EXPECT_EQ(job({"sweep", "sum.toml", "--seeds=1..40", "--quiet"}).exit_code, 0);
 }
 
@@ -116,7 +116,7 @@ TEST_F(Swarm, OfASeed_IsTheSameAloneAndReplays) {
   EXPECT_THAT(again.out, HasSubstr("fault: " + report["faults"][0]["fault"].get<std::string>() + ": fired on rank "));
 }
 
-// With the sweep's preemption, ranks and checkers: stores are where that shows.
+// The command line that replays a seed has the sweep's options: preemption and ranks.
 TEST_F(Swarm, OfASeed_ReplaysWithoutItsLogAsInTheSweep) {
   scenario("races", "", "[swarm]\nfamilies = [\"crash peers=disconnect\", \"pause for=1ms\"]\ncalls = 4\n");
   const auto swept = json_of({"sweep", "races.toml", "--seeds=1..20", "--swarm", "--ranks=5", "--keep-going"});

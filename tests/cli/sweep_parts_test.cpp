@@ -8,8 +8,8 @@
 #include "cli/sweep/bugs.h"
 #include "cli/sweep/junit.h"
 
-// Contract: seed ranges take what they say; one bug is one bug whatever the ranks and numbers in its report;
-// JUnit files are well-formed whatever a program says.
+// Contract: a seed range covers exactly the seeds that it names. Reports that differ only in ranks and numbers count as
+// one bug. JUnit files are well-formed whatever a program prints.
 namespace rehearse::cli {
 namespace {
 

@@ -12,9 +12,9 @@
 
 #include "cli/process.h"
 
-// Contract: a sweep says the same whatever the number of workers; it stops at the lowest seeds that fail;
-// failures of one bug are counted as one; a worker that dies costs its seed and no other; the last line
-// replays the first failure.
+// Contract: a sweep's output does not depend on the number of workers. It stops at the lowest seeds that fail, and
+// counts failures of one bug as one. A worker that dies costs its seed and no other. The last line replays the first
+// failure.
 namespace rehearse::test {
 namespace {
 
@@ -27,7 +27,7 @@ class Sweep : public ::testing::Test {
     write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
   }
 
-  // A sanitizer that handles faults would have the last word.
+  // A sanitizer that handles faults would end the process before our handler reports.
   Finished job(const std::vector<std::string>& arguments) const {
     return run_process(CLI_JOB, arguments, folder_, {"ASAN_OPTIONS=handle_segv=0"});
   }
@@ -48,7 +48,7 @@ class Sweep : public ::testing::Test {
   std::set<std::string> seed_folders(const std::string& program) const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "rehearse-out" / program)) {
-      if (!entry.is_directory()) continue;  // the page of all
+      if (!entry.is_directory()) continue;  // skip the sweep's own page
       names.insert(entry.path().filename().string());
     }
     return names;
@@ -109,7 +109,7 @@ TEST_F(Sweep, KeepGoing_CountsBugs) {
   EXPECT_EQ(folders.size(), failures);
   EXPECT_EQ(failures, 33u);
   EXPECT_EQ(seed_folders("races"), folders);
-  // Both bugs and all seeds, whatever the number of workers.
+  // The sweep finds both bugs and all their seeds, whatever the number of workers.
   EXPECT_EQ(sweep("races", {"--seeds=1..60", "--jobs=1", "--keep-going", "--json"}).out, finished.out);
 
   const auto text = sweep("races", {"--seeds=1..60", "--keep-going"});
@@ -149,7 +149,7 @@ TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
       finished.out,
       HasSubstr(": rank 3 ended the process by SIGSEGV (Segmentation fault); its last words: something is null\n"
                 "     SIGSEGV (Segmentation fault)  at job.cpp:"));
-  // Its folder has a log that dies again.
+  // The log in the seed's folder reproduces the death.
   std::smatch match;
   ASSERT_TRUE(std::regex_search(finished.out, match, std::regex("CRASHED, seeds? ([0-9]+)")));
   const std::string seed = match[1];
@@ -160,7 +160,7 @@ TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
   const auto alone = sweep("races", {"--seeds=" + seed});
   EXPECT_EQ(alone.exit_code, 9);
   EXPECT_THAT(alone.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV"));
-  // Nobody knows what it had counted.
+  // The worker died, so its counts of operations are unknown.
   EXPECT_THAT(alone.out, HasSubstr(" schedule=random+preempt\nfiles: "));
 }
 
@@ -184,7 +184,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.part", "of a worker that was killed");
   write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
   write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
-  // Another sweep's seed, a link, and a file that is no folder.
+  // The sweep must leave these alone: a seed of another sweep, a link, and a file that is no folder.
   std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-9");
   write_file(folder_ / "rehearse-out/sum/seed-9/run.rlog", "another sweep's");
   std::filesystem::create_directories(folder_ / "elsewhere");

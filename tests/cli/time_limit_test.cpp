@@ -10,8 +10,8 @@
 
 #include "cli/process.h"
 
-// Contract: a seed that does not end is a failing seed that says where its ranks were, and the sweep goes on;
-// seeds that end are what they are without a limit.
+// Contract: a seed that does not end is a failing seed whose report says where its ranks were, and the sweep goes on.
+// The limit changes nothing for seeds that end.
 namespace rehearse::test {
 namespace {
 
@@ -58,7 +58,8 @@ class TimeLimit : public ::testing::Test {
   const std::filesystem::path folder_ = fresh_folder();
 };
 
-// The rank that computes says where; the other seeds' bugs are those of a sweep in which nobody does.
+// The report says where rank 2 computes. The other seeds show the same bugs as in a sweep without a rank that computes
+// forever.
 TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   scenario("races", "preempt = false\n");
   const auto before = bugs_by_verdict(sweep("races", {"--seeds=3..7", "--json"}).out);
@@ -78,7 +79,7 @@ TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   EXPECT_THAT(read_file(folder_ / "out.xml"),
               HasSubstr("<failure type=\"INTERRUPTED\" message=\"did not end within 1 s (--time-limit)"));
 
-  // Its log runs the seed, which does not end then either.
+  // Its log reproduces the seed: the replay does not end either.
   const auto seed = endless["seeds"][0].get<std::uint64_t>();
   const auto log = "rehearse-out/races/seed-" + std::to_string(seed) + "/run.rlog";
   EXPECT_EQ(sim::read_run_log(folder_ / log).seed, seed);
@@ -86,7 +87,7 @@ TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   EXPECT_EQ(run_and_signal(CLI_JOB, {"replay", log}, folder_, "computing", SIGINT, 2).exit_code, 130);
 }
 
-// A run that switches is asked to end, and leaves a whole report.
+// A run that still switches ends on request, and leaves a complete report.
 TEST_F(TimeLimit, SeedThatSwitchesForEver_SaysWhereItsRanksAre) {
   scenario("forever");
   const auto finished = sweep("forever", {"--seeds=1..3", "--time-limit=1", "--jobs=3"});

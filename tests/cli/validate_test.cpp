@@ -7,8 +7,8 @@
 
 #include "cli/process.h"
 
-// Contract: `validate` runs a scenario in simulation and by processes, and says whether they agree; for a program that
-// is right, and for each kind of mistake, by verdict and culprit.
+// Contract: `validate` runs a scenario in simulation and by processes, and says whether they agree: for a correct
+// program, and for each kind of mistake, by verdict and culprit.
 namespace rehearse::test {
 namespace {
 
@@ -80,7 +80,7 @@ TEST_F(Validate, StdTerminate_IsTheSameFailure) {
     expect_agreement(validated("dies", "[parameters]\nby = \"" + by + "\"\n"), "RANK FAILED", {2});
 }
 
-// The simulation's only process cannot tell which of its ranks that was.
+// All ranks of a simulation share one process, so after SIGKILL it cannot tell which rank died.
 TEST_F(Validate, Sigkill_IsTheSameCrash_OfARankThatTheSimulationDoesNotKnow) {
   const auto result = validated("dies", "[parameters]\nby = \"kill\"\n");
   EXPECT_EQ(result["agree"], true) << result.dump(1);
