@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A project that names no component: it links rehearse::main alone, and uses what the other libraries hold.
+// A project that names no component: it links only rehearse::main, and uses what the other libraries provide.
 #include <rehearse/comm/object_collectives.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/elastic/run.h>

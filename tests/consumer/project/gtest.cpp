@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The smallest test of a user, against the installed package.
+// A user's smallest test, against the installed package.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -15,7 +15,7 @@ TEST(Consumer, AllReduceAgrees) {
   });
 }
 
-// Rank 2 leaves the second call out. The report is printed: consumer_test.cmake looks for the places in it.
+// Rank 2 leaves the second call out. The test prints the report, in which consumer_test.cmake looks for source lines.
 TEST(Consumer, ReportNamesPlaces) {
   const auto report = rehearse::run({.ranks = 3}, [](rehearse::RankContext& ctx) {
     ctx.group().barrier()->wait();

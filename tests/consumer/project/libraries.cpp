@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Neither test nor command: a world of its own, made of the three libraries.
+// A program without test or command: it runs a world of its own, from the three libraries.
 #include <iostream>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The smallest program of a user: rehearse::main makes the executable the command.
+// A user's smallest program: rehearse::main turns the executable into the command.
 #include <rehearse/job/program.h>
 #include <rehearse/job/rank_context.h>
 
