@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes truth/fsdp.json.gz: what PyTorch 2.11's fully_shard does on gloo. Parameters, losses, gradients, and the
-collectives of each step, of some small trainings in worlds of 1, 2, 3 and 8 ranks.
+"""Makes truth/fsdp.json.gz: the behaviour of PyTorch 2.11's fully_shard on gloo. Records parameters, losses, gradients,
+and the collectives of each step, for some small trainings in worlds of 1, 2, 3 and 8 ranks.
 
-Usage: fsdp_reference.py FILE. Needs Python with torch 2.11, and the CPU alone; the tests do not.
+Usage: fsdp_reference.py FILE. Needs Python with torch 2.11, on the CPU alone. The tests do not need it.
 """
 import gzip
 import json
@@ -122,7 +122,7 @@ def whole_values(tensor):
 
 
 def record_calls():
-    """The list to which each collective of fully_shard is added from now on."""
+    """Returns a list to which each later collective of fully_shard is added."""
     log = []
 
     def wrap(name, describe):
@@ -199,7 +199,7 @@ def run_case(name, mesh, rank, size, log):
 
 
 def of_all_ranks(runs):
-    """One record of what all ranks did in one case: they make the same calls, and lose different losses."""
+    """Joins the records of all ranks in one case: the calls are the same on all ranks, the losses differ."""
     first = dict(runs[0])
     first.pop("rank")
     first["local_shapes"] = [run["local_shapes"] for run in runs]

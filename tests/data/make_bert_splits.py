@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes truth/bert_splits.json.gz: how DDPOptimizer cuts transformers' BertForMaskedLM.
 
-Usage: make_bert_splits.py FILE. Needs Python with torch 2.11 and transformers 5.23; the tests do not.
+Usage: make_bert_splits.py FILE. Needs Python with torch 2.11 and transformers 5.23. The tests do not need it.
 {shape: {parameters: {name: bytes}, runs: [{bucket_bytes_cap, first_bucket_cap, buckets: [{size, params: [name...]}...]}
 ...]}}: buckets in the order of the graph, the parameters of each in the order in which DDPOptimizer counts them. The
 shape "tiny" is that of bert_tiny.pt2.
@@ -35,7 +35,7 @@ def placeholder(name):
 
 
 def record_buckets(model, ids, bucket_bytes_cap, first_bucket_cap):
-    """Buckets of one call in training mode. The pieces are not compiled: the graph runs whole."""
+    """Records the buckets of one call in training mode. The pieces are not compiled: the graph runs whole."""
     names = {placeholder(name): name for name, _ in model.named_parameters(remove_duplicate=False)}
     found = []
 

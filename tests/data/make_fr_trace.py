@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""make_fr_trace.py <dumps> <out.tsv>: whom the analyzer of PyTorch for Python names for the corpus' dumps.
+"""make_fr_trace.py <dumps> <out.tsv>: the ranks that PyTorch's Python analyzer names for the corpus' dumps.
 
-<dumps>: what `REHEARSE_CORPUS_DUMPS=<dumps> corpus_tests --gtest_filter='CorpusDumps*'` leaves. A line for each: the
-report's id, and the ranks of the first problem that the analyzer logs, as culprits or as missing; behind a further tab
-why it gave none. Needs `pip install torch tabulate`.
+<dumps>: the folder that `REHEARSE_CORPUS_DUMPS=<dumps> corpus_tests --gtest_filter='CorpusDumps*'` leaves. Writes a
+line for each report: its id, and the ranks of the first problem that the analyzer logs, as culprits or as missing. If
+the analyzer names none, the reason follows after a further tab. Needs `pip install torch tabulate`.
 """
 
 import io
@@ -28,7 +28,7 @@ def write_dumps(run, folder):
 
 
 def analyze(folder):
-    """What it logs, and the exception that ended it."""
+    """Returns the analyzer's log, and the exception that ended it."""
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logger = FlightRecorderLogger().logger
@@ -36,7 +36,7 @@ def analyze(folder):
     try:
         fr_trace.main([str(folder), "--prefix", "rank_"])
         return log.getvalue(), ""
-    except (Exception, SystemExit) as error:  # its assertions are of all kinds
+    except (Exception, SystemExit) as error:  # its assertions raise exceptions of many kinds
         return log.getvalue(), f"{type(error).__name__}: {error}"
     finally:
         logger.removeHandler(handler)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes fx_splits.json.gz: random graphs and what torch.fx.passes.split_module of PyTorch 2.11 makes of them.
+"""Makes fx_splits.json.gz: random graphs, and their splits by torch.fx.passes.split_module of PyTorch 2.11.
 
-Usage: make_fx_splits.py OUTPUT. Needs Python with torch; the tests do not.
+Usage: make_fx_splits.py OUTPUT. Needs Python with torch. The tests do not need it.
 Record: nodes [{name, op, target, args, kwargs, val}], partition {name: id}, and either error ("cycle") or
 top [node...] and submods {name: [node...]}. A node among arguments is {"n": name}.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes the torch.export archives pt2/<name>.pt2 and pt2/expected.json: small programs, and what PyTorch computes with
-them.
+"""Makes the torch.export archives pt2/<name>.pt2 and pt2/expected.json: small programs, and their results in PyTorch.
 
-Usage: make_pt2.py FOLDER. Needs Python with torch 2.11; the tests do not.
-expected.json: {name: [{inputs: [value...], outputs: [value...]}...]}, runs in order on one instance of the program; a
+Usage: make_pt2.py FOLDER. Needs Python with torch 2.11. The tests do not need it.
+expected.json: {name: [{inputs: [value...], outputs: [value...]}...]}, runs in order on one instance of the program. A
 value is a number, or a tensor {dtype, shape, data}.
 """
 
@@ -32,7 +31,7 @@ class Dynamic(nn.Module):
 
 
 class Lists(nn.Module):
-    """Operators that return lists and tuples, with results that nobody uses; None and repeated outputs."""
+    """Operators that return lists and tuples, with unused results; None and repeated outputs."""
 
     def forward(self, x):
         first, second, _ = x.split([1, 2, 1], dim=1)
@@ -66,7 +65,7 @@ class Mutation(nn.Module):
 
 
 class Cond(nn.Module):
-    """A branch within a branch; what the branches need from outside becomes operands."""
+    """A branch within a branch. Values that the branches need from outside become operands."""
 
     def __init__(self):
         super().__init__()
@@ -116,7 +115,7 @@ class Modes(nn.Module):
 
 
 class Unbacked(nn.Module):
-    """Sizes and numbers that come out of data."""
+    """Sizes and numbers that come from data."""
 
     def forward(self, x, n):
         places = x.nonzero()
@@ -166,7 +165,7 @@ def make(folder, name, module, runs, dynamic=None, functional=False):
     if functional:
         program = program.run_decompositions({})
     for graph_module in program.graph_module.modules():
-        for node in graph_module.graph.nodes:  # no paths of the machine in the archive
+        for node in graph_module.graph.nodes:  # the archive must contain no paths of this machine
             node.meta["stack_trace"] = re.sub(r'File "[^"]*/', 'File "', node.meta.get("stack_trace") or "")
     torch.export.save(program, folder / f"{name}.pt2")
     module.load_state_dict(state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The models of record_ddp.py; tests/core/parallel/recorded/recorded_models.h has the same."""
+"""The models of record_ddp.py. tests/core/parallel/recorded/recorded_models.h has the same ones."""
 import torch
 from torch import nn
 
@@ -44,7 +44,7 @@ class Norm(nn.Module):
         return self.last(self.norm(x))
 
 
-class NormUnused(nn.Module):  # as Norm, with a layer that nobody uses
+class NormUnused(nn.Module):  # like Norm, with a layer that nothing uses
     def __init__(self):
         super().__init__()
         self.norm, self.last = nn.BatchNorm1d(6, dtype=torch.float64), linear(6, 3)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records what PyTorch's own DistributedDataParallel does, for tests/core/parallel/recorded/ddp_recorded_test.cpp.
+"""Records the results of PyTorch's own DistributedDataParallel, for tests/core/parallel/recorded/ddp_recorded_test.cpp.
 
     python record_ddp.py recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
 
 Each case trains a small model with closed-form weights and inputs (values() is that of ddp_fixture.cpp) on 1, 2, 3, 5
-and 8 ranks and writes the bits of the parameters, and of the buffers, of the first rank, and of the last one where it
-has others; and what the logger and errors say. Gloo adds in an order that depends on the number of ranks and on the
-place in the tensor; sums of the first two steps are exact for numbers of ranks that are powers of two, the rest is
-compared within rounding.
+and 8 ranks. It writes the bits of the parameters and buffers of the first rank, and of the last rank if they differ. It
+also writes the logger's data and the errors. Gloo's order of additions depends on the number of ranks and on the place
+in the tensor. The sums of the first two steps are exact for numbers of ranks that are powers of two; all others agree
+within rounding.
 
-Products are computed as every processor can (MKL and ATen choose by the processor otherwise), so that whoever computes
-and adds in the same way gets the same bits: tests/parity does.
+Products are computed in the way that every processor supports (otherwise MKL and ATen choose by the processor). So code
+that computes and adds in the same way gets the same bits, as tests/parity does.
 """
 import json
 import logging
@@ -61,7 +61,7 @@ def descend(module, rate=0.0625):
 
 
 class NoStream:
-    """Mixed precision asks for streams and events, of which the CPU has none: everything is done in order."""
+    """Stands for streams and events, which mixed precision uses and the CPU does not have: everything runs in order."""
 
     def __init__(self, *_):
         pass
@@ -186,7 +186,7 @@ LOGGED = ("world_size", "rank", "module_name", "bucket_cap_bytes", "find_unused_
 def record(group, ranks):
     to = Recorder(group, ranks)
     rank = to.rank
-    small = 104 / (1 << 20)  # MiB: 13 doubles
+    small = 104 / (1 << 20)  # in MiB: 13 doubles
 
     def accumulate(ddp, step):
         with ddp.no_sync():
@@ -215,7 +215,7 @@ def record(group, ranks):
     to.train("skip_unused", Branches(), left, find_unused_parameters=True, skip_all_reduce_unused_params=True,
              bucket_cap_mb=small)
     to.train("static_graph", Reused(), static_graph=True, bucket_cap_mb=small)
-    # The first backward must reduce: PyTorch's own assertion fails otherwise.
+    # The first backward must reduce, or PyTorch's own assertion fails.
     to.train("static_graph_no_sync", Reused(), lambda ddp, step: (accumulate if step else plain)(ddp, step),
              static_graph=True)
     to.train("no_sync", Mlp(), accumulate)
@@ -263,8 +263,8 @@ def record(group, ranks):
             ("parameters_alone", Mlp(), (brain, None, None), {}),
             ("buffers", Norm(), (single, single, single), {}),
             ("frozen", Frozen(), (single, single, None), {})):
-        # Idle at first: the reducer then has views of other buckets than it reduces, and gives what is in memory. With
-        # static_graph and gradient_as_bucket_view it does so later too.
+        # The first step is idle: the reducer's views belong to other buckets than those that it reduces, so it returns
+        # whatever is in memory. With static_graph and gradient_as_bucket_view, it does so in later steps, too.
         to.train("mixed_precision_" + name, net, mixed_precision=_MixedPrecision(*dtypes), idle=1, **options)
     if ranks == 2:
         record_errors(to)
@@ -290,7 +290,7 @@ def process(rank, path):
         with open(path, "w") as file:
             place = lambda item: (item["case"], item["ranks"], item["step"])
             first = {place(item): item["tensors"] for item in gathered[0][0]}
-            for of in gathered[1:]:  # what is not there is as on rank 0
+            for of in gathered[1:]:  # missing entries are as on rank 0
                 of[0][:] = [item for item in of[0] if item["tensors"] != first[place(item)]]
             lines = lambda part: ",\n".join(json.dumps(item) for of in gathered for item in of[part])
             file.write(f'{{"torch": "{torch.__version__.split("+")[0]}",\n"records": [\n{lines(0)}],\n'
