@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random programs, eagerly and compiled. Each program runs in a worker process, so that a crash is a finding, too.
+// Runs random programs in eager mode and compiled. Each program runs in a worker process, so that a crash is a finding,
+// too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -37,7 +38,7 @@ struct Options {
 
 constexpr std::size_t kSettingsMax = 32;
 
-// What workers tell of themselves, in memory that all processes share.
+// Progress that workers report in memory shared by all processes.
 struct Progress {
   std::uint64_t seed;
   std::size_t setting;
@@ -73,7 +74,7 @@ class Job {
     recipe_ = {chosen_families(options), options.statements};
   }
 
-  // Starts workers until the time or the programs are over. A worker that dies has found something.
+  // Starts workers until the time or the programs run out. The death of a worker is a finding.
   void run() {
     std::uint64_t next = options_.seed + static_cast<std::uint64_t>(number_);
     while (goes_on(next)) {
@@ -141,12 +142,12 @@ class Job {
       report(program.seed, setting, {outcome.difference->kind, outcome.difference->text, outcome.call});
   }
 
-  // An error where eager mode works is no wrong result: nobody trains on it unawares.
+  // An error where eager mode works is no wrong result: users notice it.
   bool is_remark(const Verdict& verdict) const {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }
 
-  // One report for each kind of difference of a program, and one for programs that become the same when they shrink.
+  // Reports each kind of difference of a program once, and programs that shrink to the same program once.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;
@@ -195,7 +196,7 @@ Progress sum_of(const Progress* jobs, int count) {
   return sum;
 }
 
-// Worked down by as many processes as there are jobs.
+// Runs as many processes as there are jobs.
 int fuzz(const Options& options) {
   at::set_num_threads(1);
   const std::size_t bytes = sizeof(Progress) * static_cast<std::size_t>(options.jobs);
@@ -253,7 +254,7 @@ int run(int argc, char** argv) {
                "an error of compiled code where eager mode works is told, and is no finding");
   CLI11_PARSE(app, argc, argv);
   if (options.seconds <= 0 && options.programs == 0) options.seconds = 10;
-  std::setvbuf(stdout, nullptr, _IOFBF, 1 << 20);  // of several processes, each report at once
+  std::setvbuf(stdout, nullptr, _IOFBF, 1 << 20);  // so that reports of several processes do not mix
   return fuzz(options);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of operators: what compile() makes of each that the CPU can run.
+// The table of operators: what compile() does with each operator that the CPU can run.
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -35,7 +35,7 @@ struct Options {
   int part = 1, parts = 1;
 };
 
-// One line of the table: family, name and fate; for people why, and how many samples.
+// One line of the table: family, name and fate; for readers also the reason and the number of samples.
 struct Row {
   std::string family, name, fate, samples, why, sampled, detail;
 
@@ -52,7 +52,7 @@ Place& shared_place() {
   return *place;
 }
 
-// Arguments on which LibTorch itself crashes are left out.
+// Leaves out arguments on which LibTorch itself crashes.
 Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
   Place& place = shared_place();
   Row row{family_of(op), c10::toString(op.operator_name()), "", "0", "", "", ""};
@@ -85,7 +85,7 @@ Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
   return row;
 }
 
-// The first capture reads debug information, for the lines of calls. Processes that are forked later have it.
+// The first capture reads debug information, for the lines of calls. Processes forked later inherit it.
 void warm_up() {
   silence_warnings();
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cos", "");
@@ -103,7 +103,7 @@ std::map<std::string, std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// Chosen by the name, so that a new operator moves no other into another part.
+// Chosen by the name, so that a new operator moves no other operator to another part.
 bool is_in_part(const std::string& name, const Options& options) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -129,7 +129,7 @@ std::vector<Row> rows(const Options& options) {
 
 bool is_right(const Row& row) { return row.fate != "wrong" && row.fate != "crashes" && row.fate != "hangs"; }
 
-// The table of families that the page has.
+// The page's table of families.
 std::string families_of(const std::map<std::string, std::string>& lines) {
   std::map<std::string, std::map<std::string, int>> counts;
   for (const auto& [name, line] : lines) {
@@ -154,7 +154,7 @@ std::string families_of(const std::map<std::string, std::string>& lines) {
   return out.str();
 }
 
-// What the page says is what the table says.
+// Checks that the page agrees with the table.
 int check_page(const Options& options) {
   const std::string expected = families_of(lines_of(options.table));
   std::ifstream file(options.page);
@@ -165,7 +165,7 @@ int check_page(const Options& options) {
   return 1;
 }
 
-// Rows must be those of the file, and no operator may give another answer than eager.
+// Rows must equal those of the file, and no operator may give another answer than in eager mode.
 int check(const Options& options, const std::vector<Row>& found) {
   const auto expected = lines_of(options.table);
   int findings = 0;
@@ -180,13 +180,13 @@ int check(const Options& options, const std::vector<Row>& found) {
   return findings == 0 ? 0 : 1;
 }
 
-// Operators that were sampled where the whole was captured, and such as were sampled in their own row.
+// Operators that were sampled in a run in which everything was captured, and those sampled in their own row.
 bool was_compared(const Row& row, const std::string& sampled) {
   if (row.fate == to_string(Fate::Captured)) return true;
   return row.fate == to_string(Fate::RunsEagerly) && row.name == sampled;
 }
 
-// The list of operators that may be sampled.
+// Writes the list of operators that may be sampled.
 int write_sampled(const std::string& path, const std::vector<Row>& rows) {
   std::set<std::string> names;
   for (const Row& row : rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tester itself: what a twin does differently is seen, and programs are what their seeds make them.
+// Tests the tester itself: it sees each difference of a twin, and a seed always makes the same program.
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -14,7 +14,7 @@
 namespace rehearse_test::differential {
 namespace {
 
-// y = x0 * 2, and x0 is a computed tensor.
+// y = x0 * 2, with a computed tensor x0.
 Program doubled() {
   Program program;
   program.arguments = {{.sizes = {{0, 0}, {4, Size::kFixed}}, .form = Form::Computed}};
@@ -28,7 +28,7 @@ Program doubled() {
   return program;
 }
 
-// What the tester says of a twin that does `other` where the program has y = x0 * 2.
+// The tester's verdict on a twin that runs `other`, while the program has y = x0 * 2.
 std::string kind_of(const std::function<Tensors(Net&, const Tensors&)>& other) {
   const Program program = doubled();
   const CallSpec call;
@@ -60,7 +60,7 @@ TEST(DifferentialTester, SeesWhatATwinDoesDifferently) {
   EXPECT_EQ(kind_of([&](Net& net, T x) -> Tensors { return net.counter.add_(1), Tensors{twice(x[0])}; }),
             "wrong buffer counter values");
   EXPECT_EQ(kind_of([&](Net& net, T x) -> Tensors { return {twice(x[0]) + net.vector * 0}; }),
-            "wrong gradient of parameter vector");  // zeros, where eager has none
+            "wrong gradient of parameter vector");  // zeros, but undefined in eager mode
   EXPECT_EQ(kind_of([&](Net&, T x) -> Tensors {
               const at::Tensor y = twice(x[0]), z = x[0].mul_(1);
               return {y};
@@ -75,7 +75,7 @@ TEST(DifferentialTester, SeesWhatATwinDoesDifferently) {
             "throws in forward: vector::_M_range_check: __n (which is ) >= this->size() (which is )");
 }
 
-// Memory that a result shares, and errors that are missing.
+// A result that shares memory, and an error that is missing.
 TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   Program program = doubled();
   const CallSpec call;
@@ -93,7 +93,7 @@ TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   EXPECT_FALSE(compare(thrown, thrown));
 }
 
-// Everything goes but the two statements that the failure needs.
+// Only the two statements that the failure needs remain.
 TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {
   const Program program = generate(5, {.families = families()});
   const auto has = [](const Case& tested, const std::string& name) {

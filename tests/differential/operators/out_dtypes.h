@@ -10,8 +10,8 @@
 
 namespace rehearse_test::differential {
 
-// For each `out` argument the dtypes of the tensors that it takes, as the variant of the operator that returns its
-// results gives them for `arguments`. Nothing if there is no such variant. Throws what the variant throws.
+// The dtypes of the tensors for each `out` argument, determined by calling the operator's variant that returns its
+// results with `arguments`. Returns nothing if there is no such variant. Throws the variant's exceptions.
 std::optional<std::vector<std::vector<c10::ScalarType>>> out_dtypes(const c10::FunctionSchema& schema,
                                                                     const torch::jit::Stack& arguments);
 

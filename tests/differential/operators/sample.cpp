@@ -22,7 +22,7 @@ bool has(const std::string& name, std::initializer_list<const char*> parts) {
                      [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-// What says how a tensor is stored, and not what is in it.
+// Arguments that determine how a tensor is stored, not its contents.
 bool is_form(const std::string& name) {
   return has(name, {"dtype", "layout", "device", "pin_memory", "memory_format", "generator"});
 }
@@ -48,7 +48,7 @@ class Maker {
   Sample take() { return std::move(sample_); }
 
  private:
-  // Empty tensors, with the dtypes that the results have.
+  // Empty tensors with the dtypes of the results.
   std::optional<c10::IValue> out(const c10::Argument& argument) {
     if (outs_++ == 0) out_dtypes_ = out_dtypes(schema_, sample_.stack);
     const bool is_list = argument.type()->kind() == c10::TypeKind::ListType;
@@ -167,7 +167,7 @@ class Maker {
     return c10::IValue(std::string(found->second));
   }
 
-  // Kernel sizes and the like are for as many dimensions as the first tensor has behind two.
+  // The number of spatial dimensions, for kernel sizes and the like: all dimensions of the first tensor but two.
   std::size_t spatial() const {
     const std::int64_t dim = sample_.inputs.arguments.empty() ? 2 : sample_.inputs.arguments[0].dim();
     return static_cast<std::size_t>(std::max<std::int64_t>(dim - 2, 1));
@@ -232,7 +232,7 @@ class Maker {
     return Sizes(length ? static_cast<std::size_t>(*length) : n, 1);
   }
 
-  // Sparse and quantized tensors are made of strided ones; names are A, B, ...
+  // Makes sparse and quantized tensors from strided ones; names are A, B, ...
   at::Tensor in_form(at::Tensor made) const {
     if (choice_.kind == Choice::kSparse) return made.to_sparse();
     if (choice_.kind == Choice::kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);

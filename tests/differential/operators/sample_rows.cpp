@@ -10,7 +10,7 @@
 namespace rehearse_test::differential {
 namespace {
 
-// For the first tensor, the second, and so on; the last one for all that follow.
+// Rows for the first tensor, the second, and so on. The last row is for all further tensors.
 const std::vector<std::vector<Sizes>> kShapes = {
     {{kN, 4}},
     {{kN}},
@@ -57,8 +57,8 @@ const std::vector<std::vector<Sizes>> kShapes = {
     {{kN, kN}, {kN}, {kN, 4}},
 };
 
-// Operators that read beyond their arguments where these do not fit, with the rows of the table above that do fit. They
-// are named with their overload, or without it for all overloads.
+// Operators that read beyond their arguments if shapes do not fit, with the rows above that do fit. A name without an
+// overload stands for all its overloads.
 const std::map<std::string, std::vector<int>> kFitting = {
     {"aten::_weight_norm", {27}},
     {"aten::_weight_norm_interface", {27}},

@@ -11,15 +11,15 @@ namespace rehearse_test::differential {
 
 using Sizes = std::vector<std::int64_t>;
 
-// Stand for sizes in the rows.
-inline constexpr std::int64_t kN = -1, kTwoMore = -2;  // the size that varies, and it plus 2
+// Placeholders for sizes in the rows.
+inline constexpr std::int64_t kN = -1, kTwoMore = -2;  // the varying size, and that size plus 2
 
-// The rows that a Choice may take: for the first tensor of an operator, the second, and so on. The last item of a row
-// is for all tensors that follow.
+// The rows that a Choice may take: for an operator's first tensor, the second, and so on. The last item of a row is for
+// all further tensors.
 const std::vector<std::vector<Sizes>>& sample_shapes();
 const std::vector<std::vector<c10::ScalarType>>& sample_dtypes();
 
-// Does the operator keep to its arguments with this row of shapes?
+// Returns whether the operator stays within its arguments' memory with this row of shapes.
 bool fits(const c10::FunctionSchema& schema, int shapes);
 
 }  // namespace rehearse_test::differential

@@ -19,13 +19,13 @@ using Integers = std::vector<std::int64_t>;
 
 constexpr std::int64_t kCalls[] = {3, 3, 5, 7}, kSizes[] = {3, 5, 7};
 constexpr std::size_t kSamplesMost = 4;
-constexpr int kSamplesLeast = 3;  // one of them with a tensor that is empty or not contiguous
+constexpr int kSamplesLeast = 3;  // one of them with an empty or non-contiguous tensor
 constexpr int kAttemptsMost = 1600;
 
 constexpr const char* kFillNothing[] = {"::empty",   "::new_empty",       "::resize",
                                         "::_resize", "::_make_dep_token", "::_empty"};
 
-// LAPACK's answer has other bits where the memory begins at another place.
+// LAPACK's answer has other bits if the memory starts at another alignment.
 constexpr const char* kByAlignment = "aten::linalg_lstsq";
 
 constexpr const char* kOfDevices[] = {"cudnn", "miopen", "_mps_", "triton", "cufft", "xla", "vulkan", "_xpu", "cuda"};
@@ -46,10 +46,10 @@ struct Way {
 };
 constexpr Way kWays[] = {{"aot_eager", std::nullopt}, {"aot_eager", true}, {"eager", std::nullopt}};
 
-// Without the places in a file, and short.
+// Shortens the text, and removes places in files.
 std::string in_short(const std::string& text) { return text.substr(0, text.find_first_of(",\n")).substr(0, 100); }
 
-// what() of LibTorch's errors finds the names of frames, which takes longer than the call.
+// what() of LibTorch's errors looks up the names of frames, which takes longer than the call.
 void note_first(const std::exception& thrown, std::string* error) {
   if (!error || !error->empty()) return;
   const auto* const of_libtorch = dynamic_cast<const c10::Error*>(&thrown);
@@ -83,7 +83,7 @@ std::optional<Sample> sample_if_any(const c10::OperatorHandle& op, const Choice&
   }
 }
 
-// Equal for choices that make the same arguments. Empty if there are none.
+// Equal for choices that make the same arguments. Empty if there are no such arguments.
 std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::string* error) {
   const auto sample = sample_if_any(op, choice, error);
   if (!sample) return "";
@@ -96,20 +96,20 @@ std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::st
   return out.str();
 }
 
-// Kernels of devices have overloads for the CPU that only call them.
+// Kernels of devices have CPU overloads that only call them.
 bool is_of_a_device(const std::string& name) {
   return std::any_of(std::begin(kOfDevices), std::end(kOfDevices),
                      [&](const char* each) { return name.find(each) != std::string::npos; });
 }
 
-// Operators that leave memory as it was before.
+// Operators that leave memory uninitialised.
 bool fills_nothing(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   return std::any_of(std::begin(kFillNothing), std::end(kFillNothing),
                      [&](const char* each) { return name.find(each) != std::string::npos; });
 }
 
-// A function's plain arguments are guarded, so all integers of a stack go along as such.
+// Guards compare a function's plain arguments, so all integers of a stack are passed as such.
 void add_integers(const c10::IValue& value, Integers& integers) {
   if (value.isInt()) integers.push_back(value.toInt());
   if (value.isIntList()) {
@@ -117,7 +117,7 @@ void add_integers(const c10::IValue& value, Integers& integers) {
   }
 }
 
-// Leaves other numbers in memory that is free: what an operator reads without having written it then differs.
+// Fills free memory with other numbers, so that an operator that reads uninitialised memory gives another result.
 void stir_memory(double with) {
   std::vector<at::Tensor> held;
   for (int round = 0; round < 4; ++round) {
@@ -127,7 +127,7 @@ void stir_memory(double with) {
   }
 }
 
-// The operator as a function that can be compiled.
+// The operator as a function that compile() takes.
 struct OperatorCall {
   const c10::OperatorHandle* op;
   const Stack* stack;
@@ -146,7 +146,7 @@ bool is_special(const at::Tensor& tensor) {
   return is_empty(tensor) || (tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_contiguous());
 }
 
-// Whether an argument is empty or not contiguous. `out` does not count: it starts empty.
+// Returns whether an argument is empty or not contiguous. `out` does not count, because it starts empty.
 bool is_special(const c10::FunctionSchema& schema, const Stack& stack) {
   for (std::size_t i = 0; i < stack.size(); ++i) {
     if (schema.arguments()[i].is_out()) continue;
@@ -157,8 +157,8 @@ bool is_special(const c10::FunctionSchema& schema, const Stack& stack) {
   return false;
 }
 
-// Operators that take no dense tensor of the CPU: what eager mode says, or a name that begins or goes on like one of
-// these.
+// Recognises operators that take no dense CPU tensor, by eager mode's error, or by a name that begins or continues like
+// one of these.
 bool is_for_others(const std::string& name, const std::string& error) {
   if (error.starts_with("Could not run '")) return true;  // ... with arguments from the CPU back end
   const auto begins = [&](const char* each) { return name.starts_with(each); };
@@ -167,7 +167,7 @@ bool is_for_others(const std::string& name, const std::string& error) {
          std::any_of(std::begin(kForeignNames), std::end(kForeignNames), has);
 }
 
-// One choice of arguments: what eager mode gives for it, and compiled code.
+// Runs one choice of arguments in eager mode and compiled.
 class Sampled {
  public:
   Sampled(const c10::OperatorHandle& op, const Choice& choice, Place& place)
@@ -178,7 +178,7 @@ class Sampled {
     for (const std::int64_t size : kSizes) eager_.emplace(size, by_eager(size));
   }
 
-  // False where eager mode gives two answers: memory that it does not fill.
+  // Returns false if eager mode gives two different answers, because the operator leaves memory uninitialised.
   bool has_answers() const {
     return std::all_of(eager_.begin(), eager_.end(), [](const auto& item) { return item.second.has_value(); });
   }

@@ -11,13 +11,13 @@
 
 namespace rehearse_test::differential {
 
-// What an operator does, by its schema: "in place", "views", or its namespace.
+// The operator's family by its schema: "in place", "views", or its namespace.
 std::string family_of(const c10::OperatorHandle& op);
 
-// Whether an argument other than `out` is, or has, a tensor.
+// Returns whether an argument other than `out` is or contains a tensor.
 bool takes_tensors(const c10::FunctionSchema& schema);
 
-// What compile() makes of an operator, from the best to the worst.
+// The ways in which compile() treats an operator, from best to worst.
 enum class Fate { Captured, RunsEagerly, Refused, ForOthers, NoSamples, Throws, Wrong, Crashes };
 
 const char* to_string(Fate fate);
@@ -25,27 +25,27 @@ const char* to_string(Fate fate);
 struct Trial {
   Fate fate = Fate::NoSamples;
   int samples = 0;
-  std::string why;     // in short
+  std::string why;     // short
   std::string detail;  // in full
 };
 
-// Operators that the CPU can run, by name.
+// The operators that the CPU can run, by name.
 std::vector<c10::OperatorHandle> operators_of_the_cpu();
 
-// Where a trial is, in memory that outlives its process: LibTorch itself crashes on some arguments.
+// The progress of a trial, in memory that outlives its process, because LibTorch itself crashes on some arguments.
 struct Place {
-  int choice = -1;        // the index of the choice that is tried
-  bool compiles = false;  // else eager runs
+  int choice = -1;        // the index of the present choice
+  bool compiles = false;  // false: eager mode runs
 };
 
-// Choices by which eager runs the operator at every size of the calls: at most `most`, of different forms, with one
-// that is not contiguous and one that is empty where there are any. `skipped`: indices of choices that are left out.
-// `error`, if given, gets the first error of eager mode.
+// The choices with which eager mode runs the operator at every size of the calls. At most `most`, of different forms,
+// with a non-contiguous and an empty one if there are any. Leaves out the indices in `skipped`. Sets `error`, if given,
+// to eager mode's first error.
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
                                     Place& place, std::string* error = nullptr);
 
-// The operator inside of compile() against itself, by the choices that work. The worst of all. It counts if eager mode
-// gave one answer to at least three samples, one of them with a tensor that is empty or not contiguous.
+// Compares the compiled operator with eager mode, for all working choices. Returns the worst result. A result counts if
+// eager mode gave one answer for at least three samples, including one with an empty or non-contiguous tensor.
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
 
 }  // namespace rehearse_test::differential

@@ -11,7 +11,7 @@ namespace {
 using G = const Given&;
 namespace functional = rehearse::functional;
 
-// Programs are generated without ranks, as two equal ranks would run them.
+// The generator has no ranks, so it runs programs as two equal ranks would.
 bool alone(G g) { return !g.net->mesh; }
 
 const rehearse::Group& group(G g) { return rehearse::watch(g.net->group); }

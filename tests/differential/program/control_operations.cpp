@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Branches, loops and modes, and what is asked of data.
+// Branches, loops and modes, and questions about data.
 #include "differential/program/net.h"
 #include "differential/program/operation.h"
 
@@ -269,7 +269,7 @@ const Operation kModes[] = {
     {"detach", "region", "f", 1, {}, "$0.detach()", [](G g) -> Tensors { return {g[0].detach()}; }},
 };
 
-// A block that yields nothing gives the sum of the inputs.
+// A block that yields nothing returns the sum of the inputs.
 const Operation kCheckpoints[] = {
     {"checkpoint",
      "checkpoint",

@@ -17,12 +17,12 @@ namespace {
 constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
-// A program has these, for which compile() may refuse all of it, in one case of so many.
+// compile() may refuse a whole program because of these, so only one program in so many has them.
 constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",    "out",
                                    "unbacked", "member",    "eager_region", "opaque",  "state",
                                    "thread",   "argument",  "facts",        "storage", "versions"};
 constexpr int kSeldomIn = 12;
-constexpr int kOthersIn = 4;  // and one of so many of the others it does not have
+constexpr int kOthersIn = 4;  // and leaves out one in so many of the others
 
 bool is_seldom(const std::string& family) {
   return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });
@@ -41,14 +41,14 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
                      [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
 }
 
-// What takes effect beside tensors, or uncounted, takes it twice in a checkpoint.
+// A checkpoint would repeat effects other than on tensors, and effects that are not counted.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
                                              "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 
 bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);
   Net net(program);
-  // Before results are chosen, everything that could be one is.
+  // Before the results are chosen, runs everything that could be a result.
   const Forward forward = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
     Interpreted all = interpret(program, arguments, count, steps, &net, answer);
     if (!program.results.empty()) return all.results;
@@ -77,7 +77,7 @@ class Generator {
  private:
   int below(int bound) { return random_.below(bound); }
 
-  // Each program has some families of statements, so that one does not hide what another would show.
+  // Each program uses only some families of statements, so that one does not hide another's effects.
   void choose_families() {
     for (const std::string& family : recipe_.families) {
       if (is_seldom(family) ? below(kSeldomIn) == 0 : below(kOthersIn) > 0) families_.push_back(family);
@@ -142,8 +142,8 @@ class Generator {
     return std::find(families_.begin(), families_.end(), family) != families_.end();
   }
 
-  // The list is part of program_. `answer`: which block of the branches leads to it; Ask: none does. `nest`: how many
-  // blocks may be in one another.
+  // `list` is part of program_. `answer`: the block of the branches that leads to it; Ask: none does. `nest`: how
+  // deeply blocks may nest.
   bool add_to(std::vector<Statement>& list, Answer answer, int nest, bool in_checkpoint = false) {
     Proposer proposer(program_, families_, random_);
     if (!proposer.look(answer)) return false;
@@ -156,7 +156,7 @@ class Generator {
         list.pop_back();
         continue;
       }
-      // `list` may have moved by now, its last element not.
+      // `list` may have moved by now, but its last element has not.
       if (control == Control::Checkpoint) {
         fill_checkpoint(list.back(), nest - 1);
       } else if (control != Control::None) {
@@ -172,7 +172,7 @@ class Generator {
                         [&](const char* family) { return statement.operation->family == std::string(family); });
   }
 
-  // Mostly it gives what its last statement does.
+  // The checkpoint mostly returns the result of its last statement.
   void fill_checkpoint(Statement& statement, int nest) {
     std::vector<Statement>& inside = statement.blocks[0].statements;
     for (int i = 1 + below(4); i > 0; --i) add_to(inside, Answer::First, nest, true);
@@ -194,7 +194,7 @@ class Generator {
     if (branch) hand_on(statement);
   }
 
-  // A branch may give a value: one that each block knows.
+  // A branch may return a value that each block knows.
   void hand_on(Statement& statement) {
     if (below(4) == 0) return;
     Statement before = statement;

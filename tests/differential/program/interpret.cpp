@@ -19,7 +19,7 @@ namespace {
 
 void add_used(const std::vector<Statement>& statements, std::set<int>& used);
 
-// The values that a statement names, and those that its blocks do.
+// The values that a statement uses, and those that its blocks use.
 void add_used(const Statement& statement, std::set<int>& used) {
   used.insert(statement.inputs.begin(), statement.inputs.end());
   for (const Number& number : statement.numbers) used.insert(number.of);
@@ -48,14 +48,14 @@ void add_outputs(const Statement& statement, std::set<int>& outputs) {
   }
 }
 
-// The values that its blocks give.
+// The values that the statement's blocks return.
 std::set<int> outputs_in(const Statement& statement) {
   std::set<int> outputs;
   add_outputs(statement, outputs);
   return outputs;
 }
 
-// What the code of a checkpoint gives, and all values by number.
+// The result of a checkpoint's code, and all values by number.
 struct BodyValues {
   at::Tensor result;
   Tensors all;
@@ -115,7 +115,7 @@ class Interpreter {
     }
   }
 
-  // The generator looks into the block as it is.
+  // The generator looks into the block without a checkpoint.
   void checkpoint(const Statement& statement, const Given& given) {
     if (scope_ == Scope::Everywhere && answer_ != Answer::Ask) {
       run(statement.blocks.at(0).statements);
@@ -129,7 +129,8 @@ class Interpreter {
     give_all(statement, given);
   }
 
-  // What nobody gives is left out of a graph, with its errors. Here the checkpoint gives all that its code computes.
+  // A graph drops code without a used result, and its errors. So here the checkpoint returns everything that its code
+  // computes.
   void give_all(const Statement& statement, const Given& given) {
     const auto numbers = std::make_shared<std::vector<int>>();
     const auto code = [inside = inside_of(statement), versions = std::vector<std::int64_t>(), numbers,
@@ -152,7 +153,7 @@ class Interpreter {
     }
   }
 
-  // With the values that the statement's block uses.
+  // An interpreter with the values that the statement's block uses.
   Interpreter inside_of(const Statement& statement) const {
     Interpreter inside = *this;
     const std::set<int> used = used_in(statement);
@@ -162,7 +163,8 @@ class Interpreter {
     return inside;
   }
 
-  // By a copy: the backward runs it again. `versions`: of what it uses from outside, after the first run.
+  // Works on a copy, because the backward runs it again. `versions`: those of tensors from outside, after the first
+  // run.
   BodyValues run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
     Interpreter running = *this;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -175,7 +177,7 @@ class Interpreter {
       throw std::logic_error("what a checkpoint uses from outside is changed in place, and it runs twice");
     }
     versions = before;
-    // A capture refuses the question.
+    // A capture refuses this question.
     if (net_ != nullptr && !rehearse::compiler::is_watching() && gives_outside(result, inputs)) {
       net_->gave_outside = true;
       if (answer_ != Answer::Ask)
@@ -190,7 +192,7 @@ class Interpreter {
     return std::any_of(values_.begin(), values_.end(), is_it) || std::any_of(inputs.begin(), inputs.end(), is_it);
   }
 
-  // Programs that are tested are known not to do that.
+  // Programs under test never do that.
   std::vector<std::int64_t> versions_outside() const {
     std::vector<std::int64_t> versions;
     if (answer_ == Answer::Ask) return versions;

@@ -8,18 +8,18 @@
 
 namespace rehearse_test::differential {
 
-// Which block branches take. The generator runs each block once; programs that are tested answer by themselves.
+// The block that branches take. The generator runs each block once. Programs under test evaluate the condition (Ask).
 enum class Answer { Ask, First, Second };
 
-// May statements see values that blocks before them have given? The generator looks into blocks.
+// Blocks: a statement sees no values of a block that has ended. Everywhere: it sees them, as the generator needs.
 enum class Scope { Blocks, Everywhere };
 
 struct Interpreted {
   Tensors results;
-  Tensors values;  // by number; undefined where no statement that ran gave one
+  Tensors values;  // by number; undefined if no statement that ran returned it
 };
 
-// Runs the statements in order. Throws what the operators throw, and std::logic_error if a value is missing.
+// Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing.
 Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps,
                       Net* net, Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements that leave the graph: eager regions, opaque functions, and what a module keeps in members between calls.
+// Statements that leave the graph: eager regions, opaque functions, and members that keep values between calls.
 #include <rehearse/capture/opaque.h>
 #include <rehearse/compile/eager_region.h>
 
@@ -17,7 +17,7 @@ at::Tensor with_cache(G g) {
   return g[0] * g.net->cache[0] + g.net->cache.sum();
 }
 
-// A moving average in a member, a new tensor in each call.
+// A moving average in a member, which becomes a new tensor in each call.
 at::Tensor from_average(G g) {
   const at::Tensor mean = g[0].detach().mean();
   g.net->average = g.net->average.defined() ? g.net->average * 0.5 + mean : mean;
@@ -119,7 +119,7 @@ const Operation kKeepingOperations[] = {
      "at::scaled_dot_product_attention($0, $1, $2)",
      [](G g) -> Tensors { return {at::scaled_dot_product_attention(g[0], g[1], g[2])}; },
      Match::Same},
-    // The copy: a loss lies in memory that nobody has filled behind it, and as_strided() reads that.
+    // Copies, because memory after a loss is uninitialised, and as_strided() would read it.
     {"mse_loss",
      "reduce",
      "ff",

@@ -18,10 +18,10 @@
 
 namespace rehearse_test::differential {
 
-// The features of every layer and the last dimension of most arguments.
+// The features of every layer, and the last dimension of most arguments.
 inline constexpr std::int64_t kWidth = 4;
 
-// The kinds of layers that a program may name.
+// The kinds of layers that a program may use.
 const std::vector<std::string>& layer_kinds();
 
 // A module whose forward() interprets a program. It owns the program's layers, a vector, a matrix and a buffer.
@@ -29,7 +29,7 @@ struct Net : torch::nn::Module {
   explicit Net(const Program& program);
 
   Tensors forward(const Tensors& arguments, std::int64_t count, std::int64_t& steps);
-  // Calls a layer by its place in Program::layers.
+  // Calls a layer by its index in Program::layers.
   at::Tensor call(std::size_t layer, const at::Tensor& x);
   // The tensors that programs name directly, in the order of their numbers.
   Tensors free_tensors() const { return {vector, matrix, scalar, buffer, counter}; }
@@ -37,9 +37,9 @@ struct Net : torch::nn::Module {
   Program program;
   at::Tensor vector, matrix, scalar, buffer, counter;
   at::Tensor cache, average;                 // not registered; undefined at first
-  bool gave_outside = false;                 // a checkpoint of it has given a tensor from outside, or a view of one
+  bool gave_outside = false;                 // a checkpoint has returned a tensor from outside, or a view of one
   rehearse::Group group;                     // empty without ranks
-  std::optional<rehearse::DeviceMesh> mesh;  // of those of the group, as [1, 2]; none without ranks
+  std::optional<rehearse::DeviceMesh> mesh;  // of the group's ranks, as [1, 2]; none without ranks
 
  private:
   std::vector<std::function<at::Tensor(const at::Tensor&)>> layers_;

@@ -14,33 +14,33 @@ namespace rehearse_test::differential {
 struct Net;
 using Tensors = std::vector<at::Tensor>;
 
-// What a statement is given when it runs.
+// The inputs of a running statement.
 struct Given {
   Tensors tensors;
   std::vector<c10::SymInt> numbers;
   double factor = 0;
   Net* net = nullptr;
-  std::int64_t* steps = nullptr;  // the integer argument that the caller sees change
+  std::int64_t* steps = nullptr;  // the caller's integer argument, whose changes the caller sees
 
   const at::Tensor& operator[](std::size_t i) const { return tensors[i]; }
   const c10::SymInt& size(std::size_t i) const { return numbers[i]; }
-  // A number that must be a plain one: a dimension, an index into a list.
+  // A number that must be plain: a dimension, or an index into a list.
   std::int64_t plain(std::size_t i) const { return numbers[i].guard_int(__FILE__, __LINE__); }
 };
 
 // How a statement uses its blocks.
 enum class Control {
   None,
-  Branch,   // the operation answers a question: a list that is not empty takes the first block, an empty one the second
-  NoGrad,   // runs its block without gradients
-  ForEach,  // runs its block for each part of its input along a dimension; the first output is the part
-  Checkpoint,  // runs its block in a checkpoint, whose inputs are the statement's; gives what the block yields
+  Branch,      // the operation answers a question: a non-empty list takes the first block, an empty one the second
+  NoGrad,      // runs its block without gradients
+  ForEach,     // runs its block for each part of its input along a dimension; the first output is that part
+  Checkpoint,  // runs its block in a checkpoint with the statement's inputs; returns what the block yields
 };
 
-// What a number stands for, which tells the generator how to draw it.
+// The meaning of a number, by which the generator draws it.
 enum class Draw { Dimension, NewDimension, Index, Start, Length, Size, Few, Layer };
 
-// Which second input goes with the first.
+// The second inputs that fit the first one.
 enum class Match { Any, Broadcasts, Same, Inner, Covers };
 
 // A kind of statement. In `text`, $0 is an input, #0 a number, % the factor, @0 a layer.
@@ -55,7 +55,7 @@ struct Operation {
   Tensors (*run)(const Given& given);
   Match match = Match::Any;
   Control control = Control::None;
-  // The input that it changes; -1: none.
+  // The index of the input that it changes; -1: none.
   int changes = -1;
 };
 

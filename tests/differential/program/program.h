@@ -12,19 +12,19 @@ namespace rehearse_test::differential {
 
 struct Operation;
 
-// A number that a statement is given: a constant, the integer argument of the call, or a size of a value, plus `add`.
+// A number in a statement: a constant, the call's integer argument, or a size of a value, plus `add`.
 struct Number {
   static constexpr int kConstant = -1, kCount = -2;
 
   std::int64_t add = 0;
-  int of = kConstant;  // a value, kConstant or kCount
+  int of = kConstant;  // the number of a value, kConstant or kCount
   int dimension = 0;
-  bool symbolic = false;  // asks for sym_size() instead of size()
+  bool symbolic = false;  // calls sym_size() instead of size()
 };
 
 struct Statement;
 
-// Statements that run under a condition or in a mode. A branch hands one of its values on.
+// Statements that run under a condition or in a mode. A branch returns one of its values.
 struct Block {
   std::vector<Statement> statements;
   int yields = -1;
@@ -53,10 +53,10 @@ enum class Form {
   Leaf,          // requires a gradient
   Computed,      // the result of an operator on a leaf
   View,          // a view of a computed tensor
-  Transposed,    // its memory lies in another order
+  Transposed,    // its memory is in another order
   Sliced,        // every second row of a larger tensor
-  SameAsBefore,  // the same tensor as the argument before it
-  Overlapping,   // shares memory with the argument before it
+  SameAsBefore,  // the same tensor as the previous argument
+  Overlapping,   // shares memory with the previous argument
 };
 
 struct Argument {
@@ -65,15 +65,15 @@ struct Argument {
   Form form = Form::Plain;
 };
 
-// From which results the test goes backward.
+// The results from which the test runs the backward.
 enum class Backward { AllTogether, SumOfAll, FirstAlone, OneByOne, None };
 
-// What the caller changes in place between the call and the backward: the first result that requires a gradient, or the
-// first argument of numbers.
+// The tensor that the caller changes in place between the call and the backward: the first result that requires a
+// gradient, or the first floating-point argument.
 enum class Change { None, Result, Argument };
 
-// A program as data: one function interprets it, eagerly or inside of compile(). Values are numbered: first the
-// arguments, then the free tensors of the module, then what statements give.
+// A program as data. One function interprets it, in eager mode or inside compile(). Values are numbered: first the
+// arguments, then the free tensors of the module, then the results of statements.
 struct Program {
   std::uint64_t seed = 0;
   std::vector<Argument> arguments;
@@ -82,21 +82,22 @@ struct Program {
   std::vector<int> results;
   Backward backward = Backward::AllTogether;
   Change change = Change::None;
-  bool returns_all = false;  // every value instead of `results`: then no statement is dead code
+  bool returns_all = false;  // returns every value instead of `results`, so that no statement is dead code
 
   int first_free() const { return static_cast<int>(arguments.size()); }
 };
 
-// How many of its lines are statements, including those inside of blocks.
+// The number of statements, including those inside blocks.
 int statements_in(const std::vector<Statement>& statements);
-// The families to which its statements belong, and how many they are.
+// The families of the statements, and their number.
 std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);
-// Has writes under PreserveVersion; and the same program with writes that autograd sees.
+// Returns whether there are writes under PreserveVersion. The second function replaces them by writes that autograd
+// sees.
 bool has_uncounted_writes(const std::vector<Statement>& statements);
 Program with_counted_writes(Program program);
-// One more than the largest number of a value.
+// The number of values: one more than the largest value's number.
 int values_of(const Program& program);
 
 }  // namespace rehearse_test::differential

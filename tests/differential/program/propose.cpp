@@ -12,7 +12,7 @@
 namespace rehearse_test::differential {
 namespace {
 
-// Larger values make the next calls slow.
+// Larger values make later calls slow.
 constexpr std::int64_t kElementsMax = 2000;
 
 bool broadcasts(at::IntArrayRef a, at::IntArrayRef b) {
@@ -91,16 +91,16 @@ bool Proposer::matches(int value, int first, Match match) const {
 
 std::optional<int> Proposer::choose(char wants, const std::vector<int>& before, Match match, bool changed) {
   std::vector<int> fitting;
-  // What the module keeps is changed by statements of its own, or graphs would go through several calls.
+  // Only special statements change the module's own tensors, or graphs would extend over several calls.
   const int free_end = program_.first_free() + static_cast<int>(free_names().size());
   for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
     const bool free = value >= program_.first_free() && value < free_end;
-    // Nor is the counter an index: it leaves the range sooner or later.
+    // Nor may the counter be an index, because it leaves the range sooner or later.
     if (free && (changed || wants == 'i')) continue;
     if (suits(value, wants) && (before.empty() || matches(value, before[0], match))) fitting.push_back(value);
   }
   if (fitting.empty()) return std::nullopt;
-  // Late values more often: so programs become long chains.
+  // Prefers late values, so that programs become long chains.
   const int count = static_cast<int>(fitting.size());
   const int place = random_.below(2) == 0 ? std::max(random_.below(count), random_.below(count)) : random_.below(count);
   return fitting[static_cast<std::size_t>(place)];

@@ -10,7 +10,7 @@
 
 namespace rehearse_test::differential {
 
-// Equal on every machine, other than what <random> makes of an engine's numbers.
+// Gives the same numbers on every machine, unlike the distributions of <random>.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -22,19 +22,19 @@ class Random {
   std::uint64_t state_;
 };
 
-// Draws statements that suit the values of a program. What it proposes may still fail when it runs.
+// Draws statements that suit the values of a program. They may still fail when they run.
 class Proposer {
  public:
   Proposer(const Program& program, const std::vector<std::string>& families, Random& random)
       : program_(program), families_(families), random_(random) {}
 
-  // Runs the program to see what its values are: those that branches answered like this have, or for Answer::Ask those
-  // that are there whatever the answer. False: it throws.
+  // Runs the program to find its values: those after branches with this answer, or for Answer::Ask those that exist
+  // whatever the answer. Returns false if it throws.
   bool look(Answer answer);
 
   std::optional<Statement> propose(bool may_nest);
   int any_value();
-  // Mostly a value that was made late; sometimes an argument.
+  // Mostly a late value, sometimes an argument.
   int result();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements on what tensors are beside their elements: leaves made inside, sizes of storages, versions.
+// Statements about properties of tensors other than their elements: leaves made inside, sizes of storages, versions.
 #include <rehearse/capture/storage.h>
 #include <rehearse/capture/versions.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using G = const Given&;
 
-// Elements of its own, freed and given back, with the factor in all of them.
+// Frees a copy's memory, allocates it again, and fills it with the factor.
 at::Tensor freed_and_filled(G g) {
   const at::Tensor own = g[0].detach().clone();
   const c10::SymInt bytes = rehearse::storage_bytes(own);

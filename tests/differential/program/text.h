@@ -7,8 +7,7 @@
 
 namespace rehearse_test::differential {
 
-// The program as a function that a person can read. It is close to C++: a tester of compile() turns it into a test by
-// hand.
+// The program as a readable function. It is close to C++, so that a developer can turn it into a test by hand.
 std::string text_of(const Program& program);
 
 }  // namespace rehearse_test::differential

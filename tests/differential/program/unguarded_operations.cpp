@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements with an effect or a question that no operator shows: arguments that are numbers, threads, facts about a
-// tensor besides its sizes, and numbers from data that may be negative.
+// Statements with effects or questions that no operator shows: number arguments, threads, facts about a tensor other
+// than its sizes, and numbers from data that may be negative.
 #include <future>
 
 #include <rehearse/capture/forward_capture.h>
@@ -15,7 +15,7 @@ using G = const Given&;
 
 Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
-// What the thread throws, the function throws. It uses a tensor of the function, not parameters alone.
+// The function rethrows the thread's exception. The thread uses a tensor of the function, not only parameters.
 at::Tensor in_thread(G g) {
   const at::Tensor y = g[0] * g.factor;
   return std::async(std::launch::async, [&] { return y + 1; }).get();

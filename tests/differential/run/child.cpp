@@ -29,7 +29,7 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-// A sanitizer's handlers make an exit code of a crash.
+// A sanitizer's handlers would turn a crash into an exit code.
 void let_signals_end_it() {
   for (const int signal : {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT}) std::signal(signal, SIG_DFL);
 }

@@ -8,10 +8,11 @@ namespace rehearse_test::differential {
 
 struct ChildAnswer {
   std::string text;
-  int signal = 0;  // that ended the process; 0: none
+  int signal = 0;  // the signal that ended the process; 0: none
 };
 
-// What `ask` returns in a process of its own, which may crash; after `seconds_max` it ends by SIGALRM.
+// Runs `ask` in a process of its own, which may crash, and returns its answer. SIGALRM ends the process after
+// `seconds_max`.
 ChildAnswer ask_child(const std::function<std::string()>& ask, int seconds_max);
 
 }  // namespace rehearse_test::differential

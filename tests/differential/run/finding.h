@@ -8,7 +8,7 @@
 
 namespace rehearse_test::differential {
 
-// What the test of a case has come to: nothing, a difference, or the death of the process that ran it.
+// The result of a test case: nothing, a difference, or the death of the process that ran it.
 struct Verdict {
   std::string kind;  // empty: the twins agree
   std::string text;
@@ -17,19 +17,19 @@ struct Verdict {
 
 Verdict verdict_of(const Case& tested, const Setting& setting);
 
-// The same in a process of its own, which may crash, or hang for `seconds_max`.
+// Tests the case in a process of its own, which may crash, or hang for up to `seconds_max`.
 Verdict verdict_in_child(const Case& tested, const Setting& setting, int seconds_max = 20);
 
-// A failing case as small as it gets.
+// A failing case, made as small as possible.
 struct Finding {
-  std::string text;       // the program, the setting and the difference, for people
-  std::string signature;  // equal for findings that look like one bug: the kind, and the operations that are left
+  std::string text;       // the program, the setting and the difference, for readers
+  std::string signature;  // equal for findings of what looks like one bug: the kind, and the remaining operations
 };
 
-// Makes the case smaller as long as it has the same kind of verdict.
+// Makes the case smaller as long as its verdict keeps the same kind.
 Finding shrunk(const Case& failing, const Setting& setting, const Verdict& verdict);
 
-// Warnings of the library are part of what it does, and would bury the report.
+// The library's own warnings would bury the report.
 void silence_warnings();
 
 }  // namespace rehearse_test::differential

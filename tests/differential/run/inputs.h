@@ -12,25 +12,25 @@ namespace rehearse_test::differential {
 
 // One call of a program.
 struct CallSpec {
-  std::array<std::int64_t, 2> sizes = {3, 5};  // of the dimensions that vary
+  std::array<std::int64_t, 2> sizes = {3, 5};  // the varying dimensions
   std::int64_t count = 2;                      // the integer argument
   std::int64_t steps = 4;                      // the integer argument that the function may change
   bool grad = true;
   bool training = true;
-  bool other_forms = false;  // what was a leaf is computed, what was contiguous is not, and the reverse
-  std::uint64_t data = 0;    // a seed for the values of arguments and for random draws
+  bool other_forms = false;  // leaves become computed tensors, contiguous ones become strided, and the reverse
+  std::uint64_t data = 0;    // a seed for argument values and random draws
 };
 
-// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, sizes
-// of one, and in the end the first size in other forms.
+// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, sizes of one,
+// and finally the first size in other forms.
 std::vector<CallSpec> all_calls(std::uint64_t seed);
 
 struct Inputs {
   Tensors arguments;
-  Tensors leaves;  // of the arguments that need gradients, in order
+  Tensors leaves;  // the arguments that need gradients, in order
 };
 
-// Makes the arguments anew; equal specifications give equal values.
+// Makes the arguments anew. Equal specifications give equal values.
 Inputs make_inputs(const Program& program, const CallSpec& call);
 
 }  // namespace rehearse_test::differential

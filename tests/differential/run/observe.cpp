@@ -64,7 +64,7 @@ class Notes {
 void note_forms(Notes& notes, const Named& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
-    static_cast<void>(tensor.grad_fn());  // until then a view does not show that its base has got a history
+    static_cast<void>(tensor.grad_fn());  // until this call, a view does not show its base's new history
     notes.flag(name + " requires_grad", tensor.requires_grad());
     notes.flag(name + " is_leaf", tensor.is_leaf());
     if (tensor.layout() != at::kStrided) {
@@ -78,7 +78,7 @@ void note_forms(Notes& notes, const Named& tensors) {
   }
 }
 
-// For each result, which tensors before it share its memory, and which of them it is.
+// For each result, the earlier tensors that share its memory, and the one that it is identical to.
 void note_sharing(Notes& notes, const Named& results, const Named& others) {
   Named before = others;
   for (const auto& [name, tensor] : results) {
@@ -108,7 +108,7 @@ Tensors differentiable(const Tensors& results, const Tensors& arguments) {
   return roots;
 }
 
-// Whether any of the others is in its memory, or is the tensor itself.
+// Returns whether any of `others` shares the tensor's memory, or is the tensor itself.
 bool shares_memory(const at::Tensor& tensor, const Tensors& others) {
   return std::any_of(others.begin(), others.end(),
                      [&](const at::Tensor& other) { return other.defined() && other.is_alias_of(tensor); });
@@ -162,7 +162,7 @@ void note_gradients(Notes& notes, Tensors leaves, const Named& state) {
 
 std::string without_frames(const std::string& error) { return error.substr(0, error.find("\nException raised from")); }
 
-// Without digits and what follows the first line: two errors of one kind are equal.
+// The first line without digits, so that two errors of one kind are equal.
 std::string kind_of(const std::string& error) {
   std::string kind;
   for (const char c : error.substr(0, error.find('\n'))) {
@@ -230,7 +230,7 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
     note_gradients(notes, inputs.leaves, state);
     seen.thrown_in.clear();
   } catch (const c10::Error& error) {
-    seen.error = error.what_without_backtrace();  // finding the names of frames takes longer than the call
+    seen.error = error.what_without_backtrace();  // finding frame names takes longer than the call
   } catch (const std::exception& error) {
     seen.error = without_frames(error.what());
   }

@@ -19,7 +19,7 @@ using NetPointer = std::shared_ptr<Net>;
 // A bucket holds one or two tensors of a layer.
 constexpr double kSmallCapMb = 0.00015;
 
-// What ranks communicate by; nothing where there is but one.
+// The means of communication of ranks; empty if there is only one.
 struct Ranks {
   rehearse::Group group = {};
   std::optional<rehearse::DeviceMesh> mesh = std::nullopt;
@@ -33,7 +33,7 @@ NetPointer make_net(const Program& program, const Ranks& ranks) {
   return net;
 }
 
-// What an optimizer does between two steps.
+// Changes parameters as an optimizer does between two steps.
 void shift_parameters(Net& net) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : net.parameters()) parameter.add_(0.03125);
@@ -41,8 +41,8 @@ void shift_parameters(Net& net) {
 
 constexpr const char* kChangedSince = "one of the variables needed for gradient";
 
-// Eager mode refuses a backward that needs what the caller has changed since. A graph may have copies of its own
-// (docs/COMPILE.md); then its gradients are those of `copies`, a run in which nobody saw the change.
+// Eager mode refuses a backward that needs a tensor which the caller has changed since. A graph may have copies of its
+// own (docs/COMPILE.md). Then its gradients equal those of `copies`, a run in which the change went to a copy.
 std::optional<Difference> compare_with_copies(const Observed& eager, const Observed& copies, const Observed& compiled) {
   const bool is_refused = eager.thrown_in == "backward" && compiled.thrown_in.empty() &&
                           eager.error.find(kChangedSince) != std::string::npos;
@@ -51,7 +51,7 @@ std::optional<Difference> compare_with_copies(const Observed& eager, const Obser
   return compare(copies, compiled);
 }
 
-// Sums over other layouts are added in another order.
+// Sums over other layouts add in another order.
 void allow_other_bits(Observed& expected) {
   for (Fact& fact : expected.facts) {
     fact.exact =
@@ -174,7 +174,7 @@ bool asks_data(const std::vector<Statement>& statements) {
   return false;
 }
 
-// Ranks train on data of their own, unless what they do depends on it.
+// Ranks train on data of their own, unless the program's behaviour depends on the data.
 std::vector<CallSpec> calls_of_rank(std::vector<CallSpec> calls, const Program& program, int rank) {
   if (!asks_data(program.statements)) {
     for (CallSpec& call : calls) call.data += static_cast<std::uint64_t>(rank) << 40;
@@ -210,10 +210,10 @@ bool misses_an_error(const Outcome& outcome) {
   return outcome.difference && outcome.difference->kind.starts_with("does not throw");
 }
 
-// What eager mode alone refuses, as docs/COMPILE.md says: a graph has copies of its own of what its backward needs, and
-// what it gives is no leaf; and what a checkpoint changes of its inputs is changed once. And eager DDP takes a
-// parameter for unused to which changed arguments alone lead; a graph has one node of autograd for them and for its
-// results. What nobody uses is left out, in blocks too, with its errors.
+// Errors that only eager mode has, as docs/COMPILE.md says: a graph has its own copies of what its backward needs, its
+// results are no leaves, and it changes a checkpoint's inputs once. Eager DDP counts a parameter as unused if only
+// changed arguments lead to it; a graph has one autograd node for them and its results. A graph also drops unused code,
+// inside blocks too, with its errors.
 bool is_error_of_eager_alone(const Outcome& outcome) {
   static const char* const errors[] = {kChangedSince,
                                        "a leaf Variable that requires grad is",
@@ -226,13 +226,14 @@ bool is_error_of_eager_alone(const Outcome& outcome) {
          });
 }
 
-// What a checkpoint gives that is a tensor from outside (dropout() in evaluation gives its argument) is that tensor.
+// A checkpoint may return a tensor from outside (dropout() in evaluation returns its argument): then it is that tensor.
 bool is_told_of_checkpoints(const Outcome& outcome) {
   return outcome.gives_outside && outcome.difference && outcome.difference->kind.starts_with("wrong result  is");
 }
 
-// A graph has a copy of its own of an argument that it changes, and a write under PreserveVersion behind the graph does
-// not come there (docs/COMPILE.md). Whether the backward needs what it overwrites, eager mode tells of a counted write.
+// A graph has its own copy of an argument that it changes, so a later write under PreserveVersion does not reach the
+// copy (docs/COMPILE.md). To learn whether the backward needs the overwritten values, runs eager mode with a counted
+// write.
 bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, const Setting& setting,
                               const std::vector<CallSpec>& calls) {
   if (!outcome.difference || !outcome.difference->kind.starts_with("wrong gradient")) return false;
@@ -270,7 +271,7 @@ Program prepared(Program program, const Setting& setting) {
   if (setting.behind_read) add_read(program);
   // A reducer takes one backward for each forward.
   if (setting.way == Way::Ddp && program.backward == Backward::OneByOne) program.backward = Backward::SumOfAll;
-  if (setting.way == Way::Ddp) program.change = Change::None;  // its gradients are means of all ranks'
+  if (setting.way == Way::Ddp) program.change = Change::None;  // gradients are means over all ranks
   return program;
 }
 
@@ -281,7 +282,7 @@ Outcome check(const Program& program, const Setting& setting, const std::vector<
     outcome.difference.reset();
   }
   if (!misses_an_error(outcome)) return outcome;
-  // A graph leaves out what nobody uses, and its errors with it. That is no difference.
+  // A graph drops unused code, and its errors with it. That is no difference.
   Program all = program;
   all.returns_all = true;
   if (!misses_an_error(check_as_it_is(all, setting, calls))) outcome.difference.reset();

@@ -11,7 +11,7 @@
 
 namespace rehearse_test::differential {
 
-// What runs the compiled twin.
+// The way to run the compiled twin.
 enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
 
 // One way to compile a program.
@@ -21,7 +21,7 @@ struct Setting {
   const char* backend = "aot_eager";
   std::optional<bool> dynamic = std::nullopt;
   bool behind_read = false;  // a read ends the graph between two statements
-  // The back end lays out what its graphs give in another way, which the program's seed chooses, and says this of it.
+  // The back end changes the layout of outputs, chosen by the program's seed, and makes this statement about it.
   std::optional<rehearse::test::Statement> layouts = std::nullopt;
 };
 
@@ -30,16 +30,16 @@ const std::vector<Setting>& settings();
 struct Outcome {
   std::optional<Difference> difference;
   int call = -1;               // in which the twins differ
-  std::string refusal;         // why the function runs eagerly
+  std::string refusal;         // why the function runs in eager mode
   bool gives_outside = false;  // see Net::gave_outside
   std::string eager_error;     // of the last call
   std::int64_t hits = 0, compiles = 0, graphs = 0, eager_calls = 0;
 };
 
-// The program as this setting runs it.
+// The program in the form in which this setting runs it.
 Program prepared(Program program, const Setting& setting);
 
-// Runs both twins through the calls, until they differ or eager throws. `program` is prepared.
+// Runs both twins through the calls, until they differ or eager mode throws. `program` must be prepared.
 Outcome check(const Program& program, const Setting& setting, const std::vector<CallSpec>& calls);
 
 }  // namespace rehearse_test::differential

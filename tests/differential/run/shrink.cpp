@@ -12,7 +12,7 @@ namespace {
 
 using Fails = std::function<bool(const Case&)>;
 
-// Every list of statements of the program, outer ones first.
+// Every list of statements in the program, outer ones first.
 void collect(std::vector<Statement>& list, std::vector<std::vector<Statement>*>& lists) {
   lists.push_back(&list);
   for (Statement& statement : list) {
@@ -69,7 +69,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Visits each statement, the last first: `change` gets the program, the list and the place.
+  // Visits each statement, the last first. `change` gets the program, the list and the index.
   template <class Change>
   bool each_statement(Change&& change) {
     bool smaller = false;
@@ -97,7 +97,7 @@ class Shrinker {
     return *lists[which];
   }
 
-  // Users of a statement's outputs take one of its inputs instead, or any earlier value.
+  // Removes a statement. Users of its outputs take one of its inputs instead, or any earlier value.
   bool fewer_statements() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
@@ -119,7 +119,7 @@ class Shrinker {
     });
   }
 
-  // A branch, a loop or a mode becomes what is in it.
+  // Replaces a branch, a loop or a mode by its contents.
   bool open_blocks() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
@@ -147,7 +147,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Inputs become earlier values, numbers constants.
+  // Replaces inputs by earlier values, and numbers by constants.
   bool simpler_statements() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
@@ -209,7 +209,7 @@ class Shrinker {
     return keep(std::move(candidate));
   }
 
-  // Values have numbers behind those of arguments: all move by one.
+  // Values are numbered after the arguments, so all numbers move by one.
   bool drop_last_argument() {
     if (best_.program.arguments.size() < 2) return false;
     Case candidate = best_;

@@ -14,7 +14,7 @@ struct Case {
   std::vector<CallSpec> calls;
 };
 
-// Takes parts out of the case, or makes them simpler, as long as `fails` says that it still fails in the same way.
+// Removes parts of the case, or makes them simpler, as long as `fails` returns true for the result.
 Case shrink(Case failing, const std::function<bool(const Case&)>& fails);
 
 }  // namespace rehearse_test::differential
