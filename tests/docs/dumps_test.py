@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dumps_test.py <script>: runs the guide's Python beside what the guide's job left, and looks at the dumps.
+"""dumps_test.py <script>: runs the guide's Python code beside the files of the guide's job, and checks the dumps.
 
-8 ranks, 5 barriers each. The keys are those that the loader and the builder of fr_trace look up.
+8 ranks, 5 barriers each. The keys are those that fr_trace's loader and builder look up.
 """
 
 import pathlib

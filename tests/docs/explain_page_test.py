@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""explain_page_test.py <root> <rehearse>: what docs/EXPLAIN.md shows is so.
+"""explain_page_test.py <root> <rehearse>: checks what docs/EXPLAIN.md shows.
 
-Its command, run beside recorded dumps, prints the block below it. The variables that it names are those of LibTorch.
-Its Python is compiled, and where a Python can import torch (as in pytorch_lines_test.py), two ranks by gloo use it and
-hang, and their dumps are explained.
+Its command, run beside recorded dumps, prints the block below it. The variables that it names exist in LibTorch. Its
+Python code compiles. If a Python can import torch (as in pytorch_lines_test.py), two ranks with gloo use that code and
+hang, and the test explains their dumps.
 """
 
 import os
@@ -102,7 +102,7 @@ def check_gloo():
 
 
 def wait_for_the_hang():
-    """Until rank 0's last call is in its dump."""
+    """Waits until rank 0's last call is in its dump."""
     for _ in range(300):
         time.sleep(0.2)
         paths = [pathlib.Path(f"gloo/dump_rank_{rank}") for rank in (0, 1)]

@@ -4,10 +4,10 @@
 STATE_CHECKS.md into files, to build and run.
 
 README.md's C++ is a whole test file, its TOML part of an example's scenario. GUIDE.md has that same test, then a whole
-program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML
-block; its Python makes dumps of what that program left. The C++ of COMPILE.md, one block after the other, is a test
-file; those of CHECKERS.md, FAULTS.md and STATE_CHECKS.md, too, the last two of which have scenarios of the GUIDE's
-program as well. A block more or less elsewhere is an error: it would not be built.
+program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML block;
+its Python makes dumps from the files of that program. The C++ of COMPILE.md, one block after the other, is a test file.
+So are those of CHECKERS.md, FAULTS.md and STATE_CHECKS.md; the last two also have scenarios for the GUIDE's program. A
+missing or additional block is an error, because it would not be built.
 """
 import pathlib
 import re
@@ -92,7 +92,7 @@ def main(root, out):
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = out / name
-        if not path.exists() or path.read_text() != text:  # the same text must not cost a build
+        if not path.exists() or path.read_text() != text:  # writing the same text again would cost a build
             path.write_text(text)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pytorch_lines_test.py <root> <job>: the guides' lines that need PyTorch for Python, beside dumps_test.py's dumps.
+"""pytorch_lines_test.py <root> <job>: runs the guides' lines that need PyTorch for Python, beside dumps_test.py's
+dumps.
 
-Runs them by the first of these Pythons that can import torch: $REHEARSE_TORCH_PYTHON, the one in .venv, python3. Where
-none can, what they lack must be what the guide's line installs: the packages that torch itself asks for. `job` is a
-program of the real mode; without it torchrun is not tried.
+Uses the first of these Pythons that can import torch: $REHEARSE_TORCH_PYTHON, the one in .venv, python3. If none can,
+their missing packages must be those that the guide's line installs: the packages that torch itself requires. `job` is a
+program of the real mode; without it, torchrun is not tested.
 """
 
 import os
@@ -19,14 +20,14 @@ TORCH = re.search(r"^readonly torch_version=(\S+)", (ROOT / "dev").read_text(), 
 
 
 def line(page, beginning):
-    """The words of the one line of code in the page that begins so."""
+    """The words of the one line of code in the page that begins with `beginning`."""
     text = (ROOT / "docs" / page).read_text()
     (found,) = re.findall(r"^    (" + re.escape(beginning) + r".*)$", text, re.MULTILINE)
     return found.split()
 
 
 def run(words, python):
-    """By that Python instead of the one that the guide has just installed."""
+    """Runs the words with that Python instead of the one that the guide has just installed."""
     program = {"torch-python/bin/python": [python], "torchrun": [python, "-m", "torch.distributed.run"]}[words[0]]
     finished = subprocess.run(program + words[1:], capture_output=True, text=True, check=False)
     assert finished.returncode == 0, f"{words}: {finished.returncode}\n{finished.stdout}\n{finished.stderr}"
@@ -39,7 +40,7 @@ def problem(python):
 
 
 def required():
-    """Packages that pip installs with torch, as modules and libraries are named: without their versions."""
+    """The packages that pip installs with torch, under the names of modules and libraries, without versions."""
     (metadata,) = ROOT.glob(f".venv/lib/python3*/site-packages/torch-{TORCH}*.dist-info/METADATA")
     names = re.findall(r"^Requires-Dist: ([\w.-]+)", metadata.read_text(), re.MULTILINE)
     return {name.lower().replace("-", "_") for name in names}
