@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what moves data without computing, for every element size, even and uneven; inputs stay as they were.
+// Contract: operations that move data without computing are right for every element size, even and uneven. Inputs stay
+// unchanged.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: when transfers complete, what cancel() does, and what prepare() refuses with which text.
+// Contract: when transfers complete, what cancel() does, and the texts with which prepare() refuses calls.
 #include <gmock/gmock.h>
 
 #include "group_fixture.h"
@@ -49,7 +49,7 @@ TEST_F(Timing, DataMovesWhenTheTransferIsDone) {
   advance(4us);
   EXPECT_EQ(done.count, 0);
   EXPECT_TRUE(same_values(calls[0].outputs[0], at::ones({3})));
-  // Inputs may still be written until then, and count.
+  // Inputs may change until the transfer completes, and the changes count.
   calls[1].inputs[0].fill_(10);
   advance(1us);
   EXPECT_EQ(done.count, 1);
@@ -80,7 +80,7 @@ TEST_F(Timing, Cancelled_IsNotTold) {
   }
   fabric.cancel(done[0]);
   fabric.cancel(done[2]);
-  fabric.cancel(done[2]);  // unknown by now
+  fabric.cancel(done[2]);  // already unknown
   EXPECT_EQ(fabric.pending(), 2u);
   advance(3us);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(done[i].count, i % 2) << i;

@@ -105,13 +105,14 @@ at::Tensor fold(const at::Tensor& a, const at::Tensor& b, Op op) {
   }
 }
 
-// std::min(b, a) or std::max(b, a): where one is NaN, b.
+// std::min(b, a) or std::max(b, a): if either is NaN, the result is b.
 at::Tensor like_std(const at::Tensor& a, const at::Tensor& b, Op op) {
   const auto keeps_a = op == Op::MIN ? a.lt(b) : b.lt(a);
   return at::where(keeps_a, a, b);
 }
 
-// In the order of Gloo's ring: chunk c from rank c - 1 down to rank c. For tensors of less than a megabyte a rank.
+// Reduces in the order of Gloo's ring: chunk c from rank c - 1 down to rank c. For tensors of less than a megabyte per
+// rank.
 at::Tensor reduced_in_ring(const std::vector<at::Tensor>& inputs, Op op) {
   const auto ranks = static_cast<std::int64_t>(inputs.size());
   const std::int64_t count = inputs[0].numel();

@@ -15,7 +15,7 @@
 
 namespace rehearse::fakes::testing {
 
-// The calls of all ranks of one operation, made by hand: what the matcher would hand to the fabric.
+// The calls of all ranks for one operation, made by hand in the form in which the matcher passes them to the fabric.
 struct Calls {
   Calls(c10d::OpType type, int ranks);
 
@@ -43,11 +43,11 @@ struct CountingCompletion final : comm::Completion {
   }
   void on_failed(std::exception_ptr) noexcept override { ADD_FAILURE() << "the host's memory does not fail"; }
   int launched = 0;
-  int count = 0;  // done
+  int count = 0;  // number of completed transfers
   std::function<void()> then;
 };
 
-// A fabric without a world; transfers take no time.
+// A fabric without a world. Transfers take no time.
 class FabricTest : public ::testing::Test {
  protected:
   // Validates each rank's call, launches, and expects one completion.
@@ -59,17 +59,18 @@ class FabricTest : public ::testing::Test {
   FakeFabric fabric{timers, clock, costs};
 };
 
-// Different values on every rank and of every sign, with NaN, infinities and -0 in floating types when `special`.
+// Different values on every rank, of either sign. With `special`, floating-point types also have NaN, infinities and
+// -0.
 at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, bool special = false);
 
 // Equal element by element, where NaN equals NaN; for any dtype.
 ::testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected);
 
-// Equal byte by byte; both contiguous.
+// Equal byte by byte. Both must be contiguous.
 ::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b);
 
-// What reducing `inputs` in order gives, computed by ATen one op at a time: half types in float, rounded at the end.
-// MIN and MAX of floating types in the order of Gloo's ring, which decides what becomes of NaN.
+// The reduction of `inputs` in order, computed by ATen one op at a time: half types in float, rounded at the end. MIN
+// and MAX of floating-point types follow the order of Gloo's ring, which determines the result for NaN.
 at::Tensor reduced(const std::vector<at::Tensor>& inputs, c10d::ReduceOp::RedOpType op,
                    const std::vector<double>& factors = {});
 

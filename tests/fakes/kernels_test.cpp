@@ -19,7 +19,7 @@ constexpr Element kElements[] = {Element::f32,     Element::f64, Element::f16, E
                                  Element::f8_e5m2, Element::i8,  Element::u8,  Element::i32,  Element::i64};
 constexpr Fold kFolds[] = {Fold::sum, Fold::product, Fold::min, Fold::max, Fold::band, Fold::bor, Fold::bxor};
 
-// Every bit pattern but NaNs, whose payloads are left open: sums of two NaNs depend on how the compiler orders them.
+// Every bit pattern but NaNs. The payload of a sum of two NaNs depends on the compiler's order of operands.
 std::vector<std::byte> random_bits(Element element, std::size_t count, std::size_t element_bytes, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bits(count * element_bytes);
@@ -103,7 +103,7 @@ TEST(ReduceKernels, EveryInstructionSet_SameBits) {
   }
 }
 
-// Where one of the two is NaN, what std::min(in, acc) and std::max(in, acc) return: the input.
+// If one of the two is NaN, std::min(in, acc) and std::max(in, acc) return the input.
 TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> acc, in;
@@ -130,7 +130,7 @@ TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
   }
 }
 
-// All floats whose bits are `step` apart, and each one's neighbours, through every instruction set.
+// Converts floats whose bit patterns are `step` apart, and their neighbours, with every instruction set.
 template <class Narrow, class Bits>
 void check_conversions(Element element) {
   std::vector<float> wide;
@@ -140,7 +140,7 @@ void check_conversions(Element element) {
     std::memcpy(&value, &word, sizeof(value));
     wide.push_back(value);
   }
-  // The exact ties between neighbours, where rounding to even shows.
+  // The exact ties between neighbours, which show rounding to even.
   for (std::uint32_t code = 0; code + 1 < (1u << (8 * sizeof(Bits))); ++code) {
     Narrow low, high;
     const Bits low_bits = static_cast<Bits>(code), high_bits = static_cast<Bits>(code + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: elements are taken in logical order whatever the strides; an input that lies in its own rank's output is
+// Contract: elements are taken in logical order whatever the strides. If an input overlaps its own rank's output, it is
 // read before it is overwritten.
 #include "group_fixture.h"
 
@@ -11,7 +11,7 @@ using Op = c10d::ReduceOp::RedOpType;
 
 class Layout : public FabricTest {};
 
-// A tensor of `rows` x `columns` with the given values in one of several layouts.
+// A tensor of `rows` x `columns` with the given values, in one of several layouts.
 at::Tensor laid_out(const at::Tensor& values, int kind) {
   const auto rows = values.size(0);
   const auto columns = values.size(1);
@@ -53,7 +53,7 @@ TEST_F(Layout, AllReduce_EachRankItsOwnStrides) {
   }
 }
 
-// All ranks alike: the fast path by memory order. What lies between the elements must not change.
+// The same layout on all ranks takes the fast path in memory order. Memory between the elements must not change.
 TEST_F(Layout, AllReduce_ChannelsLastAndGaps) {
   std::vector<at::Tensor> inputs;
   for (int r = 0; r < 3; ++r) inputs.push_back(random_tensor({2, 3, 4, 5}, at::kFloat, r));
@@ -99,7 +99,7 @@ TEST_F(Layout, Scalars) {
 TEST_F(Layout, AllToAllBase_Strided) {
   Calls calls(OpType::ALLTOALL_BASE, 2);
   for (int r = 0; r < 2; ++r) {
-    calls[r].inputs = {at::arange(r * 100, r * 100 + 8).view({2, 4}).t()};  // 4 x 2
+    calls[r].inputs = {at::arange(r * 100, r * 100 + 8).view({2, 4}).t()};  // sizes 4 x 2
     calls[r].outputs = {at::zeros({2, 4}, at::kLong).t()};
     calls[r].input_splits = {4, 4};
     calls[r].output_splits = {4, 4};
@@ -111,7 +111,7 @@ TEST_F(Layout, AllToAllBase_Strided) {
   }
 }
 
-// `place` is where in its output each rank's input lies: at its own place (NCCL's in-place form) or anywhere else.
+// `place`: the position of each rank's input in its output: at its own place (NCCL's in-place form) or elsewhere.
 TEST_F(Layout, AllGatherBase_InputInsideOutput) {
   constexpr int kGroup = 4;
   constexpr std::int64_t kCount = 9'001;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: tensors are left as torch's own "fake" back end leaves them; beyond it works are complete, futures hold
-// outputs, arguments are checked, and groups can be made of groups.
+// Contract: tensors have the contents that torch's own "fake" back end leaves. Beyond that, works are complete, futures
+// hold outputs, arguments are checked, and groups can be made from groups.
 #include <rehearse_internal/fakes/lone_backend.h>
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ using TensorLists = std::vector<Tensors>;
 
 constexpr int kRank = 2, kSize = 3;
 
-// One call on a back end; returns all tensors that it was given.
+// One call on a back end. Returns all tensors of the call.
 using Call = Tensors (*)(c10d::Backend& backend);
 
 at::Tensor filled(c10::IntArrayRef sizes, double first) {
@@ -205,7 +205,7 @@ TEST(LoneBackend, Work_IsCompleteAndItsFutureHoldsTheOutputs) {
   EXPECT_EQ(group.barrier({})->getSequencenumber(), 3u);
 }
 
-// Through the dispatcher, as programs call it; capturing rank 1,000 of 1,024 costs one rank.
+// Calls through the dispatcher, as programs do. Capturing rank 1,000 of 1,024 costs as much as one rank.
 TEST(LoneBackend, Group_TakesACallOfEachKind) {
   const auto group = lone_group(1000, 1024);
   EXPECT_EQ(group.rank(), 1000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every reduction of every dtype gives, on every rank, the bits that ATen gives for the same operations done
-// one after the other: in order of rank, and MIN and MAX with a NaN in the order of Gloo's ring. Regressions: an order
-// that depends on the group's size or on block borders.
+// Contract: every reduction of every dtype gives, on every rank, the bits of ATen's operations one after the other in
+// rank order. MIN and MAX with a NaN follow the order of Gloo's ring. Past bugs: the order depended on the group's size
+// or on block borders.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
@@ -75,7 +75,7 @@ TEST_P(Reduction, Reduce_OnlyTheRootChanges) {
   });
 }
 
-// Gloo reduces one tensor that holds them all: where a part begins decides whose NaN stays.
+// Gloo reduces one tensor that holds all parts. Where a part begins decides which NaN remains.
 TEST_P(Reduction, PartsOfACoalescedAllReduce_AreOneTensor) {
   const std::vector<std::int64_t> lengths{3, 1, 40, 0, 18};
   for (const Op op : ops_of(GetParam())) {
@@ -119,7 +119,7 @@ TEST_P(Reduction, ReduceScatterBase_EachRankGetsItsPiece) {
   });
 }
 
-// Sizes differ from piece to piece, and some pieces are empty.
+// Sizes differ between pieces, and some pieces are empty.
 TEST_P(Reduction, ReduceScatter_UnevenPieces) {
   for_all([&](Op op, int ranks, std::int64_t size) {
     Calls calls(OpType::REDUCE_SCATTER, ranks);
@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Dtype, Reduction,
 
 class PremulSum : public FabricTest, public ::testing::WithParamInterface<at::ScalarType> {};
 
-// Every rank brings a factor of its own, as a number or as a tensor.
+// Every rank has a factor of its own, as a number or as a tensor.
 TEST_P(PremulSum, FactorsOfEachRank) {
   for (const int ranks : kRanks) {
     std::vector<at::Tensor> inputs;
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Dtype, PremulSum,
                                            at::kComplexDouble),
                          [](const auto& info) { return std::string(c10::toString(info.param)); });
 
-// NCCL's average of integers: the sum wraps in its own width, then divides towards zero.
+// NCCL's average of integers: the sum wraps at its own width, then the division truncates towards zero.
 TEST_F(FabricTest, AverageOfIntegers_WrapsThenTruncates) {
   Calls calls(OpType::ALLREDUCE, 2);
   for (int r = 0; r < 2; ++r) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the all-reduce of sparse COO tensors is what Gloo computes: each rank's tensor coalesced (values of one
-// index in order of place), then added up in order of rank, coalesced, on every rank; how many values a rank has is its
-// own affair.
+// Contract: the all-reduce of sparse COO tensors gives Gloo's result: each rank's tensor is coalesced (values with
+// equal indices in order of position), then the ranks are added in rank order. The result is coalesced and the same on
+// every rank. Ranks may have different numbers of values.
 #include <map>
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using c10d::OpType;
 using Op = c10d::ReduceOp::RedOpType;
 using Sizes = std::vector<std::int64_t>;
 
-// `stored` values at random places; places may come twice and in any order.
+// `stored` values at random indices, which may repeat and come in any order.
 at::Tensor random_sparse(const Sizes& sizes, std::int64_t sparse_dim, std::int64_t stored, at::ScalarType dtype,
                          int rank) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(rank) * 31 + 7);
@@ -65,7 +65,7 @@ void add(Rows& rows, const Sizes& index, const at::Tensor& value) {
   if (!is_new) row->second = row->second + value;
 }
 
-// The same sum by the book: each rank's values in order of place, then the ranks.
+// The same sum, computed directly: each rank's values in order of position, then the ranks.
 at::Tensor summed(const std::vector<at::Tensor>& tensors) {
   Rows all;
   for (const auto& tensor : tensors) {
@@ -130,7 +130,8 @@ TEST_F(Sparse, AllReduce_AddsInOrderOfRank) {
   }
 }
 
-// Like dense half types: added in float and rounded once for each rank's own values and once for the ranks'.
+// As for dense half types, sums are made in float. They are rounded once for each rank's own values, and once for the
+// sum over ranks.
 TEST_F(Sparse, HalfTypes_AreSummedInFloat) {
   for (const auto dtype : {at::kHalf, at::kBFloat16}) {
     const auto index = at::zeros({1, 1}, at::kLong);
@@ -170,7 +171,7 @@ TEST_F(Sparse, MemoryOfTheResult_IsEachRanksOwn_AndInputsStayAsTheyWere) {
   }
 }
 
-// The fabric works in whatever context the last rank is in.
+// The fabric runs in the context of the last rank that arrives.
 TEST_F(Sparse, InferenceModeOfTheLastRank_DoesNotReachTheOthers) {
   const auto tensor = random_sparse({4}, 1, 2, at::kFloat, 0);
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: any matrix of splits, any sizes. Whatever the sizes are, what rank `to` receives from rank `from` is what
-// was sent. RapidCheck prints the smallest counterexample and how to get it again.
+// Contract: for any matrix of splits and any sizes, rank `to` receives from rank `from` what that rank sent. RapidCheck
+// prints the smallest counterexample and how to reproduce it.
 #include <rapidcheck.h>
 
 #include "group_fixture.h"
@@ -18,7 +18,7 @@ rc::Gen<Splits> any_splits() {
   });
 }
 
-// Unlike for every sender, receiver and position.
+// Different for every sender, receiver and position.
 at::Tensor message(std::size_t from, std::size_t to, std::int64_t size) {
   const auto first = static_cast<std::int64_t>(from * 100'000 + to * 1'000);
   return at::arange(first, first + size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: queues, appends and calls on several keys of a world's store, among ranks.
+// Contract: queues, appends and calls on several keys of a world's store, between ranks.
 #include <set>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 class StoreQueues : public StoreTest {};
 
-// Every element is taken once, by whoever comes; whoever finds none waits on.
+// Each element goes to exactly one rank. A rank that finds none keeps waiting.
 TEST_F(StoreQueues, Pop_BlocksUntilThereIsOneForEach) {
   std::set<std::vector<std::string>> ways;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -44,7 +44,7 @@ TEST_F(StoreQueues, Pop_BlocksUntilThereIsOneForEach) {
     EXPECT_EQ(FakeStore(shared).queueLen("q"), 0);
     ways.insert(got);
   }
-  EXPECT_GT(ways.size(), 1u);  // the schedule decides who gets which
+  EXPECT_GT(ways.size(), 1u);  // the schedule decides which rank gets which element
 }
 
 TEST_F(StoreQueues, FirstInFirstOut) {
@@ -87,7 +87,7 @@ TEST_F(StoreQueues, WithoutTimeout_ADeadlockNamesTheKeys) {
   EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for keys \"a\", \"c\"");
 }
 
-// wait() is content with an element; get() is not.
+// A queue's element ends a wait(), but not a get().
 TEST_F(StoreQueues, WaitSeesElements_GetDoesNot) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     if (rank == 1) {
@@ -135,7 +135,7 @@ TEST_F(StoreQueues, PoppingWithoutBlockingForWhatNobodyPushes_IsALivelock) {
   EXPECT_EQ(outcome.ending, Ending::livelock);
 }
 
-// Each rank appends; nothing is lost, whatever the order.
+// Each rank appends. Nothing is lost, whatever the order.
 TEST_F(StoreQueues, Append_OfAllRanks) {
   const auto outcome = run(8, [&](int rank, FakeStore& store) {
     store.append("log", bytes(std::to_string(rank)));
@@ -164,7 +164,7 @@ TEST_F(StoreQueues, MultiSet_NeedsAValueForEachKey) {
   EXPECT_EQ(store.getNumKeys(), 0);
 }
 
-// A guard changes the timeout of this handle, through the prefix, and puts it back.
+// The guard changes the timeout of this handle, through the prefix, and restores it.
 TEST_F(StoreQueues, TimeoutGuard) {
   FakeStore store(shared, 5s);
   const auto other = store.clone();

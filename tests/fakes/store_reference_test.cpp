@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: one caller cannot tell a FakeStore from c10d::HashStore: any sequence of calls gives the same results and
-// the same types of errors, bare and below prefixes, inside of a rank and outside.
+// Contract: a FakeStore with one caller behaves like c10d::HashStore. Any sequence of calls gives the same results and
+// the same types of errors, with and without prefixes, inside a rank and outside.
 #include <algorithm>
 #include <ostream>
 
@@ -36,7 +36,7 @@ enum class Kind {
   count,
 };
 
-// One call; what it does not need is ignored.
+// One call. Fields that it does not need are ignored.
 struct Call {
   Kind kind{};
   bool prefixed = false;  // through a PrefixStore
@@ -115,7 +115,7 @@ std::string result(c10d::Store& store, const Call& call) {
   return "no such call";
 }
 
-// What the call gives or throws; error texts are the stores' own.
+// The call's result, or the type of its error. The stores have error texts of their own.
 std::string outcome(const c10::intrusive_ptr<c10d::Store>& store, const Call& call) {
   try {
     if (!call.prefixed) return result(*store, call);
@@ -129,7 +129,7 @@ std::string outcome(const c10::intrusive_ptr<c10d::Store>& store, const Call& ca
 
 c10::intrusive_ptr<c10d::Store> hash_store() {
   auto store = c10::make_intrusive<c10d::HashStore>();
-  store->setTimeout(std::chrono::milliseconds(1));  // real ones
+  store->setTimeout(std::chrono::milliseconds(1));  // real milliseconds
   return store;
 }
 
@@ -145,7 +145,7 @@ TEST(StoreReference, AnyCalls_OutsideOfRanks) {
 
 class StoreReferenceInARank : public StoreTest {};
 
-// The reference answers first, outside: in a rank its waits would be the simulation's too.
+// The reference runs first, outside of ranks, because inside a rank its waits would be simulated, too.
 TEST_F(StoreReferenceInARank, AnyCalls) {
   EXPECT_TRUE(rc::check([this] {
     const auto calls = *rc::gen::container<std::vector<Call>>(any_call());
@@ -162,7 +162,7 @@ TEST_F(StoreReferenceInARank, AnyCalls) {
   }));
 }
 
-// Past the ends of int64 both wrap around.
+// Past the ends of int64, both wrap around.
 TEST(StoreReference, Add_WrapsAround) {
   const auto reference = hash_store();
   const c10::intrusive_ptr<c10d::Store> store = c10::make_intrusive<FakeStore>(std::make_shared<StoreState>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the store of a world behaves as c10d's own stores, with blocking calls that suspend the rank and timeouts
-// in virtual time.
+// Contract: a world's store behaves like c10d's own stores. Blocking calls suspend the rank, and timeouts are in
+// virtual time.
 #include <functional>
 #include <set>
 
@@ -39,9 +39,9 @@ TEST_F(StoreTest, OutsideOfRanks_EverythingButWaitingWorks) {
 
 TEST_F(StoreTest, CompareSet_AsHashStore) {
   FakeStore store(shared);
-  EXPECT_EQ(store.compareSet("k", std::string("x"), std::string("y")), "x");  // missing: what was expected
+  EXPECT_EQ(store.compareSet("k", std::string("x"), std::string("y")), "x");  // key missing: returns the expected value
   EXPECT_FALSE(store.check({"k"}));
-  EXPECT_EQ(store.compareSet("k", std::string(), std::string("y")), "y");  // missing, nothing expected: set
+  EXPECT_EQ(store.compareSet("k", std::string(), std::string("y")), "y");  // key missing, nothing expected: sets it
   EXPECT_EQ(store.compareSet("k", std::string("x"), std::string("z")), "y");
   EXPECT_EQ(store.compareSet("k", std::string("y"), std::string("z")), "z");
   EXPECT_EQ(store.get_to_str("k"), "z");
@@ -122,7 +122,7 @@ TEST_F(StoreTest, NoTimeout_IsADeadlockThatNamesTheKey) {
   EXPECT_EQ(outcome.blocked[1].waits_on, "store wait for keys \"x\", \"y\"");
 }
 
-// A key that comes and goes before the waiter runs: the waiter waits on.
+// If a key comes and goes before the waiter runs, the waiter keeps waiting.
 TEST_F(StoreTest, DeletedBeforeTheWaiterRuns_WaitsOn) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     if (rank == 0) {
@@ -138,7 +138,7 @@ TEST_F(StoreTest, DeletedBeforeTheWaiterRuns_WaitsOn) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// Every way to poll lets the others run, and sees their changes.
+// Every way to poll lets the other ranks run, and sees their changes.
 TEST_F(StoreTest, Polling_LetsOthersRun) {
   const std::vector<std::function<bool(FakeStore&)>> done_when{
       [](FakeStore& store) { return store.check({"flag"}); },
@@ -174,7 +174,7 @@ TEST_F(StoreTest, PollingForWhatNobodyDoes_IsALivelock) {
   EXPECT_EQ(outcome.ending, Ending::livelock);
 }
 
-// Reading many keys is not polling: it must not let time pass.
+// Reading many keys is not polling, so it must not advance time.
 TEST_F(StoreTest, ReadingEveryKeyOnce_LetsNoTimePass) {
   for (int i = 0; i < 50; ++i) FakeStore(shared).set(std::to_string(i), std::string("x"));
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -204,7 +204,7 @@ TEST_F(StoreTest, PrefixStore_AndClone) {
   EXPECT_EQ(FakeStore(shared).getNumKeys(), 4);
 }
 
-// The world ends while ranks wait: they unwind, and the store can be used afterwards.
+// If the world ends while ranks wait, they unwind, and the store still works afterwards.
 TEST_F(StoreTest, WorldEndsDuringAWait_WaitersUnwind) {
   int unwound = 0;
   const auto outcome = run(3, [&](int rank, FakeStore& store) {

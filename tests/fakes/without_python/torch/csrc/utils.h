@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Takes the place of LibTorch's header of this name, which FakeProcessGroup.hpp includes and does not need: that one
-// wants Python's headers.
+// Replaces LibTorch's header of this name. FakeProcessGroup.hpp includes it without need, and it would need Python's
+// headers.
 #pragma once
 
 #include <ATen/ATen.h>
