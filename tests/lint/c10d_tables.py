@@ -2,8 +2,8 @@
 """Checks the tables about c10d's interface: c10d_tables.py <root> <LibTorch's include folder>.
 
 docs/C10D.md must name exactly the virtual methods of c10d::Backend, Work and Store that the installed headers declare,
-and a test for each; tests/README.md a test for each of PyTorch's own. Every test named must exist in a source file.
-Each finding is one line; the exit status is 1 if there is any.
+and a test for each. tests/README.md must name a test for each of PyTorch's own. Every named test must exist in a source
+file. Each finding is one line; the exit status is 1 if there is any.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ def without_comments(text):
 
 
 def virtual_methods(header, name):
-    """The names of the virtual methods of class `name`, destructors left out."""
+    """The names of the virtual methods of class `name`, without destructors."""
     text = without_comments(header)
     body = re.search(r"\bclass\s+(?:\w+\s+)?" + name + r"\s*:[^;{]*\{", text)
     if not body:
@@ -35,7 +35,7 @@ def virtual_methods(header, name):
 
 
 def enumerators(header, name):
-    """The names of an enumeration, the first of value 0 and on; those of other values are left out."""
+    """The names of an enumeration from value 0 on. Leaves out names with explicit other values."""
     body = re.search(r"\benum\s+class\s+(?:\w+\s+)?" + name + r"\b[^{]*\{([^}]*)\}", without_comments(header))
     if not body:
         raise ValueError(f"no enumeration {name}")
@@ -44,7 +44,7 @@ def enumerators(header, name):
 
 
 def check_operations(root, include):
-    """Each operation of c10d has its row in our table, in c10d's order."""
+    """Checks that each c10d operation has a row in our table, in c10d's order."""
     document = "core/internal/rehearse_internal/comm/op_table.h"
     declared = enumerators((include / "torch/csrc/distributed/c10d/Work.hpp").read_text(), "OpType")
     rows = re.findall(r"OpRow\{OpType::(\w+)", (root / document).read_text().split("kUnknown")[0])
@@ -54,7 +54,7 @@ def check_operations(root, include):
 
 
 def table(text, heading):
-    """The rows below a heading, up to the next one, as lists of cells."""
+    """The rows below a heading, up to the next heading, as lists of cells."""
     section = re.search(r"^## " + re.escape(heading) + r"\n(.*?)(?=^## |\Z)", text, re.M | re.S)
     if not section:
         return []
@@ -71,7 +71,7 @@ def known_tests(root):
 
 
 def check_rows(document, rows, tests):
-    """Each row's last cell names at least one test, and only tests that there are."""
+    """Checks that each row's last cell names at least one test, and only existing tests."""
     for row in rows:
         named = re.findall(r"`(\w+\.\w+)`", row[-1])
         if not named:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""c10d_tables.py finds a method without a row, a row without a method, and a row without a test that exists."""
+"""c10d_tables.py finds a method without a row, a row without a method, and a row without an existing test."""
 
 import pathlib
 import tempfile

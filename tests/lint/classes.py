@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A class is one object, not a program in slices: where its methods are, and how many there are."""
+"""A class must be one object, not slices of a program: checks where its methods are, and how many there are."""
 
 import collections
 import re
@@ -13,8 +13,9 @@ METHODS_MAX = 30
 
 
 class Larger(typing.NamedTuple):
-    """A class that is larger, with its present size: entries may shrink or go, never grow, but with c10d."""
-    folder: str  # its files are in it, or below
+    """A class that exceeds the limits, with its present size. Entries may shrink or go. They may grow only with
+    c10d."""
+    folder: str  # its files are here, or below
     methods: int
     files: int
     reason: str
@@ -28,7 +29,7 @@ LARGER = {
 
 
 def methods_of(text):
-    """The classes of the methods that a file defines outside of their classes, once for each."""
+    """The classes of the methods that a file defines out of class, each once."""
     for name, _, _ in cpp_text.functions(re.sub(r"\[\[.*?\]\]", "", text)):
         class_name, qualified, _ = name.rpartition("::")
         if qualified:
@@ -36,7 +37,7 @@ def methods_of(text):
 
 
 def counted(files, read):
-    """(house, class): how many methods each file has."""
+    """(house, class): the number of methods in each file."""
     found = collections.defaultdict(collections.Counter)
     for path in files:
         if path.endswith(".cpp") and path.startswith(HOUSES):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""C++ read just far enough for the lint: without comments and texts, and where its functions begin and end."""
+"""Reads C++ as far as the lint needs it: blanks comments and texts, and finds where functions begin and end."""
 
 import re
 
-# A raw string and a comment before what may stand inside them; a number before the apostrophes that group its digits.
+# Raw strings and comments come before the tokens that may be inside them. Numbers come before apostrophes, which group
+# digits.
 TOKEN = re.compile(
     r'(?P<raw>R"(?P<end>[^()\\\s]{0,16})\(.*?\)(?P=end)")'
     r"|(?P<comment>//[^\n]*|/\*.*?\*/)"
@@ -11,14 +12,14 @@ TOKEN = re.compile(
     r"|(?P<number>\b\d[\w.]*(?:'\w+)*)"
     r"|(?P<directive>^[ \t]*#(?:\\\n|[^\n])*)",
     re.S | re.M)
-# What may stand before the body of a function behind its arguments.
+# The text that may be between a lambda's capture list and its body.
 LAMBDA = re.compile(r"\]\s*(<[^<>]*>\s*)?(\([^{}]*\))?\s*(mutable|noexcept|->[^;{}()]*|\s)*$")
 CLASS = re.compile(r"^\s*(?:(?:typedef|static|inline|constexpr|const)\s+)*(?:class|struct|union|enum)\b")
 MEMBERS = re.compile(r"\)[\s\w]*:(?!:)")  # a constructor's `: a_(1), b_{2}`
 
 
 def blanked(text, kinds):
-    """The text with the tokens of these kinds as blanks, line numbers kept."""
+    """The text with tokens of these kinds replaced by blanks. Keeps line numbers."""
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group(0)) if kind(match) in kinds else match.group(0)
     return TOKEN.sub(blank, text)
@@ -29,7 +30,7 @@ def kind(match):
 
 
 def raw_lines(text):
-    """The numbers of the lines that a raw string touches: their width is the text's own."""
+    """The numbers of the lines that a raw string touches. The string's text determines their width."""
     lines = set()
     for match in TOKEN.finditer(text):
         if kind(match) == "raw":
@@ -39,7 +40,7 @@ def raw_lines(text):
 
 
 def without_templates(head):
-    """A declaration without its `template <...>`, whose `class` and `=` say nothing about it."""
+    """A declaration without its `template <...>`, whose `class` and `=` would mislead."""
     while match := re.match(r"\s*template\s*<", head):
         depth, end = 1, match.end()
         while depth and end < len(head):
@@ -50,7 +51,7 @@ def without_templates(head):
 
 
 def at_depth_0(head):
-    """The declaration without what stands in parentheses."""
+    """The declaration without the text in parentheses."""
     depth, outside = 0, []
     for character in head:
         depth -= character == ")"
@@ -61,7 +62,8 @@ def at_depth_0(head):
 
 
 def scope_of(head, inside):
-    """What a brace behind this text opens inside of an `inside`: function, member, value or scope."""
+    """The kind of scope that a brace after `head` opens, inside a scope of kind `inside`: function, member, value or
+    scope."""
     head = without_templates(head)
     open_parentheses = head.count("(") > head.count(")")
     if LAMBDA.search(head) and not re.search(r"\[\[", head):
@@ -79,7 +81,7 @@ def scope_of(head, inside):
 
 
 def name_of(head):
-    """What a reader would search for: Class::function, or a test with its arguments."""
+    """The name that a reader would search for: Class::function, or a test with its arguments."""
     head = " ".join(without_templates(head).split())
     test = re.search(r"^([A-Z][A-Z0-9_]+\([\w, ]*\))$", head)
     match = test or re.search(r"(operator[^\w\s]*\S*?|[\w:~]+)\s*\(", head)
@@ -87,7 +89,7 @@ def name_of(head):
 
 
 def functions(text):
-    """(name, line of its first brace, lines from that brace to the last) of every function that is in no other one."""
+    """(name, line of the first brace, lines from that brace to the last) for every function outside other functions."""
     code = blanked(text, {"raw", "comment", "text", "directive"})
     open_scopes, head, line, found = [], "", 1, None
     for token in re.finditer(r"[{};\n]|[^{};\n]+", code):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each public header compiles alone.
+"""Checks that each public header compiles alone.
 
 headers.py <build folder> <target> <source folder>
 
-The target's source files include a header each and end with a static_assert that fails: there the compiler is to stop.
-What it would do from there on, instantiate the templates that LibTorch's headers left for the end of the file, takes
-ten times as long and says nothing about a header. A target that passed is not looked at again until a public header or
-a command has changed.
+Each source file of the target includes one header and ends with a static_assert that fails, at which the compiler
+stops. Going on would instantiate the templates that LibTorch's headers leave for the end of the file. That takes ten
+times as long, and says nothing about a header. After a target has passed, it is checked again only after a change of a
+public header or a command.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ import shlex
 import subprocess
 import sys
 
-END = "the header ends here"  # the static_assert's text
+END = "the header ends here"  # the text of the static_assert
 
 
 def commands_of(build, target):
-    """Its compile commands, each as (header's source file, words, folder to run it in)."""
+    """The target's compile commands, each as (header's source file, words, folder to run it in)."""
     part = f"CMakeFiles/{target}.dir/"
     entries = json.loads((build / "compile_commands.json").read_text())
     return [(entry["file"], shlex.split(entry["command"]), entry["directory"])
@@ -29,7 +29,7 @@ def commands_of(build, target):
 
 
 def problem_of(words, folder):
-    """What the compiler says before it comes to the end of the header; empty: nothing."""
+    """The compiler's output before it reaches the end of the header; empty if there is none."""
     run = subprocess.run([*words, "-Wfatal-errors"], cwd=folder, env=os.environ | {"LC_ALL": "C"}, capture_output=True,
                          text=True, check=False)
     errors = [line for line in run.stderr.splitlines() if "error:" in line]
@@ -39,7 +39,7 @@ def problem_of(words, folder):
 
 
 def state_of(commands, source):
-    """Changes with every public header and every command."""
+    """A value that changes with every public header and every command."""
     state = hashlib.sha256(repr(commands).encode())
     for header in sorted(source.glob("*/include/**/*.h")) + sorted(source.glob("*/*/include/**/*.h")):
         state.update(f"{header} {header.stat().st_mtime_ns}\n".encode())

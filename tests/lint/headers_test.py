@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""headers.py <compiler>: finds a header that needs another one first, whatever the templates in it."""
+"""headers.py <compiler>: finds a header that needs another one before it, whatever its templates."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ class HeadersTest(unittest.TestCase):
         (self.root / "CMakeFiles/all_headers.dir").mkdir(parents=True)
 
     def check(self, end=f'static_assert(false, "{headers.END}");', **texts):
-        """Of headers by name: what is printed, and the exit code."""
+        """Checks headers, given by name and text. Returns the output and the exit code."""
         entries = []
         for name, text in texts.items():
             (self.root / f"core/include/{name}.h").write_text(text)

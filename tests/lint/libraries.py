@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which library of core a file belongs to, and which libraries it may include: what it would link with them.
+"""The library of core to which each file belongs, and the libraries that it may include because it links them.
 
-core/CMakeLists.txt makes the libraries, and docs/ARCHITECTURE.md draws them. The houses above core are simulation, the
-real mode and fakes: they do without the compiler, but for the command `split`.
+core/CMakeLists.txt makes the libraries, and docs/ARCHITECTURE.md shows them. The houses above core are simulation, the
+real mode and fakes. They do not link the compiler, except for the command `split`.
 """
 
 import rooms
 
-# The first prefix that fits says the library.
+# The first matching prefix determines the library.
 PARTS = (
     ("core/graph/pt2/", "pt2"), ("rehearse/graph/exported_program.h", "pt2"),
     ("core/exec/", "exec"), ("rehearse/exec/", "exec"),
@@ -36,13 +36,14 @@ MAY_INCLUDE = {
 
 
 def library_of(path):
-    """Of a file, or of an include that names a public, internal or private header from its house; None: of none."""
+    """The library of a file, or of an include that names a public, internal or private header from its house. None: it
+    has none."""
     header = rooms.header_of(path)
     return next((library for prefix, library in PARTS if header.startswith(prefix)), None)
 
 
 def wrong_link(path, included):
-    """Why a file must not include that; None: it may."""
+    """The reason why a file must not include that; None: it may."""
     library, other = library_of(path), library_of(included) or library_of("core/" + included)
     if library is None or other is None or other in MAY_INCLUDE[library]:
         return None

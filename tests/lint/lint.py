@@ -6,13 +6,13 @@ includes  the include arrows between the houses, and between the rooms inside th
 files     licence line, file length, line width, no disabled tests, no leftovers, no machine paths
 functions no function of more than 70 lines
 classes   no class with methods in more than 2 .cpp files, or with more than 30 methods there
-pages     the files and folders that ARCHITECTURE and CONTRIBUTING name are there
+pages     the files and folders that ARCHITECTURE and CONTRIBUTING name exist
 public    only headers that a user can reach are public, and they include no internal one (public_headers.py)
 banned    clocks and timed waits that would bypass virtual time; thread_local where state is a fiber's
-scripts   scripts and style sheets of report pages: size, width, nothing that loads or makes markup of texts
-format    what .clang-format, with the version that it names, would write differently
+scripts   scripts and style sheets of report pages: size, width, nothing that loads or turns texts into markup
+format    places where the clang-format version that .clang-format names would change a file
 
-Each finding is one line, path:line: what is wrong; the exit status is 1 if there is any.
+Each finding is one line, path:line: what is wrong. The exit status is 1 if there is any.
 """
 
 import fnmatch
@@ -31,12 +31,12 @@ import rooms
 CODE = {".h", ".cpp"}
 TEXT = CODE | {".cmake", ".txt", ".py", ".toml", ".json", ".md", ".yml", ".in", ".sh", ".js", ".css", ".html", ""}
 LINES_MAX = 400
-# Files that may be longer, with their present length; entries may shrink or go, never grow.
+# Files that may be longer, with their present length. Entries may shrink or go, but not grow.
 LINES_RATCHET = {}
 WIDTH_MAX = 120
 FUNCTION_LINES_MAX = 70
-# Functions that may be longer, with their present length: each is one table of cases, and would not read better in two.
-# Entries may shrink or go, never grow.
+# Functions that may be longer, with their present length. Each is one table of cases, and two would not read better.
+# Entries may shrink or go, but not grow.
 FUNCTIONS_RATCHET = {
     ("tests/core/capture/fake/layer_cases.cpp", "layer_cases"): 76,
     ("tests/core/capture/fake/pointwise_cases.cpp", "pointwise_cases"): 100,
@@ -48,7 +48,7 @@ FUNCTIONS_RATCHET = {
     ("tests/parity/refusal_cases.cpp", "refusal_cases"): 90,
 }
 
-# Where real time is the point (progress for people, measuring, the boundary itself), or where a test calls the
+# Code whose purpose is real time (progress for people, measuring, the boundary itself), and tests that call the
 # standard clocks to see that they are interposed.
 REAL_TIME_ALLOWED = (
     "core/exec/fiber/native_section.h",
@@ -69,7 +69,8 @@ REAL_TIME = re.compile(
     r"|\bthis_(thread|fiber)::sleep_(for|until)\b"
     r"|\bboost::fibers::\w*timed_\w+"
 )
-# Capture's state is a fiber's: all ranks share a thread, and TorchRankState exchanges LibTorch's thread_locals only.
+# Capture keeps its state per fiber: all ranks share a thread, and TorchRankState exchanges only LibTorch's
+# thread_locals.
 STATE_OF_FIBERS = tuple(folder + room for room in ("shapes/", "capture/", "compile/")
                         for folder in ("core/", "core/include/rehearse/", "core/internal/rehearse_internal/"))
 THREAD_LOCAL = re.compile(r"\bthread_local\b")
@@ -78,7 +79,7 @@ MACHINE_PATHS = re.compile(r"(?<![\w.$}/-])/(wo" r"rk|ro" r"ot|ho" r"me)/\w")
 
 
 def tracked_files(root):
-    """Files of the project, relative to root: what git knows or would add; all files when there is no git."""
+    """The project's files, relative to root: those that git tracks or would add; all files if there is no git."""
     git = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True, check=False)
@@ -91,7 +92,7 @@ def tracked_files(root):
 
 
 def code_without_comments(text):
-    """The text with comments blanked, line numbers kept; include lines keep their file names."""
+    """The text with comments blanked. Keeps line numbers and the file names of includes."""
     return cpp_text.blanked(text, {"comment"})
 
 
@@ -179,7 +180,7 @@ def check_files(root, files):
 
 
 def check_pages(root, files):
-    """Places in the tree that the pages for those who change it name, in backticks."""
+    """Checks that the places that the developers' pages name in backticks exist in the tree."""
     there = set(files) | {folder.as_posix() for path in files for folder in pathlib.PurePath(path).parents}
     tops = {path.split("/")[0] for path in files if "/" in path}
     for page in ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md"):
@@ -232,7 +233,7 @@ def check_banned(root, files):
 
 
 def clang_format(root):
-    """The formatter's path, or an error's text: another version formats in another way."""
+    """The formatter's path, or an error's text, because another version formats differently."""
     wanted = re.match(r"# clang-format ([\d.]*\d)", (root / ".clang-format").read_text()).group(1)
     formatter = root / ".venv/bin/clang-format"
     get_it = f"./dev format gets clang-format {wanted}"

@@ -10,20 +10,21 @@ LINES_MAX = 400
 WIDTH_MAX = 120
 FUNCTION_LINES_MAX = 40
 
-# What makes markup of texts, code of texts, or asks a network.
+# Code that turns texts into markup or code, or accesses a network.
 BANNED = {
     ".js": re.compile(r"\b(?:innerHTML|outerHTML|insertAdjacentHTML|srcdoc|eval|document\.write(?:ln)?|new Function"
                       r"|fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|importScripts|localStorage|debugger)\b"
                       r"|\bimport\s*[({\"']|\bconsole\.|[^=!]==[^=]|!=[^=]|https?://(?!www\.w3\.org/2000/svg)"),
     ".css": re.compile(r"@import|url\(|https?://|expression\("),
 }
-# How a function or a method begins, with its indentation: "function f(a) {", "  async f() {", "  get f() {".
+# The first line of a function or method, with its indentation: "function f(a) {", "  async f() {", "  get f() {".
 FUNCTION = re.compile(r"^( *)(?:async |static |get )*(?:function )?(\w+)\(.*\{$")
 NO_FUNCTIONS = {"if", "for", "while", "switch", "catch"}
 
 
 def long_functions(lines):
-    """(name, line number, length) of those that are too long. A function ends at the brace below its first letter."""
+    """(name, line number, length) of the functions that are too long. A function ends at the brace below its first
+    letter."""
     for begin, line in enumerate(lines):
         match = FUNCTION.match(line)
         if not match or match[2] in NO_FUNCTIONS:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an installation holds: the headers that a user can reach.
+"""Determines the headers that an installation contains: those that a user can reach.
 
 A header is public, below <house>/include/rehearse, if README, a guide or an example names it, or if a public header
-includes it. All others that rooms share are internal: below <house>/internal/rehearse_internal, and not installed.
+includes it. All other shared headers are internal: below <house>/internal/rehearse_internal, and not installed.
 """
 
 import fnmatch
@@ -12,8 +12,8 @@ INCLUDE_FOLDER = re.compile(r"((?:core|fakes|real|sim)(?:/\w+)?)/include/(rehear
 NAMED = re.compile(r"<(rehearse(?:_internal)?/[\w/]+\.h)>")
 INCLUDED = re.compile(r"^\s*#\s*include\s*" + NAMED.pattern)
 INTERNAL = "rehearse_internal/"
-# What users read and copy from, and what writes code for their programs. ARCHITECTURE, CONTRIBUTING and the decisions
-# are for those who change Rehearse.
+# The pages that users read and copy from, and the code that generates users' code. ARCHITECTURE, CONTRIBUTING and the
+# decisions are for Rehearse's developers.
 PAGES = ("README.md", "docs/*.md", "docs/examples/*.cpp", "docs/examples/*.h", "tests/consumer/project/*.cpp",
          "tests/docs/*.py", "core/cmake/RehearseProgram.cmake")
 PAGES_OF_OTHERS = ("docs/ARCHITECTURE.md", "docs/CONTRIBUTING.md", "docs/decisions/*")
@@ -25,7 +25,7 @@ def is_page(path):
 
 
 def public_headers(files):
-    """Each by the name under which users include it: rehearse/AREA/name.h -> its path."""
+    """Maps the name under which users include each public header, rehearse/AREA/name.h, to its path."""
     found = (INCLUDE_FOLDER.fullmatch(path) for path in files)
     return {match.group(2): match.group(0) for match in found if match}
 
@@ -38,7 +38,7 @@ def lines_with(pattern, path, text):
 
 
 def check(files, text_of, code_of):
-    """Findings; text_of(path) is a file's text, code_of(path) the same without comments."""
+    """The findings. text_of(path) returns a file's text, code_of(path) the same without comments."""
     public = public_headers(files)
     includes = {name: list(lines_with(INCLUDED, path, code_of(path))) for name, path in public.items()}
     named = [found for path in files if is_page(path) for found in lines_with(NAMED, path, text_of(path))]

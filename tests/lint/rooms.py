@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which room inside a house may include which: one table, and the exceptions from it."""
+"""The table of which room inside a house may include which, and its exceptions."""
 
 import re
 import typing
 
 
 class House(typing.NamedTuple):
-    """Rooms are folders, one in another as well ("report/diagnosis"); "." is what lies in `folder` itself."""
+    """The rooms of a house. A room is a folder, also a nested one ("report/diagnosis"); "." holds the files of `folder`
+    itself."""
     folder: str
-    rooms: dict  # room: the rooms that it may include besides itself; folders that are not named include what they like
-    prefix: str  # of its public headers as they are included; its internal ones have "rehearse_internal/" there
+    rooms: dict  # room: the rooms that it may include besides itself; folders without an entry may include anything
+    prefix: str  # the path at which its public headers are included; its internal ones have "rehearse_internal/" there
     headers: dict  # room: its public and internal headers
-    rest: str | None = None  # the room of the headers that are not named; None: every room may include them
+    rest: str | None = None  # the room of headers without an entry; None: every room may include them
 
 
 def ladder(*names, below=()):
-    """Each room may include those before it, and those below."""
+    """Each room may include the rooms before it, and those in `below`."""
     return {name: (*below, *names[:place]) for place, name in enumerate(names)}
 
 
 SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/diagnosis",
               "report/page", "dumps", "world", "run", "scenario")
-# "cli" are its files of no other room: run, replay, explain, list. The larger commands do not know each other.
+# "cli" stands for the files of no other room: run, replay, explain, list. The larger commands do not know each other.
 COMMAND = ("cli/terminal", "cli/grammar", "cli/death", "cli")
 
 HOUSES = (
-    # A world owns an executor, and this what the others do. Headers that are not named tell what all of them are about.
+    # A world owns an executor, which owns the parts in the other rooms. Every room may include headers without an
+    # entry.
     House("core/exec", {
         "fiber": (), "choice": (), "time": (),
         "call_site": ("fiber",),
@@ -50,7 +52,7 @@ HOUSES = (
         "work": ("pending.h", "several_works.h"),
         "group": ("communicator_options.h",),
     }, rest="backend"),
-    # A pass knows graphs and the functions that they call, never how they run.
+    # A pass knows graphs and the functions that they call, but never how they run.
     House("core/graph", {
         "ir": (), "text": ("ir",), "run/call": ("ir",), "run/python": ("ir",),
         "passes": ("ir", "run/call", "run/python"),
@@ -63,7 +65,7 @@ HOUSES = (
         "run/call": ("operators.h",),
         "pt2": ("exported_program.h",),
     }, rest="ir"),
-    # What a checker says of values is made without a world; who watches operators knows none either.
+    # Checks of values need no world. Nor do the watchers of operators.
     House("core/checks", {
         "values": (), "watch": ("values",), ".": ("values", "watch"),
     }, "rehearse/checks/", {
@@ -71,7 +73,7 @@ HOUSES = (
         "watch": ("origins.h",),
         ".": ("reductions.h", "world_checks.h"),
     }),
-    # Models and hooks are told apart from the reducer that they are for, and buckets are split without any.
+    # Models and hooks do not depend on the reducer that uses them, and the bucket splitter needs no reducer.
     House("core/parallel", {
         "model": (), "hooks": (), "mesh": (), ".": ("model", "hooks"), "splitter": (),
         "fsdp": ("model", "mesh", "."),
@@ -92,7 +94,7 @@ HOUSES = (
         "expr/bounds": ("range.h",),
         "env": ("guard_program.h", "shape_env.h", "sym_node.h"),
     }, rest="expr"),
-    # The forward and the joint capture do not know each other. errors.h: all of them.
+    # The forward capture and the joint capture do not know each other. All of them may include errors.h.
     House("core/capture", {
         "fake/call": (), "fake/infer": ("fake/call",), "fake/rules": ("fake/call", "fake/infer"),
         "fake": ("fake/call", "fake/infer"),
@@ -106,13 +108,13 @@ HOUSES = (
                         "fake", "graph"),
         "joint": ("fake/call", "fake", "graph"),
     }, "rehearse/capture/", {
-        "fake/call": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),  # what all of fake is made with
-        "trace/recording": ("captured_graph.h", "forward_capture.h", "segments.h"),  # what is said of a recording
+        "fake/call": ("fake_errors.h", "fake_mode.h", "fake_tensor.h"),  # the base of all of fake
+        "trace/recording": ("captured_graph.h", "forward_capture.h", "segments.h"),  # the description of a recording
         "trace": ("opaque.h",),
         "joint": ("joint_graph.h", "joint_partition.h"),
     }),
-    # Guards and back ends are made without a callable, and ranks meet without one. backend.h, compile_options.h,
-    # errors.h, explanation.h, leaf.h: all of them.
+    # Guards and back ends do not need a callable, nor do compiler collectives. All of them may include backend.h,
+    # compile_options.h, errors.h, explanation.h and leaf.h.
     House("core/compile", {
         "arguments": (), "guards": (), "compiler_collectives": ("arguments",), "aot": (), "cache": ("guards",),
         "partitions": ("compiler_collectives", "aot", "cache"),
@@ -128,7 +130,8 @@ HOUSES = (
         "captures": ("user_code.h",),
         ".": ("argument_copies.h", "callable.h", "compile.h", "eager_region.h", "typed_call.h"),
     }),
-    # Writers know a report as data, never how it came about; a run log holds one. world_options.h: all of them.
+    # Writers know a report as data, but not how it came about. A run log contains a report. All may include
+    # world_options.h.
     House("sim", {
         **ladder(*SIMULATION),
         "network": (), "compute": (), "buffers": (), "memory": ("schedule",),
@@ -154,12 +157,12 @@ HOUSES = (
     }),
 )
 
-# What a call is may be asked where nothing runs: of exec it knows places in the code.
+# Code must be able to compare calls where nothing runs. So of exec it knows only places in the code.
 CALLS = "core/comm/call"
 EXEC_FOR_CALLS = ("rehearse/exec/call_site.h",)
 
-# Arrows against the order that are there: who (a folder ends with /), what is included, why. One that is not needed any
-# more is found, and goes.
+# Existing includes against the order: the includer (a folder ends with /), the included header, the reason. The lint
+# finds an exception that is no longer needed; remove it.
 EXCEPTIONS = (
     ("core/exec/executor/", "exec/interpose/interpose.h", "a run starts with the check that libc's calls come to us"),
     ("core/exec/executor/", "exec/interpose/world_state.h", "what the interposed calls know of a world goes with it"),
@@ -167,7 +170,7 @@ EXCEPTIONS = (
 
 
 def without_house(house, path):
-    """The file below the house's folder, as parts; None: it is of another house."""
+    """The file's path below the house's folder, as parts; None if it belongs to another house."""
     parent = house.folder.rpartition("/")[0]
     for folder in (house.folder + "/", house.folder.removeprefix(parent + "/") + "/" if parent else None):
         if folder and path.startswith(folder):
@@ -176,18 +179,18 @@ def without_house(house, path):
 
 
 def header_of(path):
-    """A public or internal header, as a file or as an include, as if it were public: rehearse/AREA/name.h."""
+    """A public or internal header, as a file or as an include, in the form of a public one: rehearse/AREA/name.h."""
     included = re.sub(r"^\w+/(include|internal)/", "", path)
     return re.sub(r"^rehearse_internal/", "rehearse/", included)
 
 
 def room_of(house, path, is_include):
-    """The room that a file, or an include as it is written, belongs to; None: none of the ordered."""
+    """The room of a file, or of an include as written; None if it belongs to no room in the table."""
     header = header_of(path)
     if header.startswith(house.prefix):
         name = header.removeprefix(house.prefix)
         return next((room for room, headers in house.headers.items() if name in headers), house.rest)
-    from_house = house.folder in ("sim", "real")  # their private headers are named from there
+    from_house = house.folder in ("sim", "real")  # includes name their private headers from there
     if from_house and is_include:
         parts = path.split("/")
     else:
@@ -197,11 +200,11 @@ def room_of(house, path, is_include):
     if len(parts) == 1:
         return "." if "." in house.rooms else None
     folders = ("/".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1))
-    return next((folder for folder in folders if folder in house.rooms), None)  # the innermost that is a room
+    return next((folder for folder in folders if folder in house.rooms), None)  # the innermost folder that is a room
 
 
 def wrong_arrow(path, included):
-    """Why a file must not include that; None: it may."""
+    """The reason why a file must not include that; None: it may."""
     for house in HOUSES:
         room, of = room_of(house, path, False), room_of(house, included, True)
         if room and of and of != room and of not in house.rooms[room]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks docs/SEEDS.md against the sources: seeds_page.py <root>.
 
-Each of PyTorch's 82 tests has one row, under its class. A row with the state `test` names GoogleTests that are there,
-all of the seed's name and in suites that begin with its class, and has one run for each: ranks, cap, pieces, compiles.
-Every GoogleTest of such a suite has the fixture that holds it to its run, and is in its row. While a row says
-`planned`, there is none of its name. What the planned rows wait for is explained, and nothing else. The page says how
-many rows are `test`. Each finding is one line; the exit status is 1 if there is any.
+Each of PyTorch's 82 tests has one row, under its class. A row with the state `test` names existing GoogleTests, all
+with the seed test's name and in suites that begin with its class. It has one run for each: ranks, cap, pieces,
+compiles. Every GoogleTest of such a suite has the fixture that checks its run, and is in its row. While a row says
+`planned`, there is no GoogleTest with its name. The page explains what the planned rows wait for, and nothing else. It
+says how many rows are `test`. Each finding is one line; the exit status is 1 if there is any.
 """
 
 import pathlib
@@ -27,7 +27,8 @@ HERE = re.compile(r"(\d+)\s+of\s+(\d+)\s+are\s+here")
 
 
 def tests_of_seeds(root):
-    """{(suite, name): has it the fixture} of every GoogleTest in a suite that begins with the class of a seed."""
+    """{(suite, name): whether it has the fixture} for every GoogleTest in a suite that begins with the class of a seed
+    test."""
     tests = {}
     for path in sorted((root / "tests").rglob("*.cpp")):
         text = path.read_text()
@@ -38,7 +39,7 @@ def tests_of_seeds(root):
 
 
 def of_seed(tests, class_name, name):
-    """Its own tests, and variants of it: a suite is the seed's class, perhaps with more behind (on ranks)."""
+    """The GoogleTests of a seed test, with its variants: a suite is the seed test's class, perhaps with a suffix."""
     return {f"{suite}.{case}" for suite, case in tests if case == name and suite.startswith(class_name)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""seeds_page.py finds rows that say something else than the sources, and rows that are missing."""
+"""seeds_page.py finds rows that disagree with the sources, and missing rows."""
 
 import pathlib
 import tempfile
