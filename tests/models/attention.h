@@ -13,8 +13,7 @@
 namespace rehearse::test {
 
 // The model of PyTorch's test_call_method_forward: twice a LayerNorm and LibTorch's own MultiheadAttention, over the
-// time of each of [batch, frequency]. Written with sizes as integers, as most C++ models are: the attention's code does
-// the same.
+// time of each [batch, frequency]. It uses sizes as plain integers, as most C++ models and the attention's code do.
 struct NormedAttentionImpl : torch::nn::Module {
   explicit NormedAttentionImpl(std::int64_t features = 96, std::int64_t heads = 4, int layers = 2) {
     for (int i = 0; i < layers; ++i) {
@@ -25,12 +24,12 @@ struct NormedAttentionImpl : torch::nn::Module {
     }
   }
 
-  // x: [batch, frequency, time, features]; returns the same.
+  // x: [batch, frequency, time, features]; returns the same sizes.
   at::Tensor forward(const at::Tensor& input) {
     const auto batch = input.size(0), frequency = input.size(1), time = input.size(2), features = input.size(3);
     auto x = input;
     for (std::size_t i = 0; i < norms.size(); ++i) {
-      // LibTorch's module has no batch_first: [time, batch * frequency, features].
+      // LibTorch's module has no batch_first, so it takes [time, batch * frequency, features].
       x = norms[i](x.reshape({batch * frequency, time, features})).transpose(0, 1);
       x = std::get<0>(attentions[i]->forward(x, x, x));
       x = x.transpose(0, 1).reshape({batch, frequency, time, features});

@@ -15,8 +15,8 @@
 
 namespace rehearse::test {
 
-// Embeddings and layers: transformers' BertModel without its pooler. Parameters are drawn from a normal distribution of
-// deviation 0.02, biases are 0, as there.
+// Embeddings and layers: transformers' BertModel without its pooler. As there, parameters are drawn from a normal
+// distribution with deviation 0.02, and biases are 0.
 struct BertModelImpl : torch::nn::Module {
   explicit BertModelImpl(const BertShape& shape)
       : embeddings(register_module("embeddings", BertEmbeddings(shape))),
@@ -53,8 +53,8 @@ struct BertModelImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertModel);
 
-// With the head that guesses masked words: transformers' BertForMaskedLM, whose decoder's weight is that of the words.
-// The base shape has 109,514,298 parameters.
+// BertModel with the head that guesses masked words: transformers' BertForMaskedLM, whose decoder shares the weight of
+// the word embeddings. The base shape has 109,514,298 parameters.
 struct BertForMaskedLMImpl : torch::nn::Module {
   explicit BertForMaskedLMImpl(const BertShape& shape = BertShape::base())
       : bert(register_module("bert", BertModel(shape))),
@@ -73,7 +73,7 @@ struct BertForMaskedLMImpl : torch::nn::Module {
     return at::linear(x, bert->embeddings->word_embeddings->weight, bias);
   }
 
-  // labels: [batch, length], -100 where there is nothing to guess. Returns the loss and the logits.
+  // labels: [batch, length], -100 at positions without a word to guess. Returns the loss and the logits.
   std::tuple<at::Tensor, at::Tensor> loss(const at::Tensor& ids, const at::Tensor& labels) {
     const auto logits = forward(ids);
     const auto loss = at::cross_entropy_loss(logits.flatten(0, 1), labels.flatten());

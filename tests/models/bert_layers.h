@@ -10,9 +10,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
-// The layers of BERT as Hugging Face's transformers name and order them (v5), written with symbolic sizes. Attention
-// has no mask: all positions are seen.
-// Here an empty batch is a batch too: no size is left for view() to find out.
+// The layers of BERT, named and ordered as in Hugging Face's transformers (v5), with symbolic sizes. Attention has no
+// mask, so all positions are visible.
+// Unlike there, an empty batch works: view() has no size to infer.
 namespace rehearse::test {
 
 struct BertShape {
@@ -25,7 +25,7 @@ struct BertShape {
   double dropout = 0.1;
 
   static BertShape base() { return {}; }
-  // That of tests/data/truth/bert_tiny.pt2.
+  // The shape of tests/data/truth/bert_tiny.pt2.
   static BertShape tiny() { return {.layers = 2, .hidden = 64, .heads = 2, .intermediate = 128, .vocabulary = 1000}; }
 };
 
@@ -90,7 +90,7 @@ struct BertSelfAttentionImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertSelfAttention);
 
-// What follows attention and the feed-forward layer: back to the hidden width, added to what came in.
+// The output part of attention and of the feed-forward layer: back to the hidden width, added to the input.
 struct BertOutputImpl : torch::nn::Module {
   BertOutputImpl(std::int64_t from, const BertShape& shape)
       : dense(register_module("dense", torch::nn::Linear(from, shape.hidden))),
@@ -105,7 +105,7 @@ struct BertOutputImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertOutput);
 
-// Holds modules under names, where a path has a step that computes nothing.
+// Holds modules under names, for a step of a path that computes nothing.
 struct BertPart : torch::nn::Module {
   template <typename Holder>
   Holder add(const char* name, Holder module) {

@@ -12,7 +12,7 @@
 
 namespace rehearse::test {
 
-// Layers of width 256 with four heads for 8 x 128 tokens, with dropout; each may be a checkpoint.
+// Layers of width 256 with four heads for 8 x 128 tokens, with dropout. Each layer may be a checkpoint.
 class CheckpointedTransformer {
  public:
   static constexpr std::int64_t kWidth = 256, kBatch = 8, kTime = 128;
@@ -28,7 +28,7 @@ class CheckpointedTransformer {
     for (std::size_t i = 0; i < layers->size(); ++i) x = run(i, x);
     return x;
   }
-  // Forward and backward of one batch.
+  // Runs forward and backward of one batch.
   void step() { forward(tokens_).mean().backward(); }
 
   torch::nn::ModuleList layers;

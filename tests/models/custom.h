@@ -10,7 +10,7 @@
 
 namespace rehearse::test {
 
-// A layer that owns its weight: no module of LibTorch's tells a compiler that it is there.
+// A layer that owns its weight, so a compiler sees no LibTorch module.
 struct CustomLinearImpl : torch::nn::Module {
   explicit CustomLinearImpl(std::int64_t width) : weight(register_parameter("weight", at::randn({width, width}))) {}
 
@@ -23,7 +23,7 @@ struct CustomLinearImpl : torch::nn::Module {
 };
 TORCH_MODULE(CustomLinear);
 
-// A linear layer as a member: its parameters have one more name in their path.
+// Has a linear layer as a member, so its parameters have one more name in their path.
 struct WrappedLinearImpl : torch::nn::Module {
   explicit WrappedLinearImpl(std::int64_t width) : linear(register_module("linear", torch::nn::Linear(width, width))) {}
 
@@ -42,7 +42,7 @@ struct CustomImpl : torch::nn::Module {
                                                          torch::nn::ReLU(), WrappedLinear(width), torch::nn::ReLU()))) {
   }
 
-  // x, y: [batch, width]; returns the same.
+  // x, y: [batch, width]; returns the same sizes.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& y) { return seq->forward(x + y); }
 
   torch::nn::Sequential seq;

@@ -11,7 +11,7 @@
 #include "models/symbols.h"
 #include "models/toy.h"
 
-// Contract: the models have the parameters, by name and bytes, of those that they stand for.
+// Contract: the models have the parameters of their originals, by name and bytes.
 namespace rehearse::test {
 namespace {
 
@@ -35,7 +35,7 @@ TEST(Models, Toy_HasTheSeedsParameters) {
                                           {"net.6.weight", 100'000},
                                           {"net.6.bias", 20}}));
   EXPECT_TRUE(at::equal(toy->named_parameters()["net.6.bias"], at::full({5}, 0.01)));
-  const auto bound = std::sqrt(6.0F / 5005.0F);  // of a uniform Xavier weight
+  const auto bound = std::sqrt(6.0F / 5005.0F);  // the bound of a uniform Xavier weight
   const auto weight = toy->named_parameters()["net.6.weight"].detach();
   EXPECT_LE(weight.abs().max().item<float>(), bound);
   EXPECT_GT(weight.abs().max().item<float>(), 0.99F * bound);
@@ -98,7 +98,7 @@ TEST(Models, NonzeroSplitting_WeighsWithThePlaces) {
   EXPECT_TRUE(at::equal(model(x, at::tensor({0, 0})), once * 0));
 }
 
-// Eagerly the number is known.
+// In eager mode the number is known.
 TEST(Models, UnbackedSplitting_MultipliesByTheFirstNumber) {
   const auto x = at::randn({2, 512});
   DirectSplitting direct;

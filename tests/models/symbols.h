@@ -9,7 +9,7 @@
 // Models of PyTorch's DDPOptimizer tests in which symbols cross a cut.
 namespace rehearse::test {
 
-// test_symbol_splitting: twice the batch goes from one product to the next. Each weight is 1 MiB.
+// test_symbol_splitting: twice the batch passes from one product to the next. Each weight is 1 MiB.
 struct SymbolSplittingImpl : torch::nn::Module {
   SymbolSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -26,8 +26,8 @@ struct SymbolSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(SymbolSplitting);
 
-// test_unbacked_symbol_splitting_direct: a number from data is made in the first piece and multiplies in the second.
-// y of these models: two whole numbers, of which the first is used.
+// test_unbacked_symbol_splitting_direct: the first piece makes a number from data, and the second multiplies by it. y
+// of these models: two whole numbers; the model uses the first.
 struct DirectSplittingImpl : torch::nn::Module {
   DirectSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -45,7 +45,7 @@ struct DirectSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(DirectSplitting);
 
-// test_unbacked_symbol_splitting_indirect: a tensor of so many items crosses the cut.
+// test_unbacked_symbol_splitting_indirect: a tensor with that number of items crosses the cut.
 struct IndirectSplittingImpl : torch::nn::Module {
   IndirectSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -62,8 +62,8 @@ struct IndirectSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(IndirectSplitting);
 
-// test_unbacked_symbol_splitting_torture_multi: the number is made in the first piece, sizes a tensor in the second,
-// and that one's sum is used in the third. Cut at 1 MB.
+// test_unbacked_symbol_splitting_torture_multi: the first piece makes the number, which sizes a tensor in the second
+// piece. The third piece uses that tensor's sum. Cut at 1 MB.
 struct TortureSplittingImpl : torch::nn::Module {
   TortureSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -83,7 +83,8 @@ struct TortureSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(TortureSplitting);
 
-// test_unbacked_symbol_splitting_no_binding: the places of nonzero items cross the cut, and no node gives their number.
+// test_unbacked_symbol_splitting_no_binding: the indices of nonzero items cross the cut, and no node returns their
+// number.
 struct NonzeroSplittingImpl : torch::nn::Module {
   NonzeroSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -101,13 +102,13 @@ struct NonzeroSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(NonzeroSplitting);
 
-// test_ddp_optimizer_inductor_strides_dont_specialize: what crosses the cut has strides with a symbol.
+// test_ddp_optimizer_inductor_strides_dont_specialize: the tensor that crosses the cut has symbolic strides.
 struct TwoLinearsImpl : torch::nn::Module {
   TwoLinearsImpl()
       : fc_0(register_module("fc_0", torch::nn::Linear(768, 768))),
         fc_1(register_module("fc_1", torch::nn::Linear(768, 768))) {}
 
-  // x: [batch, length, 768]; returns the same.
+  // x: [batch, length, 768]; returns the same sizes.
   at::Tensor forward(const at::Tensor& x) { return fc_1(fc_0(x)); }
 
   torch::nn::Linear fc_0, fc_1;

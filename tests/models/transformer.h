@@ -21,11 +21,11 @@ struct TransformerShape {
   std::int64_t width = 32;  // a multiple of `heads`
   std::int64_t heads = 2;
   std::int64_t vocabulary = 50;
-  std::int64_t length = 64;  // the longest text
+  std::int64_t length = 64;  // maximum number of positions
   double dropout = 0.1;
 };
 
-// Causal attention, then two dense layers, each added to what came in. Attention is spelled out.
+// Causal attention, then two dense layers, each added to its input. Attention is written out in single operators.
 struct TransformerBlockImpl : torch::nn::Module {
   explicit TransformerBlockImpl(const TransformerShape& shape)
       : before_attention(register_module("before_attention", norm_of(shape))),
@@ -38,7 +38,7 @@ struct TransformerBlockImpl : torch::nn::Module {
         heads(shape.heads),
         head_width(shape.width / shape.heads) {}
 
-  // x: [batch, length, width]; hidden: [length, length], true where position i must not see position j.
+  // x: [batch, length, width]; hidden: [length, length], true if position i must not see position j.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& hidden) {
     const auto attended = x + dropout(from_heads(attention(before_attention(x), hidden)));
     return attended + dropout(down(at::gelu(up(before_dense(attended)))));
@@ -65,7 +65,7 @@ struct TransformerBlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(TransformerBlock);
 
-// A small causal language model whose batch and length may vary: no size is read as an integer.
+// A small causal language model whose batch and length may vary, because it reads no size as an integer.
 struct TransformerImpl : torch::nn::Module {
   explicit TransformerImpl(const TransformerShape& shape = {})
       : words(register_module("words", torch::nn::Embedding(shape.vocabulary, shape.width))),

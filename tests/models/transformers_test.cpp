@@ -11,7 +11,7 @@
 #include "models/bert.h"
 #include "models/transformer.h"
 
-// Contract: BERT here is transformers' BERT, by names, sizes and results; the small transformer looks back only.
+// Contract: BERT here equals transformers' BERT in names, sizes and results. The small transformer is causal.
 namespace rehearse::test {
 namespace {
 
@@ -21,7 +21,7 @@ std::int64_t numbers_in(const torch::nn::Module& module) {
   return count;
 }
 
-// ids of bert_tiny_expected.json.
+// The ids of bert_tiny_expected.json.
 at::Tensor tiny_ids() { return (at::arange(64, at::kLong) * 7 % 1000).reshape({2, 32}); }
 
 TEST(BertModels, Base_HasAsManyNumbersAsTransformers) {
