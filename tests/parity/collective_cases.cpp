@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What moves values and computes nothing: every dtype, even and uneven sizes, roots, tags.
+// Calls that move values without computing: every dtype, even and uneven sizes, roots, tags.
 #include <numeric>
 
 #include "parity_case.h"
@@ -97,7 +97,7 @@ Tensors around_the_ring(const ProcessGroup& group, at::ScalarType dtype, std::in
   return received;
 }
 
-// The receiver's tensor has room for more: what is behind the message stays as it was.
+// The receiver's tensor is larger than the message. The rest of it must stay unchanged.
 Tensors shorter_message(const ProcessGroup& group, std::int64_t sent_size, std::int64_t size) {
   const int rank = group->getRank();
   Tensors tensors;
@@ -108,7 +108,7 @@ Tensors shorter_message(const ProcessGroup& group, std::int64_t sent_size, std::
   return tensors;
 }
 
-// Rank 0 takes from whoever comes; what it took, in order of sender.
+// Rank 0 receives from any rank. Returns the messages in order of sender.
 Tensors from_anybody(const ProcessGroup& group) {
   if (group->getRank() > 0) {
     Tensors sent{exact({4}, at::kLong, group->getRank())};
@@ -125,7 +125,7 @@ Tensors from_anybody(const ProcessGroup& group) {
   return by_sender;
 }
 
-// Several calls in flight at once, waited for in another order.
+// Several calls in flight at once, with waits in another order.
 Tensors overlapping(const ProcessGroup& group) {
   Tensors a{exact({100}, at::kFloat, group->getRank())}, b{exact({3}, at::kLong, group->getRank())};
   const auto first = group->allreduce(a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several tensors in one call, and what is made of c10d's calls: payloads of different sizes, functional collectives
-// with their gradients.
+// Several tensors in one call, and operations built from c10d's calls: payloads of different sizes, functional
+// collectives with their gradients.
 #include <limits>
 
 #include <rehearse/comm/functional.h>
@@ -14,7 +14,7 @@ namespace {
 using Op = c10d::ReduceOp::RedOpType;
 using Group = const ProcessGroup&;
 
-// Of different sizes, as the buckets of a model.
+// Tensors of different sizes, like the buckets of a model.
 Tensors several(Group group, at::ScalarType dtype, std::int64_t rows) {
   Tensors tensors;
   for (const std::int64_t columns : {1, 7, 300}) tensors.push_back(exact({rows, columns}, dtype, group->getRank()));
@@ -54,7 +54,7 @@ at::Tensor bytes_of(const std::string& text) {
   return bytes;
 }
 
-// Through all four object collectives, from a root that is not 0.
+// Runs all four object collectives, from a root that is not 0.
 Tensors objects(Group group, std::size_t size_step) {
   const int rank = group->getRank(), root = group->getSize() - 1;
   const std::string mine(static_cast<std::size_t>(rank) * size_step, static_cast<char>('a' + rank));

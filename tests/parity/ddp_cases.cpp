@@ -34,7 +34,7 @@ void four_steps(MlpDdp& ddp, int rank) {
   for (int step = 0; step < 4; ++step) one_step(ddp, rank, step);
 }
 
-// Parameters and gradients after training; all numbers stay below 1.
+// Parameters and gradients after training. All numbers stay below 1.
 template <class Training>
 Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& options, const Training& training) {
   Mlp model(6, 16, 3);
@@ -46,7 +46,7 @@ Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& o
   return values;
 }
 
-// Each rank has one input more than the one before, in turns of three.
+// In turns of three, each rank has one input more than the previous rank.
 Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
   return train(group, {}, [&](MlpDdp& ddp, const ProcessGroup&) {
     const int rank = group->getRank();
@@ -60,7 +60,7 @@ Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
   });
 }
 
-// As bfloat16, which is what the sums were.
+// Converted to bfloat16, the dtype of the sums.
 Tensors compressed(const ProcessGroup& group) {
   auto values = train(group, {}, [](MlpDdp& ddp, const ProcessGroup& group) {
     ddp.register_comm_hook(parallel::bf16_compress_hook(group));
@@ -70,7 +70,7 @@ Tensors compressed(const ProcessGroup& group) {
   return values;
 }
 
-// As float, in which it was computed and added up.
+// Converted to float, the dtype of computation and sums.
 Tensors mixed_precision(const ProcessGroup& group) {
   DistributedDataParallelOptions options;
   options.mixed_precision = MixedPrecision{.param_dtype = at::kFloat};
@@ -88,7 +88,7 @@ Tensors power_sgd(const ProcessGroup& group) {
     ddp.register_comm_hook(parallel::power_sgd_hook(std::make_shared<parallel::PowerSgd>(group, options)));
     four_steps(ddp, group->getRank());
   });
-  for (auto& value : values) value = value.to(at::kFloat);  // factors carry roundings on
+  for (auto& value : values) value = value.to(at::kFloat);  // factors carry rounding errors on
   return values;
 }
 

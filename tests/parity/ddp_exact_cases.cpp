@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DistributedDataParallel on models whose gradients are sums of few bits, in every dtype: whatever the order of
-// additions, they are exact, and so is the division by a number of ranks that is a power of two.
+// DistributedDataParallel on models whose gradients are sums of few bits, in every dtype. The sums are exact in any
+// order, and so is the division by a number of ranks that is a power of two.
 #include <array>
 
 #include <rehearse/parallel/comm_hooks.h>
@@ -21,7 +21,7 @@ template <class Net>
 using Prepare = std::function<void(Ddp<Net>& ddp, const ProcessGroup& group)>;
 
 constexpr int kSteps = 3;
-constexpr double kSmall = 0.0001;  // MiB: every bucket is closed by its first parameter or its second
+constexpr double kSmall = 0.0001;  // in MiB: every bucket closes after its first or second parameter
 
 torch::nn::Linear layer(at::ScalarType dtype = at::kDouble) {
   torch::nn::Linear made(6, 3);
@@ -40,7 +40,7 @@ struct Dtypes : torch::nn::Module {
   torch::nn::Linear brain = register_module("brain", layer(at::kBFloat16));
 };
 
-// Uses the branches whose bits are set, and one layer never.
+// Uses the branches whose bits are set. One layer is never used.
 struct Branches : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, unsigned used) {
     at::Tensor sum;
@@ -62,10 +62,10 @@ struct Reused : torch::nn::Module {
   torch::nn::Linear never = register_module("never", layer());
 };
 
-// At least one branch, other ones on each rank and in each step.
+// At least one branch, which differs between ranks and steps.
 unsigned used_by(int rank, int step) { return 1 + static_cast<unsigned>(3 * rank + 5 * step) % 7; }
 
-// Parameters and gradients; for a gradient that there is not, an empty tensor.
+// Parameters and gradients. A missing gradient becomes an empty tensor.
 void note(const torch::nn::Module& net, Tensors& values) {
   for (const auto& parameter : net.parameters()) {
     values.push_back(parameter.detach().clone());
@@ -73,7 +73,7 @@ void note(const torch::nn::Module& net, Tensors& values) {
   }
 }
 
-// What the rank holds after each step. Ranks begin with different parameters.
+// The rank's values after each step. Ranks begin with different parameters.
 template <class Net, class Step>
 Tensors train(const ProcessGroup& group, const Options& options, const Prepare<Net>& prepare, const Step& step_of) {
   auto net = std::make_shared<Net>();
@@ -98,8 +98,8 @@ constexpr auto kSameBranches = [](auto& ddp, int rank, int step) {
   ddp.forward(batch_of(rank, step), used_by(0, step)).sum().backward();
 };
 
-// Each rank keeps another number of gradients to itself before it reduces them; the first step keeps none with
-// `first_reduces`, which a static graph asks for.
+// Each rank accumulates a different number of gradients before it reduces. With `first_reduces`, the first step
+// accumulates none, which a static graph requires.
 template <class Step>
 auto accumulating(Step step_of, bool first_reduces = false) {
   return [=](auto& ddp, int rank, int step) {
@@ -111,7 +111,7 @@ auto accumulating(Step step_of, bool first_reduces = false) {
   };
 }
 
-// Each rank has one input more than the one before, in turns of three.
+// In turns of three, each rank has one input more than the previous rank.
 Tensors join_branches(const ProcessGroup& group, const parallel::JoinOptions& options) {
   auto net = std::make_shared<Branches>();
   rehearse_test::fill(*net, group->getRank());
@@ -137,7 +137,7 @@ void add(std::vector<Case>& cases, const char* name, const Options& options, Ste
   cases.push_back({name, [=](const ProcessGroup& group) { return train<Net>(group, options, {}, step_of); }, expected});
 }
 
-// As float16 where that is what the sums were.
+// Converted to float16 if that is the dtype of the sums.
 void add_hooks(std::vector<Case>& cases) {
   const Options options{.bucket_cap_mb = kSmall, .find_unused_parameters = true};
   const auto add_hook = [&](const char* name, at::ScalarType sums, Prepare<Branches> prepare) {

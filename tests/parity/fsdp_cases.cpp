@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FullyShardedDataParallel on LibTorch's own gloo, as it is and compiled: nothing of the simulation is there.
+// FullyShardedDataParallel on LibTorch's own gloo, in eager mode and compiled, without any part of the simulation.
 #include <string>
 #include <utility>
 
@@ -17,7 +17,7 @@ using Fsdp = FullyShardedDataParallel<rehearse_test::Mlp>;
 
 constexpr int kFsdpSteps = 3;
 
-// Two small batches a step, of which the first is not reduced; then the norm of all gradients.
+// Runs two small batches per step and does not reduce the first. Then computes the norm of all gradients.
 template <class Call>
 at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   fsdp.zero_grad();
@@ -29,7 +29,7 @@ at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   return fsdp.clip_grad_norm_(0.5);
 }
 
-// Shards and their gradients after each step, and in the end the whole model. Ranks begin with different parameters.
+// Shards and their gradients after each step, and finally the whole model. Ranks begin with different parameters.
 Tensors train_sharded(const ProcessGroup& group, FullyShardedOptions options, bool compiles) {
   rehearse_test::Mlp net;
   rehearse_test::fill(*net, group->getRank());

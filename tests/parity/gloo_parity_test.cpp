@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a program gives the same on fibers as on processes that talk through gloo: equal bits wherever the order
-// of additions cannot show, within rounding elsewhere, and gloo's error where gloo has an error.
+// Contract: a program gives the same results on fibers as on processes with gloo: equal bits if the order of additions
+// does not matter, otherwise equal within rounding. If gloo has an error, so have we.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -44,8 +44,8 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0);
 }
 
-// Folding n numbers between -1 and 1 rounds n-1 times, by half an epsilon of what is there, at most n; larger numbers
-// in proportion. Means of the small numbers of exact() round once.
+// Folding n numbers between -1 and 1 rounds n-1 times, by half an epsilon of the partial sum, which is at most n.
+// Larger numbers scale this. Means of exact()'s small numbers round once.
 bool within_rounding(const at::Tensor& a, const at::Tensor& b, int ranks) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   double epsilon = 0;
@@ -135,7 +135,7 @@ TEST_P(GlooParity, Refusals) { compare("refusals"); }
 TEST_P(GlooParity, DistributedDataParallel) { compare("ddp"); }
 TEST_P(GlooParity, FullyShardedDataParallel) { compare("fsdp"); }
 
-// What PyTorch's hook left on this rank; where that was not recorded, it is as on the first.
+// The recorded state of PyTorch's hook on this rank. If none was recorded, the first rank's state.
 std::vector<rehearse_test::RecordedState> recorded_of(const std::string& name, int ranks, int rank) {
   std::vector<rehearse_test::RecordedState> own, first;
   for (auto& state : rehearse_test::recorded_states(name)) {
@@ -146,12 +146,13 @@ std::vector<rehearse_test::RecordedState> recorded_of(const std::string& name, i
   return own.empty() ? first : own;
 }
 
-// PyTorch's own hook over gloo gave these bits: where products and sums are made in the same order, so is all else.
+// PyTorch's own hook over gloo gave these bits. With the same order of products and sums, everything else must be
+// equal, too.
 class PowerSgdOverGloo : public ::testing::TestWithParam<int> {};
 
 TEST_P(PowerSgdOverGloo, GivesPyTorchsBits) {
   const int ranks = GetParam();
-  // As they were recorded: kernels that do not depend on the processor.
+  // The environment of the recording: kernels that do not depend on the processor.
   const auto gloo = run_on_gloo("power_sgd", ranks, {"MKL_CBWR=COMPATIBLE", "ATEN_CPU_CAPABILITY=default"});
   const auto cases = power_sgd_cases();
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "--gloo-rank";
-constexpr std::chrono::seconds kTimeout{30};  // of one collective: a rank that died must not hold the others for long
+constexpr std::chrono::seconds kTimeout{30};  // of one collective: a dead rank must not hold up the others for long
 
 void save(const fs::path& file, const std::vector<Result>& results) {
   c10::List<std::string> refusals;
@@ -95,7 +95,7 @@ std::optional<int> run_as_gloo_rank(int argc, char** argv) {
   try {
     const auto group = make_gloo_group(folder, rank, std::atoi(argv[4]));
     save(folder / std::to_string(rank), run_cases(cases_of(argv[2]), group));
-    group->barrier()->wait();  // nobody closes its connections while another still uses them
+    group->barrier()->wait();  // no rank may close its connections while another still uses them
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What AddressSanitizer asks a program for, here for the programs of this folder alone.
+// Options that AddressSanitizer reads from a program, here only for the programs of this folder.
 
-// Gloo's threads send what is beyond an input whose splits the ranks do not agree on, and these tests ask it what it
+// If ranks disagree on splits, Gloo's threads send memory beyond an input. These tests make such calls to see what Gloo
 // refuses.
 extern "C" const char* __asan_default_suppressions();
 extern "C" const char* __asan_default_suppressions() { return "interceptor_via_fun:gloo::transport::tcp::Pair\n"; }

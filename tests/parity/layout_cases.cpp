@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that are not contiguous: where gloo takes their memory as it lies, and where it makes a copy in order.
+// Non-contiguous tensors: where gloo uses their memory directly, and where it makes an ordered copy.
 #include "parity_case.h"
 
 namespace rehearse::parity {
@@ -34,7 +34,7 @@ Tensors broadcast(Group group, Tensors tensors) { return group->broadcast(tensor
 
 Tensors reduce(Group group, Tensors tensors) {
   group->reduce(tensors)->wait();
-  return group->getRank() == 0 ? tensors : Tensors{};  // gloo leaves anything in the others
+  return group->getRank() == 0 ? tensors : Tensors{};  // gloo leaves arbitrary values in the others
 }
 
 Tensors allreduce_coalesced(Group group, Tensors tensors) {
@@ -96,7 +96,7 @@ Tensors send_in_a_ring(Group group, Layout layout) {
   return group->send(sent, (group->getRank() + 1) % group->getSize(), 0)->wait(), Tensors{};
 }
 
-// What gloo would take from the wrong places; it says nothing, and all ranks alike get past it.
+// Gloo would silently read these at the wrong places. All ranks alike must refuse them and go on.
 void add_gaps(std::vector<Case>& cases) {
   const auto lax = Expected::gloo_is_lax;
   cases.push_back({"allreduce with gaps", [](Group g) { return allreduce(g, {with_gaps(of(g))}); }, lax});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trainings with PowerSGD of which PyTorch's own hook over gloo left the bits; see gloo_parity_test.cpp.
+// The PowerSGD trainings for which the bits of PyTorch's own hook over gloo were recorded; see gloo_parity_test.cpp.
 #include <rehearse/parallel/distributed_data_parallel.h>
 
 #include "core/parallel/ddp_fixture.h"
@@ -12,7 +12,7 @@ namespace {
 
 namespace recorded = rehearse_test::recorded;
 
-// The parameters after the steps of which they were recorded, in the order of their names' registration.
+// The parameters after the recorded steps, in the order of registration.
 Tensors train(const recorded::PowerSgdCase& given, const ProcessGroup& group) {
   const int rank = group->getRank();
   auto net = std::make_shared<recorded::Matrix>();

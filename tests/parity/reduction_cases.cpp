@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions: every op and dtype, lengths around gloo's segments, and sums, minima and maxima whose order shows.
+// Reductions: every op and dtype, lengths around gloo's segments, and sums, minima and maxima that depend on the order.
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +22,7 @@ std::string name_of(std::string_view call, Op op, at::ScalarType dtype, std::int
   return std::string(call) + ' ' + std::string(comm::name_of(op)) + ' ' + toString(dtype) + ' ' + std::to_string(size);
 }
 
-// Products of five numbers of exact() could leave int8.
+// Products of five numbers of exact() could overflow int8.
 at::Tensor operand(Op op, std::int64_t size, at::ScalarType dtype, int rank) {
   auto numbers = exact({size}, dtype, rank);
   return op == Op::PRODUCT ? at::remainder(numbers, 2) + 1 : numbers;
@@ -36,7 +36,7 @@ Tensors allreduce(const ProcessGroup& group, at::Tensor tensor, Op op) {
   return tensors;
 }
 
-// Only the root's tensor is of use afterwards; what the others hold is not defined (gloo keeps partial sums there).
+// Only the root's tensor is defined afterwards; gloo keeps partial sums in the others.
 Tensors reduce(const ProcessGroup& group, at::Tensor tensor, Op op, int root) {
   Tensors tensors{std::move(tensor)};
   c10d::ReduceOptions options;
@@ -108,7 +108,7 @@ void add_rough(std::vector<Case>& cases, at::ScalarType dtype) {
   }
 }
 
-// NaN on every combination of ranks at some element; or on `only_on` alone, and there everywhere.
+// At some element each combination of ranks has NaN. With `only_on`, that rank alone has NaN, at every element.
 at::Tensor with_nan(at::Tensor numbers, int rank, int only_on) {
   constexpr std::int64_t kPeriods[] = {2, 3, 5, 7, 11};
   const std::int64_t period = only_on < 0 ? kPeriods[rank] : 1;
@@ -119,7 +119,7 @@ at::Tensor with_nan(at::Tensor numbers, int rank, int only_on) {
   return numbers;
 }
 
-// Long enough for more than two of gloo's segments of 1 MiB a rank.
+// Long enough for more than two of gloo's segments of 1 MiB per rank.
 Tensors long_with_nan(Group group, const std::function<Tensors(at::Tensor)>& make) {
   const auto size = (std::int64_t{2} * group->getSize() << 17) + 1001;
   const int rank = group->getRank();
@@ -129,7 +129,7 @@ Tensors long_with_nan(Group group, const std::function<Tensors(at::Tensor)>& mak
   return all;
 }
 
-// Some ranks' NaN stays and some is lost, by their places in gloo's ring.
+// Some ranks' NaN stays and some is lost, depending on their places in gloo's ring.
 void add_nan(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
   const auto add = [&](const char* call, std::int64_t size, const std::function<Tensors(Group, at::Tensor)>& make) {
     cases.push_back({name_of(call, op, dtype, size), [=](Group group) {
@@ -153,7 +153,7 @@ void add_nan(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
   const auto all_reduce = [=](Group group, at::Tensor input) { return allreduce(group, std::move(input), op); };
   for (const std::int64_t size : {1, 2, 5, 31, 5003}) add("allreduce of NaN", size, all_reduce);
   for (const std::int64_t size : {2, 31, 5003}) add("reduce of NaN to each", size, reduce_to_each);
-  // For every number of ranks a multiple of it.
+  // A multiple of every number of ranks.
   for (const std::int64_t size : {60, 4620}) {
     add("reduce_scatter of NaN", size,
         [=](Group group, const at::Tensor& input) { return reduce_scatter(group, input, op); });
@@ -191,7 +191,7 @@ std::vector<Case> reduction_cases() {
   }
   for (const auto dtype : {at::kComplexFloat, at::kComplexDouble}) {
     add_all_reduces(cases, Op::SUM, dtype);
-    // gloo divides by a complex number, we by a real one.
+    // Gloo divides by a complex number, and we by a real one.
     add_all_reduces(cases, Op::AVG, dtype, Expected::rounding);
   }
   return cases;

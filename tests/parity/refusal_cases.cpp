@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What gloo refuses we refuse, and what gloo only lacks is named as such.
+// Calls that gloo refuses, which we must refuse, too. Calls that gloo merely lacks are marked.
 #include "parity_case.h"
 
 namespace rehearse::parity {
@@ -63,7 +63,7 @@ std::vector<Case> refusal_cases() {
          options.rootRank = g->getSize();
          return g->reduce(tensors, options)->wait(), Tensors{};
        }},
-      // Each rank is a root here: one that refused alone would leave the others waiting.
+      // Each rank is a root here, because a single rank that refused would leave the others waiting.
       {"gather into too few",
        [](Group g) {
          Tensors inputs = some(g, 1);
@@ -128,7 +128,7 @@ std::vector<Case> refusal_cases() {
          Tensors tensors = some(g, 1);
          return g->send(tensors, (g->getRank() + 1) % g->getSize(), -1)->wait(), Tensors{};
        }},
-      // After all that the group still works.
+      // The group still works after all refusals.
       {"allreduce afterwards", [](Group g) { return allreduce(g, some(g, 1)); }},
   };
 }

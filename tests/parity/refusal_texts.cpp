@@ -6,7 +6,7 @@
 namespace rehearse::parity {
 namespace {
 
-// Where the two say it in other words, and why.
+// Cases with different texts, and the reason.
 struct OtherWords {
   const char* name;         // of the case
   const char *gloo, *ours;  // regular expressions

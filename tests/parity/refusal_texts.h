@@ -7,8 +7,9 @@
 
 namespace rehearse::parity {
 
-// The texts with which both refuse a case must agree but for who refuses: `rehearse::send: takes a single tensor`,
-// `ProcessGroupGloo::send takes a single tensor`; gloo does not always name the call. Some cases are known to differ.
+// Both refusals of a case must have the same text, except for the name of the refusing part: `rehearse::send: takes a
+// single tensor`, `ProcessGroupGloo::send takes a single tensor`. Gloo does not always name the call. Some cases are
+// known to differ.
 ::testing::AssertionResult refusals_agree(const std::string& name, const std::string& ours, const std::string& gloo);
 
 }  // namespace rehearse::parity

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All-reduces of sparse tensors. Gloo coalesces each rank's tensor and then adds the ranks one by one, rank 0 first, as
-// we do, to the same bits. coalesce() adds up the values of one index in the order that an unstable sort of the indices
-// leaves: that of their places, ours, for up to 16 values, any other for more. There sums must be exact to be equal.
+// All-reduces of sparse tensors. Gloo coalesces each rank's tensor and then adds the ranks one by one, from rank 0 on.
+// We do the same, to the same bits. coalesce() adds values of equal indices in the order that an unstable sort of the
+// indices leaves. For up to 16 values, that is the order of positions, as with us. For more, it is any order, so those
+// sums must be exact to be equal.
 #include "parity_case.h"
 
 namespace rehearse::parity {
 namespace {
 
-constexpr std::int64_t kStableMax = 16;  // std::sort inserts up to so many one by one
+constexpr std::int64_t kStableMax = 16;  // std::sort inserts up to this many one by one
 
-// `values` in rows that come again and again, in another order on each rank.
+// `values` in rows that repeat many times, in a different order on each rank.
 at::Tensor repeated_rows(const at::Tensor& values, std::int64_t rows, int rank) {
   const auto index = (at::arange(values.size(0), at::kLong) * (2 * rank + 7) + rank).remainder(rows);
   return at::sparse_coo_tensor(index.unsqueeze(0), values, {rows, values.size(1)});
@@ -22,7 +23,7 @@ Tensors allreduce(const ProcessGroup& group, at::Tensor tensor) {
   return {sum.indices(), sum.values(), sum.to_dense()};
 }
 
-// Rank r has the rows r, r + 1 and, twice, 2r; the sum has them in order.
+// Rank r has rows r, r + 1 and, twice, 2r. The sum has its rows in order.
 Tensors allreduce_exact(const ProcessGroup& group, at::ScalarType dtype) {
   const int rank = group->getRank();
   const auto rows = at::tensor({rank, rank + 1, 2 * rank, 2 * rank}, at::kLong).unsqueeze(0);
