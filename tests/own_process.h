@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A test's executable, started again as another process: for what must not share memory with the test.
+// Starts a test's executable again as another process, for tests that must not share memory with it.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace rehearse::test {
 
-// A folder of the running test's own that goes with its owner.
+// A folder for the running test. Its destructor removes the folder.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -24,15 +24,15 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Empty where there is no such file.
+// The text of a file; empty if the file does not exist.
 std::string text_of(const std::filesystem::path& file);
 
-// Starts it with these arguments, and "NAME=value" before the environment of this one; what it prints goes into the
-// file `output`. The caller waits for it.
+// Starts this executable with these arguments, and with `environment` ("NAME=value") before this process's own
+// environment. Its output goes to the file `output`. The caller must wait for the process.
 pid_t start_own_process(std::vector<std::string> arguments, std::vector<std::string> environment,
                         const std::filesystem::path& output);
 
-// In such a process: a test that is killed leaves none behind.
+// Call it in such a process: if the test is killed, the process ends, too.
 void end_with_the_test();
 
 }  // namespace rehearse::test

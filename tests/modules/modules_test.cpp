@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of a program that is a shared object each rank has globals, statics and thread_locals of its own, in every
-// run afresh; reports name its lines; one that registers operators is refused.
+// Contract: if a program is a shared object, each rank has its own globals, statics and thread_locals, fresh in every
+// run. Reports name its lines. A program that registers operators is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that registers an operator: the process's, and no rank's.
+// A program that registers an operator, which belongs to the process and not to a rank.
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
