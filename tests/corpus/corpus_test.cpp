@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: programs with the mistakes of published bug reports are told by verdict, rank, operation and line, whatever
-// the schedule; put right, the same programs run in silence.
+// Contract: for programs with the mistakes of published bug reports, a run reports the verdict, rank, operation and
+// line, whatever the schedule. The corrected programs run without findings.
 #include <cstdlib>
 #include <ostream>
 #include <set>
@@ -24,13 +24,13 @@ namespace {
 constexpr int kFaultySchedules = 6;
 constexpr int kRacySchedules = 50;
 
-// REHEARSE_CORPUS_SCHEDULES, of the test that takes longer.
+// The environment variable REHEARSE_CORPUS_SCHEDULES lengthens this test.
 int correct_schedules() {
   const char* const wanted = std::getenv("REHEARSE_CORPUS_SCHEDULES");
   return wanted != nullptr ? std::atoi(wanted) : 50;
 }
 
-// Each seed another schedule: every other one also switches where nothing blocks, and the first is round robin.
+// Each seed has another schedule. Every second one also switches at calls that do not block; the first is round robin.
 WorldOptions scheduled(WorldOptions options, int seed) {
   options.seed = static_cast<std::uint64_t>(seed);
   options.preempt = seed % 2 == 0;
@@ -40,7 +40,7 @@ WorldOptions scheduled(WorldOptions options, int seed) {
 
 rehearse::Report run(const Entry& entry, bool corrected, int seed) {
   auto options = corrected && entry.corrected_options ? *entry.corrected_options : entry.options;
-  if (corrected) options.checks.replicas = options.checks.finite = true;  // what may give a false alarm
+  if (corrected) options.checks.replicas = options.checks.finite = true;  // checks that could give false alarms
   if (corrected) options.check_buffers = options.check_sharing = true;
   rehearse::World world(scheduled(options, seed));
   return world.run([&entry, corrected](RankContext& ctx) { entry.program(ctx, corrected); });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the flight recorder's dumps of the reported programs, all that is left of a real job that hung, name those
-// whom the run itself names, or nobody; docs/EXPLAIN.md has how often, and how often PyTorch's analyzer does
-// (tests/data/flight_recorder/fr_trace.tsv has its answers). REHEARSE_UPDATE_GOLDEN=1 writes the table there;
-// REHEARSE_CORPUS_DUMPS=folder leaves the dumps, for the analyzer.
+// Contract: a real job that hung leaves only the flight recorder's dumps. For the reported programs, they name the
+// ranks that the run itself names, or none. docs/EXPLAIN.md says how often, also for PyTorch's analyzer, whose answers
+// are in tests/data/flight_recorder/fr_trace.tsv. REHEARSE_UPDATE_GOLDEN=1 writes that table.
+// REHEARSE_CORPUS_DUMPS=folder keeps the dumps, for the analyzer.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -28,7 +28,7 @@ namespace {
 
 using rehearse::Report;
 
-constexpr int kSeedsTried = 50;  // until one fails: of races
+constexpr int kSeedsTried = 50;  // for races: tries seeds until one fails
 const std::string kExplainPage = REHEARSE_ROOT "/docs/EXPLAIN.md";
 
 struct Answers {
@@ -57,7 +57,7 @@ void leave(const std::string& report, const std::string& recording) {
   std::ofstream(std::filesystem::path(folder) / (report + ".json"), std::ios::binary) << recording;
 }
 
-// The first schedule on which the program goes wrong.
+// Finds the first schedule on which the program goes wrong.
 std::optional<Answers> answers_to(const Entry& entry) {
   for (int seed = 1; seed <= (entry.on_every_schedule ? 1 : kSeedsTried); ++seed) {
     auto options = entry.options;
@@ -91,7 +91,7 @@ bool is_of_calls(Verdict verdict) {
          verdict == Verdict::livelock;
 }
 
-// Locks and new_group() leave no entry: then dumps name some of those whom the run names. Both ascend.
+// Locks and new_group() leave no dump entry, so dumps may name only some of the run's ranks. Both lists ascend.
 bool are_among(const std::vector<int>& some, const std::vector<int>& all) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
@@ -103,7 +103,7 @@ std::vector<int> ranks_in(const std::string& numbers) {
   return ranks;
 }
 
-// Whom PyTorch's analyzer names, by report: "B010 <tab> 0,3".
+// The ranks that PyTorch's analyzer names, by report: "B010 <tab> 0,3".
 std::map<std::string, std::vector<int>> names_by_fr_trace() {
   std::map<std::string, std::vector<int>> names;
   std::ifstream in(REHEARSE_ROOT "/tests/data/flight_recorder/fr_trace.tsv");
@@ -117,7 +117,7 @@ std::map<std::string, std::vector<int>> names_by_fr_trace() {
 
 std::string numbers(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ",")); }
 
-// How often those whom somebody names are those whom the run names, some of them, others, or nobody.
+// Counts how often the named ranks are those that the run names, some of them, others, or none.
 struct Score {
   int same = 0, some = 0, others = 0, nobody = 0;
 
@@ -152,7 +152,7 @@ std::string table() {
   return text;
 }
 
-// Where the run itself is about calls, the dumps must not point at anybody else.
+// If the run's verdict is about calls, the dumps must not name other ranks.
 TEST(CorpusDumps, NameWhomTheRunNames_OrNobody) {
   int told = 0;
   for (const auto& each : all_answers()) {
@@ -166,7 +166,7 @@ TEST(CorpusDumps, NameWhomTheRunNames_OrNobody) {
   EXPECT_GT(told, 50);
 }
 
-// The page's table: from its first line to the empty line behind it.
+// The page's table, from its first line to the empty line after it.
 TEST(CorpusDumps, TableOfThePage_IsTheirs) {
   std::ifstream in(kExplainPage, std::ios::binary);
   std::ostringstream shown;

@@ -8,40 +8,40 @@
 
 #include <rehearse/sim/world.h>
 
-// Programs with the mistakes of published bug reports. Outside of rehearse, whose frames are no user's.
+// Programs with the mistakes of published bug reports. Outside rehearse, because its frames are not user code.
 namespace corpus {
 
 using rehearse::RankContext;
 using rehearse::Verdict;
 using rehearse::WorldOptions;
 
-// A report of tests/data/corpus/reports.tsv as a program, and what a run of it must say. The line that the report of
-// the run has to lead to ends with the comment `// <- B010`, in the one source file of programs/ that has it.
+// A report of tests/data/corpus/reports.tsv as a program, and the expected result of its run. In one source file of
+// programs/, the line that the report must name ends with the comment `// <- B010`.
 struct Entry {
   std::string_view report;  // its id: "B010"
-  // As it was reported, and as it is right: the mistake is what differs.
+  // Runs the program as reported, or corrected. The two versions differ only in the mistake.
   void (*program)(RankContext& ctx, bool corrected) = nullptr;
   WorldOptions options = {};
 
-  // ok with a headline: it is the run's only remark. ok without one: nothing was wrong in the reported program, and
-  // what had simulated it was; it must pass here.
+  // ok with a headline: the headline is the run's only remark. ok without a headline: the reported program was correct,
+  // and the tool that simulated it was wrong. It must pass here.
   Verdict verdict = Verdict::ok;
-  std::vector<int> culprits = {};  // ranks; empty: nobody, or whoever comes first
-  // Names the rank and the operation. "{}" stands for the place of the marked line, "train.cpp:31"; "*" for anything.
+  std::vector<int> culprits = {};  // ranks; empty: none, or whichever comes first
+  // Names the rank and the operation. "{}" stands for the marked line, such as "train.cpp:31"; "*" for any text.
   std::string_view headline = {};
 
-  // A further line of the report, as the headline: of what was found, of remarks, of what it hints at.
+  // A further line of the report, in the headline's notation: a finding, a remark or a hint.
   std::string_view evidence = {};
 
-  bool on_every_schedule = true;  // false: a race, found by some of the first schedules and told by all that fail
-  std::optional<WorldOptions> corrected_options = {};  // where what is right is not in the program alone
+  bool on_every_schedule = true;  // false: a race, which some of the first schedules find, all with the same report
+  std::optional<WorldOptions> corrected_options = {};  // if the correction is not in the program alone
 
   bool is_wrong() const { return !(verdict == Verdict::ok && headline.empty()); }
 };
 
 using Entries = std::vector<Entry>;
 
-// One function for each file of programs/.
+// Each file of programs/ has a function that returns its entries.
 Entries averages();
 Entries buffers();
 Entries caches();
@@ -65,10 +65,10 @@ Entries stores();
 Entries timeouts();
 Entries uneven_inputs();
 
-// All of them, by id.
+// All entries, by id.
 Entries all_entries();
 
-// The marked line.
+// The file and number of the marked line.
 struct Marked {
   std::string file;  // "rank_branches.cpp"
   int line = 0;      // 0: no file, or more than one, has the mark

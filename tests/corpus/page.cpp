@@ -35,7 +35,7 @@ using ByReport = std::map<std::string, Entry, std::less<>>;
 
 std::string link(const PublishedReport& report) { return "[" + report.id + "](" + report.url + ") " + report.mistake; }
 
-// The headline as a cell: places and bars would change with every edit, or end the cell.
+// The headline as a cell of the table. Removes source lines, which change with every edit, and bars, which end a cell.
 std::string told(const Entry& entry) {
   if (!entry.is_wrong()) return "*must pass*";
   std::string text(rehearse::to_string(entry.verdict));

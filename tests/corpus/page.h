@@ -14,12 +14,12 @@ struct PublishedReport {
   std::string group;  // its class: "rank-branch"
   std::string url;
   std::string mistake;  // in our words
-  std::string missing;  // why there is no program for it; empty: there is one
+  std::string missing;  // why it has no program; empty: it has one
 };
 
 std::vector<PublishedReport> read_reports(const std::string& path);
 
-// All of docs/CORPUS.md.
+// The whole text of docs/CORPUS.md.
 std::string corpus_page(const std::vector<PublishedReport>& reports, const Entries& entries);
 
 }  // namespace corpus

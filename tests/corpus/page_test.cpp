@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: docs/CORPUS.md says of every published report what the table of programs says. REHEARSE_UPDATE_GOLDEN=1 in
-// the environment writes it.
+// Contract: docs/CORPUS.md agrees with the table of programs for every published report. With REHEARSE_UPDATE_GOLDEN=1
+// in the environment, the test writes the page.
 #include "page.h"
 
 #include <cstdlib>
@@ -37,7 +37,7 @@ TEST(CorpusPage, EveryReport_HasAProgramOrAReason) {
     EXPECT_TRUE(ids.insert(report.id).second) << report.id << " is there twice";
     EXPECT_EQ(programs.count(report.id) == 1, report.missing.empty()) << report.id;
     EXPECT_TRUE(report.url.starts_with("https://github.com/")) << report.id;
-    // A sentence of ours, and no title with its tags and references.
+    // The mistake is a sentence of our own, not a title with tags and references.
     EXPECT_FALSE(report.mistake.empty()) << report.id;
     EXPECT_LE(report.mistake.size(), 110u) << report.id;
     EXPECT_EQ(report.mistake.find_first_of("[]#:|`"), std::string::npos) << report.id;

@@ -8,18 +8,18 @@
 
 namespace corpus {
 
-// Does one of the places that a report names begin with that: of its headline, of its ranks, of the calls that differ,
-// of calls counted and compared by line, of its remarks? Its list of last events, in which anything may stand, does not
-// count.
+// Returns whether a place that the report names begins with `place`: in its headline, its ranks, the calls that differ,
+// the calls counted or compared by line, or its remarks. The list of last events does not count, because any call may
+// be in it.
 bool leads_to(const rehearse::Report& report, const std::string& place);
 
-// Does a line of what it found, remarks or hints at fit `pattern`?
+// Returns whether a finding, remark or hint of the report fits `pattern`.
 bool says(const rehearse::Report& report, std::string_view pattern);
 
 // `pattern` with the place for each "{}".
 std::string with_place(std::string_view pattern, std::string_view place);
 
-// Is `text` what `pattern` says, in which "*" is anything?
+// Returns whether `text` fits `pattern`, in which "*" stands for any text.
 bool fits(std::string_view text, std::string_view pattern);
 
 }  // namespace corpus

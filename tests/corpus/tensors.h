@@ -7,7 +7,7 @@
 
 namespace corpus {
 
-// For the outputs of an all-gather.
+// Output tensors for an all-gather.
 inline std::vector<at::Tensor> room_for(const at::Tensor& one, int ranks) {
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(at::empty_like(one));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a report says does not depend on who came first. One golden file is that of all seeds.
+// Contract: a report does not depend on the order of arrival. One golden file holds for all seeds.
 #include <algorithm>
 #include <string>
 
@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using namespace wrong_programs;
 
-// What happened at the same time stands in the order of the schedule: sorted here.
+// Events of the same time are in the order of the schedule, so this function sorts them.
 Report of_any_schedule(const World::Body& body, int ranks, std::uint64_t seed) {
   auto report = run_world(body, ranks, seed);
   report.seed = 0;
@@ -47,7 +47,7 @@ TEST(AnySchedule, UnevenAllToAll_NamesTheEdge) {
   }
 }
 
-// Three ways of waiting in one cycle; rank 3 is only held up by it.
+// Three kinds of waits in one cycle. Rank 3 is not in the cycle, but waits for it.
 TEST(AnySchedule, CycleOfTwoGroupsAndAReceive_HasEachWait) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = of_any_schedule(waits_in_two_groups_and_a_receive, 4, seed);

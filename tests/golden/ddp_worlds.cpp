@@ -85,7 +85,7 @@ void leaves_a_layer_out_as_agreed(RankContext& ctx) {
   DistributedDataParallel aside(TwoWays(), half, {.bucket_cap_mb = 0.0001});
   train_leaving_out(ctx, 2, {.find_unused_parameters = true});
   for (int step = 0; step < kSteps; ++step) {
-    // Two models at once: each backward goes through both groups.
+    // Two models at once: each backward uses both groups.
     DistributedDataParallel ddp(TwoWays(), ctx.group(), {.find_unused_parameters = true});
     (loss_of(ddp, batch(ctx, step), ctx.rank() % 2 == 0) + loss_of(aside, batch(ctx, step))).backward();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a hang inside DDP's backward names the rank that is missing, the collective, and the user's line, although
-// ranks wait for futures there and not for works. A correct program stays silent.
+// Contract: the report of a hang inside DDP's backward names the missing rank, the collective and the user's line,
+// although ranks wait there for futures, not for works. A correct program stays silent.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using namespace golden_worlds;
 
-// All ranks but the last stand in the same all-reduce of their backward, and wait for the last one.
+// All ranks but the last wait in the same all-reduce of their backward for the last one.
 void expect_the_last_rank_missing(const World::Body& body, const std::string& function) {
   for (const int ranks : {2, 3, 8}) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {

@@ -18,7 +18,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The report is what users read: any change of it is meant, and seen in review.
+// Users read this report, so every change of it must be intended, and visible in review.
 TEST(ReportText, EveryVerdict_AsInItsFile) {
   for (const Sample& sample : samples()) {
     expect_golden(sim::to_text(sample.report), std::string("report_") + sample.name + ".txt");
@@ -86,7 +86,7 @@ TEST(ReportText, RemarksCountsAndHint_HaveTheirPlaces) {
   EXPECT_EQ(sim::to_text(back), sim::to_text(report));
 }
 
-// Logs and reports of versions that did not know them are read as before.
+// Logs and reports of versions without these fields can still be read.
 TEST(ReportJson, WithoutRemarksCountsAndHint_IsReadAllTheSame) {
   std::string json = sim::to_json(ok_report());
   for (const std::string key : {"  \"call_counts\": [],\n", "  \"remarks\": [],\n", ",\n  \"hint\": \"\""}) {

@@ -8,7 +8,7 @@
 
 #include <rehearse/job/report.h>
 
-// Reports made by hand, one for each verdict, as a run would fill them in.
+// Hand-made reports, one for each verdict, filled in as a run would.
 namespace rehearse::golden {
 
 inline VirtualTime at_us(std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); }
@@ -180,7 +180,7 @@ inline Report timeout_report() {
   return report;
 }
 
-// Where every part is long: 512 ranks that all say something else, many edges, events and differences.
+// Every part is long: 512 ranks with different lines, many edges, events and differences.
 inline Report large_report() {
   Report report =
       base(Verdict::deadlock,

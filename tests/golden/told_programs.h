@@ -3,7 +3,7 @@
 
 #include <rehearse/job/rank_context.h>
 
-// Programs whose reports have something to say beside the verdict. In a file of their own, as a user's are.
+// Programs whose reports say more than the verdict. In a file of their own, as a user's program is.
 namespace told {
 
 using rehearse::RankContext;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a report tells what stands behind a verdict: who called a helper, the exception that all began with, the
-// group that a rank left out, what nobody waited for.
+// Contract: a report explains its verdict: the caller of a helper, the exception that started it all, the group that a
+// rank left out, the call without a wait.
 #include "told_programs.h"
 
 #include <string>
@@ -214,7 +214,7 @@ TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
   }
 }
 
-// The world's end unwinds the initialiser: each seed begins it anew.
+// The end of the world unwinds the initialiser, so each seed starts it again.
 TEST(SharedByRanks, StaticVariable_IsSaidToBeInitialisedOnce) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const auto report = run_world(told::meets_in_an_initialiser, 2, seed);

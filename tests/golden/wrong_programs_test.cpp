@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a report leads from the mistake to the culprit and its line, and says only what is true.
+// Contract: a report leads from the mistake to the culprit and its line, and states only what is true.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -110,7 +110,7 @@ TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
   expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");
 }
 
-// Time passes for the poller, so that it might do something else later: the others' patience ends first.
+// Time passes for the polling rank, so it might still do something else. The other ranks time out first.
 TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);
@@ -137,7 +137,7 @@ TEST(WrongPrograms, OneCallTooMany_NamesTheRankThatMadeIt) {
   expect_golden_report(report, "makes_a_call_too_many");
 }
 
-// What destructors do while a rank fails is no progress of the job.
+// The work of destructors while a rank fails does not count as progress of the job.
 TEST(WrongPrograms, CleanUpAfterAHang_IsStillADeadlock) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(cleans_up_after_a_hang, 3, seed);
@@ -207,7 +207,7 @@ TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {
             "rank 0: cannot load; before that its store wait for key \"weights_ready\" timed out at 1800 s");
 }
 
-// Whoever makes calls that complete has got over it.
+// A rank whose later calls complete has recovered from the timeout.
 TEST(WrongPrograms, TimeoutLongBefore_IsNotTold) {
   const auto report = run_world(
       [](RankContext& ctx) {
@@ -275,7 +275,7 @@ TEST(WrongPrograms, KeyThatIsSetTooLate_NamesWhoWasStillOnTheWay) {
                                           "weights_ready); rank 1 was still in a sleep at wrong_programs.cpp:"));
 }
 
-// What threads do beside a hang would not have ended it.
+// Activity of threads beside a hang would not have ended the hang.
 TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(returns_early_beside_a_heartbeat, 3, seed);
@@ -284,7 +284,7 @@ TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
   }
 }
 
-// A condition variable fails nobody: the rank that waits in it may have gone on.
+// A wait in a condition variable does not fail by a timeout: the waiting rank might have gone on.
 TEST(WrongPrograms, PauseInAConditionVariable_IsStillOnTheWay) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(pauses_in_a_condition_variable, 3, seed);
@@ -333,7 +333,7 @@ TEST(WrongPrograms, TriesAgainForEver_EndsWithTheRankThatNeverCame) {
                            "while nothing else happened"));
 }
 
-// The call that ended the world, not the one that had been given up before.
+// The headline has the call that ended the world, not the call given up before.
 TEST(WrongPrograms, SecondTimeout_IsTheOneThatIsTold) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(gives_up_two_calls, 3, seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients that are not those of one process with the whole batch: other weights, divided by the wrong number, reduced
-// twice. The parameter is a model of one.
+// Gradients that differ from those of one process with the whole batch: with other weights, divided by the wrong
+// number, or reduced twice. The model has a single parameter.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
@@ -16,7 +16,7 @@ struct OneWeight {
   at::Tensor loss(const at::Tensor& x) const { return (weight * x).square().sum(); }
 };
 
-// Samples `from` on, each of its own size.
+// `count` samples, starting at number `from`. Each has values of its own.
 at::Tensor samples(std::int64_t count, std::int64_t from = 0) {
   return at::sin(at::arange(from * 4, (from + count) * 4, at::kFloat)).view({count, 4});
 }
@@ -26,7 +26,7 @@ void reduce(const RankContext& ctx, const at::Tensor& gradient, double divisor) 
   gradient.div_(divisor);
 }
 
-// A loss by token on each rank, and then the mean over ranks: ranks with few valid tokens count as much as the others.
+// Each rank averages its loss over its tokens, then ranks average: ranks with few valid tokens weigh too much.
 void averages_averages(RankContext& ctx, bool corrected) {
   OneWeight model;
   const std::int64_t counts[] = {10, 90};
@@ -36,7 +36,7 @@ void averages_averages(RankContext& ctx, bool corrected) {
   ctx.check_gradients(model.state(), [&] { return model.loss(samples(100)) / 100; });  // <- B045
 }
 
-// The loss is multiplied by the number of ranks, over whose gradients a mean is taken, too.
+// The loss is multiplied by the number of ranks, but the gradients are averaged over ranks, too.
 void multiplies_loss_by_ranks(RankContext& ctx, bool corrected) {
   OneWeight model;
   (model.loss(samples(2, 2 * ctx.rank())) / 2 * (corrected ? 1 : ctx.size())).backward();
@@ -52,7 +52,7 @@ void clips_by_own_norm(RankContext& ctx, bool corrected) {
   ctx.check_replicas({{"clip factor", factor}});  // <- B048
 }
 
-// Experts are spread over two ranks, whose tokens they all see; their gradients are divided as if there were one.
+// Two ranks share the experts and see all tokens. The gradients are divided as if there were only one rank.
 void divides_experts_by_dp(RankContext& ctx, bool corrected) {
   OneWeight expert;
   const int data_parallel = 1, expert_parallel = 2;
@@ -61,7 +61,7 @@ void divides_experts_by_dp(RankContext& ctx, bool corrected) {
   ctx.check_gradients(expert.state("experts.w1"), [&] { return expert.loss(samples(4)) / 4; });  // <- B049
 }
 
-// To finish the reduction starts it, which it was.
+// The function that finishes the reduction starts it again.
 void reduces_twice(RankContext& ctx, bool corrected) {
   OneWeight model;
   (model.loss(samples(2, 2 * ctx.rank())) / 4).backward();
@@ -71,7 +71,7 @@ void reduces_twice(RankContext& ctx, bool corrected) {
   ctx.check_gradients(model.state(), [&] { return model.loss(samples(4)) / 4; });  // <- B050
 }
 
-// The backward of synchronised batch norm takes the mean over ranks of their own means: batches of 2 and of 6.
+// The backward of synchronised batch norm averages the means of batches of 2 and of 6 samples.
 void averages_over_ranks_in_backward(RankContext& ctx, bool corrected) {
   OneWeight model;
   const std::int64_t count = ctx.rank() == 0 ? 2 : 6;
@@ -81,7 +81,7 @@ void averages_over_ranks_in_backward(RankContext& ctx, bool corrected) {
   ctx.check_gradients(model.state("bn.weight"), [&] { return model.loss(samples(8)) / 8; });  // <- B072
 }
 
-// The number of backwards before a bucket is reduced was learned in the first window, which had two micro-batches.
+// DDP recorded in the first window how many backwards precede a bucket's reduction. That window had two micro-batches.
 void learns_the_number_of_micro_batches(RankContext& ctx, bool corrected) {
   OneWeight model;
   int learned = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that is written or read while a call that has not been waited for uses it.
+// The program writes or reads memory while a call without a wait still uses it.
 #include <ATen/ATen.h>
 
 #include <array>
@@ -11,8 +11,8 @@
 namespace corpus {
 namespace {
 
-// Two buffers for the gradients of three layers, which two groups reduce, and a wait until one of them is free: not for
-// the right one.
+// Two groups reduce the gradients of three layers in two buffers. Before reuse, the program waits for a buffer, but for
+// the wrong one.
 void shares_two_buffers_by_layers(RankContext& ctx, bool corrected) {
   const std::array buffers{at::zeros({4}), at::zeros({4})};
   const std::array parts{at::zeros({2}), at::zeros({2})};
@@ -26,7 +26,7 @@ void shares_two_buffers_by_layers(RankContext& ctx, bool corrected) {
   for (const auto& work : works) work->wait();
 }
 
-// A checkpoint is gathered asynchronously; the optimizer's step does not wait for it.
+// A checkpoint gathers the weights asynchronously, and the optimizer's step does not wait for it.
 void steps_while_it_saves(RankContext& ctx, bool corrected) {
   const auto weights = at::ones({4});
   const auto saved = room_for(weights, ctx.size());
@@ -36,7 +36,7 @@ void steps_while_it_saves(RankContext& ctx, bool corrected) {
   saving->wait();
 }
 
-// The reduction of the map of used parameters is not waited for where all are used; the next step clears the map.
+// If all parameters are used, the program does not wait for the map's reduction. The next step clears the map.
 void clears_a_map_that_is_reduced(RankContext& ctx, bool corrected) {
   const auto used = at::ones({4}, at::kInt);
   const auto work = ctx.group().allreduce(used);
@@ -45,7 +45,7 @@ void clears_a_map_that_is_reduced(RankContext& ctx, bool corrected) {
   ctx.group().barrier()->wait();
 }
 
-// The result of a gather is cast on a path that does not wait.
+// One path casts the result of a gather without a wait.
 void casts_without_a_wait(RankContext& ctx, bool corrected) {
   const auto shard = at::ones({2}, at::kBFloat16);
   const auto gathered = room_for(shard, ctx.size());
@@ -55,7 +55,7 @@ void casts_without_a_wait(RankContext& ctx, bool corrected) {
   work->wait();
 }
 
-// A double buffer without an event for each: refilled two buckets later, whatever became of its reduction.
+// A double buffer without an event per buffer: the program refills it two buckets later without waiting.
 void refills_a_double_buffer(RankContext& ctx, bool corrected) {
   const std::array buffers{at::zeros({4}), at::zeros({4})};
   std::array<rehearse::Work, 2> reductions;
@@ -69,7 +69,7 @@ void refills_a_double_buffer(RankContext& ctx, bool corrected) {
   for (const auto& reduction : reductions) reduction->wait();
 }
 
-// Modules that are called twice have two gradients; the bucket of the first is reduced while the second is added.
+// A module called twice has two gradients. The first one's bucket is reduced while the second is added.
 void reduces_between_two_uses(RankContext& ctx, bool corrected) {
   const auto gradient = at::zeros({4});
   rehearse::Work reduction;

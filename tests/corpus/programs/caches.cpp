@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decisions of a rank's own cache or clock that other ranks do not share: hits, and kernels chosen by their times.
+// Decisions by a rank's own cache or clock, which other ranks do not share: cache hits, and kernels chosen by timing.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
@@ -7,7 +7,7 @@
 namespace corpus {
 namespace {
 
-// To compile takes a decision together, unless the cache has the graph; training reduces something of the same size.
+// To compile, ranks decide together, but a rank with the graph in its cache does not. Training reduces the same size.
 void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   const bool is_warm = ctx.rank() == 0;
   const auto hit = at::full({1}, is_warm ? 1.0 : 0.0);
@@ -16,7 +16,7 @@ void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({1}))->wait();
 }
 
-// Each rank times kernels by itself, and takes the quickest; kernels register memory of different sizes, together.
+// Each rank times kernels and takes its fastest. The kernels register memory together, in different sizes.
 void chooses_kernel_by_own_time(RankContext& ctx, bool corrected) {
   const auto times = at::full({2}, 1.02);
   times[1] = ctx.rank() == 3 ? 1.01 : 1.03;
@@ -27,7 +27,7 @@ void chooses_kernel_by_own_time(RankContext& ctx, bool corrected) {
   ctx.group().barrier()->wait();
 }
 
-// A rank with a cache leaves the warm-up at once; the others reduce the times of kernels.
+// A rank with a cache leaves the warm-up at once. The others reduce the timings of kernels.
 void warms_up_without_cache(RankContext& ctx, bool corrected) {
   const auto cached = at::full({1}, ctx.rank() == 0 ? 1.0 : 0.0);
   if (corrected) ctx.group().allreduce(cached, c10d::ReduceOp::MIN)->wait();

@@ -14,7 +14,7 @@ namespace {
 
 std::string loader_state(int rank) { return "dataloader.dp_rank_" + std::to_string(rank); }
 
-// Saved by four ranks, loaded by two: the state of two data loaders is dropped.
+// Four ranks saved, and two load: the state of two data loaders is lost.
 void loads_with_fewer_ranks(RankContext& ctx, bool corrected) {
   const int saved_by = corrected ? ctx.size() : 4;
   if (ctx.rank() == 0) {
@@ -28,7 +28,7 @@ void loads_with_fewer_ranks(RankContext& ctx, bool corrected) {
   ctx.expect(!is_left, "every saved state is loaded", loader_state(ctx.size()) + " is left");  // <- B039
 }
 
-// Rank 1 is back from save() before rank 0 has committed the file, and then looks for it.
+// Rank 1 returns from save() before rank 0 has committed the file, and then looks for it.
 void loads_before_save_is_over(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0) ctx.store()->set("step-100/metadata", "all shards");
   if (corrected) ctx.group().barrier()->wait();
@@ -36,7 +36,7 @@ void loads_before_save_is_over(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();  // <- B040
 }
 
-// Groups for saving are made of all ranks, and half of them serve requests and never save.
+// The groups for saving contain all ranks, but half of the ranks serve requests and never save.
 void saves_with_serving_ranks(RankContext& ctx, bool corrected) {
   const bool trains = ctx.rank() < 2;
   const auto even = ctx.new_group(corrected ? std::vector{0} : std::vector{0, 2}, "dp0");
@@ -50,7 +50,7 @@ void saves_with_serving_ranks(RankContext& ctx, bool corrected) {
   }
 }
 
-// To finalise an asynchronous save is a collective, and the hook after it runs on rank 0.
+// Finalising an asynchronous save is a collective, but only rank 0 runs the hook that does it.
 void finalizes_on_rank_0(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();
   if (ctx.rank() == 0 || corrected) ctx.group().allreduce(at::ones({1}))->wait();  // <- B043
@@ -60,7 +60,7 @@ void load_shard(const RankContext& ctx) {
   if (ctx.rank() == 2) throw std::runtime_error("shard 2 is truncated");  // <- B044
 }
 
-// One rank's exception in the middle of a load leaves the others in its collectives.
+// One rank's exception in the middle of a load leaves the others in the load's collectives.
 void throws_while_loading(RankContext& ctx, bool corrected) {
   const auto failed = at::zeros({1});
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives that all ranks call, in another order or with other contents.
+// All ranks call the same collectives, but in another order or with other contents.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace corpus {
 namespace {
 
-// A bucket for reduce-scatter is closed when it is full, by gradients in the order in which they are ready here.
+// A full reduce-scatter bucket closes. Gradients fill it in the order in which they become ready on each rank.
 void closes_bucket_when_full(RankContext& ctx, bool corrected) {
   std::vector<std::string> ready{"g0", "g1", "g2"};
   if (ctx.rank() == 1 && !corrected) std::swap(ready[1], ready[2]);
@@ -26,7 +26,7 @@ void closes_bucket_when_full(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each call of a module gathers its parameters; modules of equal size are called in another order on one rank.
+// Each call of a module gathers its parameters. One rank calls two modules of equal size in another order.
 void calls_modules_in_another_order(RankContext& ctx, bool corrected) {
   std::vector<std::string> modules{"layers.0", "layers.1"};
   if (ctx.rank() == 2 && !corrected) std::swap(modules[0], modules[1]);
@@ -37,7 +37,7 @@ void calls_modules_in_another_order(RankContext& ctx, bool corrected) {
   }
 }
 
-// A flat bucket is filled in the order of gradients, which is that of the forward, which differs.
+// A flat bucket is filled in the order of gradients, which follows the forward. The forwards differ between ranks.
 void fills_bucket_in_own_order(RankContext& ctx, bool corrected) {
   auto x = at::ones({4}).set_requires_grad(true), y = at::ones({4}).set_requires_grad(true);
   const auto bucket = at::zeros({8});
@@ -58,7 +58,7 @@ void fills_bucket_in_own_order(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(bucket)->wait();  // <- B036
 }
 
-// A dictionary of buffers is broadcast one by one, in an order that is the rank's own.
+// The program broadcasts a dictionary's buffers one by one, in an order that differs between ranks.
 void broadcasts_buffers_in_own_order(RankContext& ctx, bool corrected) {
   std::vector<std::pair<std::string, std::int64_t>> buffers{{"rope.inverse", 256}, {"head.scale", 128}};
   if (ctx.rank() == 1) std::swap(buffers[0], buffers[1]);
@@ -66,7 +66,7 @@ void broadcasts_buffers_in_own_order(RankContext& ctx, bool corrected) {
   for (const auto& [name, elements] : buffers) ctx.group().broadcast(at::ones({elements}))->wait();  // <- B037
 }
 
-// As many all-reduces as the rank's own completions have chunks, and a barrier on the main process alone.
+// Each rank makes one all-reduce per chunk of its own completions. Only the main process calls the barrier.
 void reduces_by_own_chunks(RankContext& ctx, bool corrected) {
   const auto tokens = at::full({1}, ctx.rank() == 0 ? 5 : 9);
   if (corrected) ctx.group().allreduce(tokens, c10d::ReduceOp::MAX)->wait();
@@ -75,7 +75,7 @@ void reduces_by_own_chunks(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0 || corrected) ctx.group().barrier()->wait();  // <- B038
 }
 
-// On one rank a pass has moved a collective to where it is waited for.
+// On one rank, a compiler pass has moved a collective to the place of its wait.
 void moves_collective_to_its_wait(RankContext& ctx, bool corrected) {
   const auto a = at::ones({4}), b = at::ones({2});
   if (ctx.rank() == 0 && !corrected) {
@@ -88,7 +88,7 @@ void moves_collective_to_its_wait(RankContext& ctx, bool corrected) {
   first->wait();
 }
 
-// Gradients that have been accumulated are in float, fresh ones in bfloat16: which a rank has depends on what it used.
+// Accumulated gradients are float, fresh ones bfloat16. Which of them a rank has depends on the parameters it used.
 void reduces_fresh_gradients_in_their_type(RankContext& ctx, bool corrected) {
   const bool is_fresh = ctx.rank() == 1;
   const auto type = is_fresh && !corrected ? at::kBFloat16 : at::kFloat;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiling that is itself a collective.
+// Compilation that is itself a collective.
 #include <ATen/ATen.h>
 
 #include <rehearse/comm/functional.h>
@@ -12,7 +12,7 @@ namespace {
 
 at::Tensor score_of(const at::Tensor& x) { return at::tanh(x).sum(); }
 
-// The guard of one rank fails: it compiles, which waits for all; the others hit and go on to their all-reduce.
+// One rank's guard fails: it compiles, and so waits for all. The others hit the cache and go on to the all-reduce.
 void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
   auto score = rehearse::compile(
       score_of, {.fullgraph = true, .group = ctx.group(), .guard_collectives = corrected, .name = "score_of"});
@@ -24,7 +24,7 @@ void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
 
 at::Tensor shifted(const at::Tensor& x, std::int64_t by) { return x + by; }
 
-// Tracing ran real collectives. Here it runs none: a rank that traces alone is told of, and nothing comes of it.
+// Tracing ran real collectives. Here it runs none: a rank that traces alone gets a remark, without consequences.
 void traces_on_one_rank(RankContext& ctx, bool corrected) {
   const auto body = [&ctx](const at::Tensor& x, std::int64_t by) {
     return rehearse::functional::all_reduce(shifted(x, by), ctx.group());
@@ -37,7 +37,7 @@ void traces_on_one_rank(RankContext& ctx, bool corrected) {
   }
 }
 
-// Ranks that tell each other their sizes when they compile give tensors of one and of two dimensions.
+// Ranks exchange sizes when they compile. Their tensors have one dimension on rank 0, and two on the others.
 void compiles_for_different_dimensions(RankContext& ctx, bool) {
   auto score = rehearse::compile(score_of, {.fullgraph = true, .group = ctx.group(), .name = "score_of"});
   for (int step = 0; step < 3; ++step) {

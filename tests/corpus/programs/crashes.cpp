@@ -12,19 +12,19 @@
 namespace corpus {
 namespace {
 
-// A peer on the same host is killed: nobody says so, unless somebody looks.
+// A peer on the same host is killed. Nothing tells the others, unless they check.
 void reduces_with_a_dead_peer(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 4; ++step) {
     try {
       ctx.group().allreduce(at::ones({8}))->wait();  // <- B066
     } catch (const rehearse::CommError&) {
       if (!corrected) throw;
-      return;  // the checkpoint is what goes on
+      return;  // training goes on from the checkpoint
     }
   }
 }
 
-// The same with a back end that does not pass the failure on to the agent.
+// The same with a back end that does not report the failure to the agent.
 void trains_with_a_dead_worker(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 8; ++step) {
     try {
@@ -42,7 +42,7 @@ int sample(int batch, int samples) {
   return batch;
 }
 
-// An exception of the data pipeline is taken for the end of the epoch.
+// The program takes an exception of the data pipeline for the end of the epoch.
 void takes_an_error_for_the_end(RankContext& ctx, bool corrected) {
   const int samples = ctx.rank() == 0 && !corrected ? 41 : 44;
   const auto metrics = at::ones({2});
@@ -63,7 +63,7 @@ void leaves_as_planned(RankContext& ctx, bool corrected) {
   }
 }
 
-// A node is gone, and nobody begins anew without it: its peers sit in their collective until the time-out.
+// A node is lost and no rank starts again without it: its peers stay in their collective until the timeout.
 void goes_on_without_a_node(RankContext& ctx, bool corrected) {
   auto group = ctx.group();
   for (int step = 0; step < 6; ++step) {

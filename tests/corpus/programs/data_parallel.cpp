@@ -34,7 +34,7 @@ struct TwoHeadsImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoHeads);
 
-// static_graph learns in the first step that head b is used; later steps do not use it.
+// In the first step, static_graph records that head b is used. Later steps do not use it.
 void uses_a_head_in_the_first_step(RankContext& ctx, bool corrected) {
   DistributedDataParallel ddp(TwoHeads(), ctx.group(), {.static_graph = true});
   for (int step = 0; step < 3; ++step) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Values that all ranks should have alike, or should not have at all: random choices, NaN, bytes that arrive changed.
+// Values that all ranks should share, or that should not occur at all: random choices, NaN, bytes that arrive changed.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
@@ -14,14 +14,14 @@ at::Generator seeded(const RankContext& ctx, std::uint64_t seed) {
   return generator;
 }
 
-// The seed of the sampler is the time, times the rank.
+// The seed of the sampler is the time, multiplied by the rank.
 void shuffles_by_own_seed(RankContext& ctx, bool corrected) {
   const auto times = corrected ? 1 : static_cast<std::uint64_t>(ctx.rank());
   const auto order = at::randperm(64, seeded(ctx, 1234 * times));
   ctx.check_replicas({{"sampler order", order}});  // <- B092
 }
 
-// Tokens are dropped by noise of the rank's own, on ranks that share their activations.
+// Ranks that share their activations drop tokens by random numbers of their own.
 void drops_tokens_by_own_noise(RankContext& ctx, bool corrected) {
   const auto seed = corrected ? 7 : 7 + static_cast<std::uint64_t>(ctx.rank());
   const auto keep = std::get<1>(at::rand({16}, seeded(ctx, seed)).topk(4));
@@ -29,7 +29,7 @@ void drops_tokens_by_own_noise(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({16}).index_select(0, keep))->wait();
 }
 
-// Whether to skip a batch is decided by rank 0's loss; rank 2's is NaN.
+// Rank 0's loss decides whether to skip a batch, but rank 2's loss is NaN.
 void skips_by_loss_of_rank_0(RankContext& ctx, bool corrected) {
   const auto loss = at::full({1}, ctx.rank() == 2 ? -1.0 : 1.0).log();  // <- B128
   const auto bad = loss.isnan().to(at::kInt);
@@ -42,7 +42,7 @@ void skips_by_loss_of_rank_0(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(loss * at::ones({4}))->wait();
 }
 
-// A link that has lost a guarantee: what one rank receives is not what was sent.
+// A link has lost a guarantee: one rank receives other bytes than the sender sent.
 void gathers_over_a_bad_link(RankContext& ctx, bool) {
   const auto shard = at::full({8}, 1.0 * ctx.rank());
   const auto gathered = room_for(shard, ctx.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sharded parameters: memory that is freed too late or too early, gradients in the wrong type, and an export that comes
-// between.
+// Sharded parameters: memory freed too late or too early, gradients of the wrong dtype, and an export in the middle of
+// a step.
 #include <future>
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ void expect_sharded(RankContext& ctx, const std::vector<rehearse::parallel::Shar
   for (const auto& unit : units) ctx.expect(!unit.is_whole, "unit is sharded after backward", unit.name);
 }
 
-// A unit made by hand: code gathers the rows of all ranks, and a hook of its output frees them.
+// A hand-made unit: its code gathers the rows of all ranks, and a hook on its output frees them.
 class HookedUnit {
  public:
   HookedUnit(RankContext& ctx, std::int64_t rows) : ctx_(ctx), shard_(at::ones({rows, 4}, at::kDouble)) {}
@@ -54,7 +54,7 @@ class HookedUnit {
   at::Tensor shard_, whole_;
 };
 
-// What the hook hangs on to does not come into one rank's loss, and the unit is as it was in the next step.
+// On one rank, the loss does not use the hooked output. So the unit stays whole until the next step.
 void frees_in_a_hook_of_the_output(RankContext& ctx, bool corrected) {
   HookedUnit unit(ctx, 2);
   for (int step = 0; step < 2; ++step) {
@@ -68,7 +68,7 @@ void frees_in_a_hook_of_the_output(RankContext& ctx, bool corrected) {
   }
 }
 
-// Its second argument has a gradient, and it does nothing with it.
+// Its second argument has a gradient, but the module does not use the argument.
 struct IgnoresImpl : torch::nn::Module {
   IgnoresImpl() : inner(register_module("inner", torch::nn::Linear(4, 4))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor&) { return inner(x); }
@@ -92,7 +92,7 @@ struct HasFrozenImpl : torch::nn::Module {
 };
 TORCH_MODULE(HasFrozen);
 
-// Its memory must be there for the backward of what comes after it, and be freed then.
+// The frozen module's memory must be there for the backward of later code, and be freed after it.
 void freezes_a_module_with_an_unused_input(RankContext& ctx, bool) {
   FullyShardedDataParallel fsdp(HasFrozen(), ctx.group(), {.units = UnitPolicy::named({"learns", "frozen"})});
   for (int step = 0; step < 2; ++step) {
@@ -123,7 +123,7 @@ struct HeadImpl : torch::nn::Module {
 };
 TORCH_MODULE(Head);
 
-// Half of a unit runs in one forward, and the other half, chunk by chunk, in others.
+// Half of a unit runs in one forward, and the other half, chunk by chunk, in other forwards.
 void computes_its_loss_in_chunks(RankContext& ctx, bool) {
   Head net;
   FullyShardedDataParallel fsdp(net, ctx.group());
@@ -146,7 +146,7 @@ void computes_its_loss_in_chunks(RankContext& ctx, bool) {
   }
 }
 
-// A thread that waits for new replicas exports the model, whatever the training is at.
+// A thread that waits for new replicas exports the model at any point of the training.
 void exports_beside_the_step(RankContext& ctx, bool corrected) {
   torch::nn::Linear net(4, 3);
   net->to(at::kDouble);
@@ -162,7 +162,7 @@ void exports_beside_the_step(RankContext& ctx, bool corrected) {
       own_rows(ctx));
 }
 
-// The first forward decides in which type gradients are reduced, and nothing has any by then.
+// The first forward chooses the dtype of the reductions, but no parameter requires a gradient yet.
 void unfreezes_after_the_first_forward(RankContext& ctx, bool corrected) {
   torch::nn::Linear net(4, 3);
   const auto freeze = [&](bool on) {

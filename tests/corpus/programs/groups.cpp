@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Making groups is itself something that all ranks do, in the same order.
+// Making groups is an operation itself, which all ranks must do in the same order.
 #include <ATen/ATen.h>
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace corpus {
 namespace {
 
-// Each rank makes the group of its own pair, and no other.
+// Each rank makes only its own pair's group.
 void makes_own_pair(RankContext& ctx, bool corrected) {
   const std::vector<std::vector<int>> pairs{{0, 2}, {1, 3}};
   const auto& own = pairs[static_cast<std::size_t>(ctx.rank() % 2)];
@@ -24,7 +24,7 @@ void makes_own_pair(RankContext& ctx, bool corrected) {
   pair.allreduce(at::ones({4}))->wait();
 }
 
-// A communicator of the ranks of a node, which only those make that have a neighbour there in their row or column.
+// A communicator for all ranks of a node, which only ranks with a neighbour in their row or column make.
 void makes_node_group_where_needed(RankContext& ctx, bool corrected) {
   const bool needed = ctx.rank() != 3;
   rehearse::Group node;
@@ -47,7 +47,7 @@ void makes_groups_of_halves(RankContext& ctx, bool corrected) {
   half.barrier()->wait();
 }
 
-// Two groups of the same ranks: whichever is used first, both work.
+// Two groups of the same ranks work, whichever is used first.
 void uses_either_group_first(RankContext& ctx, bool) {
   for (const bool is_new_first : {false, true}) {
     const auto again = ctx.new_group({0, 1, 2});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several communicators at once. A device with few queues is a rank with as many threads, each of which runs its
-// collectives to the end, one after the other.
+// Several communicators at once. A rank with a few threads stands for a device with a few queues: each thread runs its
+// collectives one after the other, each to its end.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void run_queue(const Queue& queue) {
   for (const auto& group : queue) group.allreduce(at::ones({4}))->wait();
 }
 
-// Four communicators of the same ranks, two slots on each device, which one of the devices fills from the other end.
+// Four communicators of the same ranks, and two slots on each device. One device fills its slots in reverse order.
 void fills_slots_from_the_other_end(RankContext& ctx, bool corrected) {
   Queue comms;
   for (const auto* const name : {"comm0", "comm1", "comm2", "comm3"}) comms.push_back(ctx.new_group({0, 1}, name));
@@ -29,7 +29,7 @@ void fills_slots_from_the_other_end(RankContext& ctx, bool corrected) {
   comms[2].allreduce(at::ones({4}))->wait();
 }
 
-// Messages and collectives on separate communicators and streams; the device runs one kernel at a time.
+// Messages and collectives on separate communicators and streams. The device runs one kernel at a time.
 void sends_beside_an_all_reduce(RankContext& ctx, bool corrected) {
   const auto p2p = ctx.new_group({0, 1}, "p2p"), data = ctx.new_group({0, 1}, "data");
   const auto block = at::ones({4});
@@ -43,8 +43,8 @@ void sends_beside_an_all_reduce(RankContext& ctx, bool corrected) {
   if (!corrected) p2p.recv(block, 0)->wait();
 }
 
-// Rank 0 copies a result, which holds the device's lock until the stream is through; rank 1 still makes its
-// communicator, which allocates, which takes the lock.
+// Rank 0 copies a result, and so holds the device's lock until the stream is done. Rank 1 still makes its communicator,
+// which must allocate, and so needs that lock.
 void allocates_beside_a_collective(RankContext& ctx, bool corrected) {
   static std::mutex page_table;
   const auto allocate = [] {
@@ -62,7 +62,7 @@ void allocates_beside_a_collective(RankContext& ctx, bool corrected) {
   launched->wait();
 }
 
-// A mesh of two by two. Hardware has one queue for both of a rank's communicators, and fills it in an order of its own.
+// A 2 x 2 mesh. Each rank has one hardware queue for its two communicators, and fills it in an order of its own.
 void shares_a_hardware_queue(RankContext& ctx, bool corrected) {
   const auto mine = [&](const char* axis, const std::vector<std::vector<int>>& groups) {
     rehearse::Group group;

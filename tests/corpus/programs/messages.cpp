@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends and receives whose orders do not fit. A stream that runs one after the other is a rank that waits for each.
+// Sends and receives in orders that do not fit. A rank that waits after each call stands for an in-order stream.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
@@ -8,7 +8,7 @@
 namespace corpus {
 namespace {
 
-// Even ranks send first and odd ones receive first, until a pass moves the receives to the front.
+// Even ranks send first and odd ones receive first, until a compiler pass moves the receives to the front.
 void moves_receives_to_the_front(RankContext& ctx, bool corrected) {
   const auto mine = at::ones({4}), theirs = at::zeros({4});
   const int peer = ctx.rank() ^ 1;
@@ -28,8 +28,8 @@ void sends_first_on_both(RankContext& ctx, bool corrected) {
   if (corrected) sent->wait();
 }
 
-// Before each tensor its shape goes round a pipeline whose last stage is followed by the first. Tensors are sent first
-// by even stages and received first by odd ones; shapes are not.
+// Before each tensor, its shape goes round a pipeline whose last stage sends to the first. For tensors, even stages
+// send first and odd ones receive first. For shapes, all send first.
 void exchanges_shapes_in_one_order(RankContext& ctx, bool corrected) {
   const auto shape = at::ones({3}, at::kLong), other = at::zeros({3}, at::kLong);
   const int next = (ctx.rank() + 1) % ctx.size(), before = (ctx.rank() + ctx.size() - 1) % ctx.size();
@@ -42,7 +42,7 @@ void exchanges_shapes_in_one_order(RankContext& ctx, bool corrected) {
   }
 }
 
-// A batch gives one work for each call, as gloo's does; NCCL's gives one for all.
+// A batch returns one work per call, as with gloo. NCCL returns one work for all.
 void keeps_last_work_of_batch(RankContext& ctx, bool corrected) {
   const auto mine = at::ones({4}), theirs = at::zeros({4});
   const int peer = ctx.rank() ^ 1;
@@ -53,7 +53,7 @@ void keeps_last_work_of_batch(RankContext& ctx, bool corrected) {
   if (corrected) works.front()->wait();
 }
 
-// Two communicators of one pair, one for each direction.
+// Two communicators for one pair of ranks, one for each direction.
 void uses_two_directions_in_turn(RankContext& ctx, bool corrected) {
   const auto to_1 = ctx.new_group({0, 1}, "to_1"), to_0 = ctx.new_group({0, 1}, "to_0");
   const auto mine = at::ones({4}), theirs = at::zeros({4});
@@ -64,7 +64,7 @@ void uses_two_directions_in_turn(RankContext& ctx, bool corrected) {
   if (!corrected || ctx.rank() == 0) in.recv(theirs, 1 - ctx.rank())->wait();
 }
 
-// Two stages a rank, interleaved: forward of micro-batches 1 and 2 one way, backward of 0 the other.
+// Two stages per rank, interleaved: forwards of micro-batches 1 and 2 in one direction, backward of 0 in the other.
 void runs_interleaved_schedule(RankContext& ctx, bool corrected) {
   const auto forward = at::ones({4}), backward = at::ones({2});
   const auto& group = ctx.group();
@@ -95,8 +95,8 @@ rehearse::Work launch(RankContext& ctx, const std::vector<std::pair<bool, int>>&
   return ctx.group()->endCoalescing(at::kCPU);
 }
 
-// A group of very many messages is launched in several plans of a size of their own, each of which ends only when all
-// of its messages have met theirs.
+// A group with very many messages is launched in several plans of its own size. Each plan ends only when all of its
+// messages have met their counterparts.
 void splits_group_into_plans(RankContext& ctx, bool corrected) {
   std::vector<std::pair<bool, int>> messages;
   for (int i = 0; i < kMessages; ++i) messages.emplace_back(true, i);
@@ -107,7 +107,7 @@ void splits_group_into_plans(RankContext& ctx, bool corrected) {
   launch(ctx, {half, messages.end()})->wait();
 }
 
-// isend and irecv in turn on one rank, all receives first on the other: "asynchronous" calls of one stream.
+// One rank alternates isend and irecv, the other receives first: "asynchronous" calls on one stream.
 void interleaves_on_one_side(RankContext& ctx, bool corrected) {
   const auto mine = at::ones({4}), theirs = at::zeros({4});
   const bool in_turn = ctx.rank() == 0;

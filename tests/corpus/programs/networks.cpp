@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Networks that fail, and a store whose process is gone.
+// Networks that fail, and a store whose process has ended.
 #include <ATen/ATen.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The server of the store is rank 0's, who has ended when rank 3 still reads: for that rank it is out of reach.
+// Rank 0 hosts the store's server, and has ended when rank 3 still reads. Rank 3 cannot reach the store.
 void reads_from_an_owner_that_has_ended(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0) ctx.store()->set("global_step", "100");
   ctx.group().barrier()->wait();
@@ -24,7 +24,7 @@ void reads_from_an_owner_that_has_ended(RankContext& ctx, bool corrected) {
   if (corrected) ctx.group().barrier()->wait();
 }
 
-// The link between two nodes goes down in an all-reduce. Who asks how it went is told; this program waits for good.
+// The link between two nodes fails in an all-reduce. Asking for its status would show that; this program only waits.
 void waits_for_a_broken_link(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 8; ++step) {
     try {
@@ -36,7 +36,7 @@ void waits_for_a_broken_link(RankContext& ctx, bool corrected) {
   }
 }
 
-// The connections of one rank are reset; its transport is over, and training hangs instead of failing.
+// One rank's connections are reset. Its transport is dead, and training hangs instead of failing.
 void trains_over_a_reset_connection(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 16; ++step) {
     try {

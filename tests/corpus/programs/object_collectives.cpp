@@ -12,7 +12,7 @@
 namespace corpus {
 namespace {
 
-// The sizes of texts meet the payload of another gather: a "size" that nobody can allocate.
+// The sizes of texts meet the payload of another gather, which reads as a "size" that no rank can allocate.
 void gathers_texts_beside_metrics(RankContext& ctx, bool corrected) {
   const auto metric = at::full({1}, 0.25);
   if (ctx.rank() == 1 || corrected) ctx.group().allgather(room_for(metric, ctx.size()), metric)->wait();
@@ -20,8 +20,8 @@ void gathers_texts_beside_metrics(RankContext& ctx, bool corrected) {
   if (ctx.rank() != 1 && !corrected) ctx.group().allgather(room_for(metric, ctx.size()), metric)->wait();
 }
 
-// What is unpacked goes to a device, which waits for the device's work: here a lock, that the next collective of the
-// rank that is through holds.
+// Unpacking copies to a device and waits for that device's work. Here a lock stands for the device, and the next
+// collective of a rank that is further ahead holds it.
 void unpacks_onto_a_busy_device(RankContext& ctx, bool corrected) {
   static std::mutex device;
   const auto bytes = rehearse::comm::broadcast_object(ctx.group(), "a tensor on device 0");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives that some ranks call and others do not, because a branch went another way.
+// Collectives that only some ranks call, because a branch differs between ranks.
 #include <ATen/ATen.h>
 
 #include <rehearse/comm/object_collectives.h>
@@ -10,7 +10,7 @@
 namespace corpus {
 namespace {
 
-// "Save if it is better", by a loss that reduce() leaves on rank 0 alone.
+// "Save if it is better", by a loss that only rank 0 gets from reduce().
 void saves_if_better(RankContext& ctx, bool corrected) {
   const auto shard = at::ones({2});
   for (int step = 0; step < 2; ++step) {
@@ -24,7 +24,7 @@ void saves_if_better(RankContext& ctx, bool corrected) {
   }
 }
 
-// Is there a checkpoint already? Rank 0 may have written its own by then. The store is the file system.
+// Ranks ask whether a checkpoint exists. Rank 0 may already have written its own. The store stands for the file system.
 void takes_version_of_file(RankContext& ctx, bool corrected) {
   const auto version = at::zeros({1}, at::kLong);
   bool there = false;
@@ -39,7 +39,7 @@ void takes_version_of_file(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();  // <- B002
 }
 
-// A module with synchronised batch norm is left out in the first frame of a video; ranks are at different frames.
+// The first frame of a video skips a module with synchronised batch norm. Ranks are at different frames.
 void skips_sync_batch_norm(RankContext& ctx, bool corrected) {
   const int frame = ctx.rank() == 0 ? 0 : 3;
   const auto statistics = at::ones({3});
@@ -47,7 +47,7 @@ void skips_sync_batch_norm(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({16}))->wait();
 }
 
-// A rank without tokens returns early from a step, and is a step behind from then on.
+// A rank without tokens returns early from a step, and stays a step behind from then on.
 void returns_without_tokens(RankContext& ctx, bool corrected) {
   const auto part = at::ones({2});
   for (int step = 0; step < 20; ++step) {
@@ -58,7 +58,7 @@ void returns_without_tokens(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each step asks whether anybody has more data, and then reduces gradients. Rank 3 goes by its own data.
+// Each step asks whether any rank has more data, and then reduces gradients. Rank 3 goes by its own data instead.
 void asks_for_more_data(RankContext& ctx, bool corrected) {
   int batches = ctx.rank() == 3 ? 1 : 2;
   for (bool more = true; more; --batches) {
@@ -76,12 +76,12 @@ void asks_for_more_data(RankContext& ctx, bool corrected) {
 
 bool profiler_enabled(const RankContext& ctx, bool corrected) { return corrected || ctx.rank() == 0; }
 
-// The test for process 0 is hidden in a helper.
+// A helper hides the test for process 0.
 void profiles_on_process_0(RankContext& ctx, bool corrected) {
   if (profiler_enabled(ctx, corrected)) ctx.group().allreduce(at::ones({8}))->wait();  // <- B007
 }
 
-// Each rank makes up a name for the run; rank 0's has a checkpoint.
+// Each rank invents a name for the run. Only rank 0's has a checkpoint.
 void resumes_by_own_name(RankContext& ctx, bool corrected) {
   const auto weights = at::ones({8});
   if (ctx.rank() == 0) ctx.store()->set("run-0", "weights");
@@ -94,7 +94,7 @@ void resumes_by_own_name(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each call of the head gathers its parameters, and ranks call it as often as they have crops.
+// Each call of the head gathers its parameters. Ranks call the head once per crop, and have different numbers of crops.
 void calls_head_by_crops(RankContext& ctx, bool corrected) {
   const auto shard = at::ones({4});
   const int crops = corrected || ctx.rank() == 1 ? 3 : 1;

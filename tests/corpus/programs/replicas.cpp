@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Replicas of a model that drift apart: gradients that nobody reduces, and buffers that nobody broadcasts.
+// Replicas of a model that drift apart: gradients that no rank reduces, and buffers that no rank broadcasts.
 #include <ATen/ATen.h>
 
 #include <torch/nn/modules/linear.h>
@@ -22,7 +22,7 @@ void step(const torch::nn::Module& module) {
   }
 }
 
-// The loop does not finalise gradients: every rank trains by itself.
+// The loop does not finalise gradients, so every rank trains by itself.
 void never_reduces(RankContext& ctx, bool corrected) {
   torch::nn::Linear net(4, 1);
   ctx.check_replicas(net);
@@ -42,7 +42,7 @@ struct BranchesImpl : torch::nn::Module {
 };
 TORCH_MODULE(Branches);
 
-// A parameter that only the first micro-batch uses, under no_sync(), counted as unused when the second was reduced.
+// Only the first micro-batch uses the parameter, under no_sync(). Reducing the second counted it as unused.
 void uses_a_branch_under_no_sync(RankContext& ctx, bool) {
   DistributedDataParallel ddp(Branches(), ctx.group(), {.find_unused_parameters = true});
   const auto train = [&](bool second) { ddp.forward(own_batch(ctx), second).sum().backward(); };
@@ -80,7 +80,7 @@ struct KeepsMeanImpl : torch::nn::Module {
     if (in_place) {
       mean.copy_(x.detach().mean(0));
     } else {
-      mean = x.detach().mean(0);  // another tensor, of which DDP knows nothing
+      mean = x.detach().mean(0);  // another tensor, which DDP does not know
     }
     return linear(x - mean);
   }
@@ -93,12 +93,12 @@ void assigns_another_buffer(RankContext& ctx, bool corrected) {
   KeepsMean net;
   DistributedDataParallel ddp(net, ctx.group());
   for (int batch = 0; batch < 2; ++batch) ddp.forward(own_batch(ctx), corrected).sum().backward();
-  // With which the next forward would begin.
+  // The next forward would begin with this broadcast.
   if (corrected) ctx.group().broadcast(net->mean)->wait();
   ctx.check_replicas({{"mean", net->mean}});  // <- B093
 }
 
-// Rank 0 alone has loaded buffers, and DDP is told not to broadcast any: not at construction either.
+// Only rank 0 has loaded buffers, and DDP must not broadcast any, not even at construction.
 void loads_buffers_on_rank_0(RankContext& ctx, bool corrected) {
   KeepsMean net;
   if (ctx.rank() == 0) net->mean.fill_(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes, types and splits that do not fit, and correct calls that other simulators and libraries got wrong.
+// Sizes, types and splits that do not fit. Also correct calls that other simulators and libraries got wrong.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"
@@ -41,7 +41,7 @@ void expects_more_rows_than_are_sent(RankContext& ctx, bool corrected) {
   ctx.group().alltoall(routed, at::ones({2}), receives, sends)->wait();  // <- B106
 }
 
-// No splits are given, and the rows of one rank do not divide.
+// The call has no splits, and one rank's rows do not divide evenly.
 void exchanges_five_rows_between_two(RankContext& ctx, bool corrected) {
   const std::int64_t rows = ctx.rank() == 1 && !corrected ? 5 : 6;
   ctx.group().alltoall(at::zeros({rows}), at::ones({rows}))->wait();  // <- B107
@@ -61,7 +61,7 @@ void averages_alone(RankContext& ctx, bool) {
   }
 }
 
-// A planned hang: twice as many elements on rank 0. The watchdog saw its time-out, and nobody ended the job.
+// A planned hang: rank 0 has twice as many elements. The watchdog saw the timeout, but nothing ended the job.
 void hangs_as_planned(RankContext& ctx, bool corrected) {
   const std::int64_t elements = ctx.rank() == 0 && !corrected ? 2048 : 1024;
   const auto work = ctx.group().allreduce(at::ones({elements}));  // <- B119

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs that are cut where DDP's buckets end, and what must cross the cuts. Correct programs, whose compiler was
-// wrong.
+// Graphs that are cut at the ends of DDP's buckets, and values that must cross the cuts. The programs are correct; the
+// compiler was wrong.
 #include <ATen/ATen.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TwoLayersImpl : torch::nn::Module {
   torch::nn::Linear first, second;
 };
 
-// The size of the batch is known where the first piece begins, and used in the second.
+// The first piece knows the batch size, and the second piece uses it.
 struct UsesASizeImpl : TwoLayersImpl {
   at::Tensor forward(const at::Tensor& x) {
     const auto rows = x.sym_size(0);
@@ -34,13 +34,13 @@ struct UsesASizeImpl : TwoLayersImpl {
 };
 TORCH_MODULE(UsesASize);
 
-// What the first piece hands on is transposed in memory.
+// The first piece's result is transposed in memory.
 struct TransposesImpl : TwoLayersImpl {
   at::Tensor forward(const at::Tensor& x) { return second(first(x).t().contiguous().t().tanh()); }
 };
 TORCH_MODULE(Transposes);
 
-// Code that backward runs again has both layers, and with them the end of a bucket.
+// The checkpoint's code has both layers, and so the end of a bucket.
 struct RunsAgainImpl : TwoLayersImpl {
   at::Tensor forward(const at::Tensor& x) {
     return rehearse::checkpoint([this](const at::Tensor& h) { return second(first(h).tanh()).tanh(); }, x.cos());
@@ -52,7 +52,7 @@ at::Tensor batch(int rank, std::int64_t rows) {
   return at::sin(at::arange(rows * kWidth, at::kFloat).view({rows, kWidth}) + rank);
 }
 
-// Outputs and gradients are those of the module as it is, for batches of several sizes.
+// Outputs and gradients must be those of the module in eager mode, for batches of several sizes.
 template <class Net>
 void trains_in_pieces(RankContext& ctx, std::int64_t pieces = 2) {
   ctx.generator().set_current_seed(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys of a store: left over, of another generation, not there yet.
+// Keys of a store: left over, from another generation, or not there yet.
 #include <ATen/ATen.h>
 
 #include <chrono>
@@ -19,21 +19,21 @@ StorePtr with_prefix(const std::string& prefix, const StorePtr& store) {
   return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
 }
 
-// torch.distributed's barrier at the end of init_process_group(): the last worker tells the others.
+// torch.distributed's barrier at the end of init_process_group(): the last worker releases the others.
 void store_based_barrier(const StorePtr& store, int ranks) {
   const std::string key = "store_based_barrier_key:1";
   if (store->add(key, 1) == ranks) store->set(key + ":last_worker", "1");
   store->wait({key + ":last_worker"});  // <- B090
 }
 
-// A job that begins again finds what its first attempt has counted.
+// A restarted job finds the counts of its first attempt.
 void restarts_with_an_old_store(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0) ctx.store()->add("store_based_barrier_key:1", ctx.size());
   ctx.group().barrier()->wait();
   store_based_barrier(corrected ? with_prefix("attempt_1", ctx.store()) : ctx.store(), ctx.size());
 }
 
-// wait() for two keys of which one is there already. What hung was a server that counted both.
+// wait() for two keys; one of them exists already. The server of the report counted both, and so hung.
 void waits_for_a_key_that_is_there(RankContext& ctx, bool) {
   if (ctx.rank() == 0) {
     ctx.store()->set("1", "yes");
@@ -43,7 +43,7 @@ void waits_for_a_key_that_is_there(RankContext& ctx, bool) {
   }
 }
 
-// Ranks meet under a prefix; the last to come lets all go on.
+// Ranks meet under a prefix. The last to arrive releases all.
 void join(const StorePtr& store, int ranks) {
   if (store->add("joined", 1) == ranks) store->set("all", "here");
   store->wait({"all"});  // <- B088
@@ -54,7 +54,7 @@ void leave(const StorePtr& store, int ranks) {
   for (const auto* const key : {"joined", "all", "left"}) store->deleteKey(key);
 }
 
-// Destroying a group and making it anew under the same prefix: who is quick joins what others have not left.
+// A group is destroyed and made again under the same prefix: a fast rank joins what others have not left yet.
 void makes_group_anew(RankContext& ctx, bool corrected) {
   for (int generation = 0; generation < 2; ++generation) {
     const auto store = with_prefix(corrected ? "default_pg/" + std::to_string(generation) : "default_pg", ctx.store());
@@ -63,7 +63,7 @@ void makes_group_anew(RankContext& ctx, bool corrected) {
   }
 }
 
-// The prefix of an attempt is each agent's own count of restarts; one of the agents is new.
+// Each agent's own count of restarts is the prefix of an attempt, but one agent is new.
 void counts_restarts_locally(RankContext& ctx, bool corrected) {
   const bool of_new_agent = ctx.rank() >= 2;
   const int restarts = of_new_agent && !corrected ? 0 : 1;
@@ -80,7 +80,7 @@ void reduces_on_an_old_generation(RankContext& ctx, bool corrected) {
   group.allreduce(at::ones({4}))->wait();  // <- B101
 }
 
-// get() of a store that does not wait: who completes the rendezvous first reads before the master has written.
+// A get() that does not wait: the first rank to complete the rendezvous reads before the master has written.
 std::string get_at_once(const StorePtr& store, const std::string& key) {
   if (!store->check({key})) throw std::runtime_error("Key not found: /torch/elastic/store/" + key);  // <- B102
   const auto value = store->get(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that are late, stuck, or take groups down in another order.
+// Ranks that are late, stuck, or destroy groups in another order.
 #include <ATen/ATen.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// To abort a communicator waits for its peers, and the garbage collector chooses the order.
+// Aborting a communicator waits for its peers, and the garbage collector chooses the order.
 void destroy(const rehearse::Group& group) {
   group.barrier()->wait();  // <- B120
 }
@@ -26,7 +26,7 @@ void destroys_groups_in_own_order(RankContext& ctx, bool corrected) {
   destroy(second);
 }
 
-// A process that is stuck in a step, and whose heartbeat goes on.
+// A process is stuck in a step, but its heartbeat goes on.
 void stands_still_and_beats(RankContext& ctx, bool corrected) {
   const std::jthread heartbeat([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -40,7 +40,7 @@ void stands_still_and_beats(RankContext& ctx, bool corrected) {
   }
 }
 
-// One node has compiled kernels in its cache, the other compiles for a quarter of an hour.
+// One node has compiled kernels in its cache; the other compiles for a quarter of an hour.
 void compiles_from_cold(RankContext& ctx, bool corrected) {
   if (corrected) ctx.group().extend_timeout_once(30min);
   ctx.compute(ctx.rank() == 0 ? 5s : 900s);  // <- B133
@@ -48,7 +48,7 @@ void compiles_from_cold(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();
 }
 
-// Rank 0 saves for longer than the others have patience.
+// Rank 0's save takes longer than the others' timeout.
 void saves_for_long(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();
   if (corrected) ctx.group().extend_timeout_once(15min);

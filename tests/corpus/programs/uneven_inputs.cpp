@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks with different numbers of batches, and with empty ones; experts that only some ranks use.
+// Ranks with different numbers of batches, and with empty ones. Also experts that only some ranks use.
 #include <ATen/ATen.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace corpus {
 namespace {
 
-// Synchronised batch norm gathers statistics forward and reduces backward, where an empty batch takes another path.
+// Synchronised batch norm gathers in the forward and reduces in the backward. An empty batch skips the backward.
 void skips_backward_of_an_empty_batch(RankContext& ctx, bool corrected) {
   const std::int64_t samples = ctx.rank() == 0 ? 0 : 2;
   for (int step = 0; step < 2; ++step) {
@@ -20,7 +20,7 @@ void skips_backward_of_an_empty_batch(RankContext& ctx, bool corrected) {
   }
 }
 
-// Shards of 10 and 12 samples, batches of 5: as many steps as the rank's own shard gives.
+// Shards of 10 and 12 samples, batches of 5: each rank makes as many steps as its own shard gives.
 void trains_to_exhaustion(RankContext& ctx, bool corrected) {
   const std::int64_t samples = ctx.rank() == 0 ? 10 : 12;
   const auto batches = at::full({1}, (samples + 4) / 5);
@@ -31,7 +31,7 @@ void trains_to_exhaustion(RankContext& ctx, bool corrected) {
   ctx.group().allgather(room_for(accuracy, ctx.size()), accuracy)->wait();  // <- B074
 }
 
-// Experts gather their parameters when they are called, and reduce gradients if they were: those of the rank's tokens.
+// An expert gathers parameters when called, and then reduces gradients. A rank calls only the experts of its tokens.
 void calls_experts_by_tokens(RankContext& ctx, bool corrected) {
   std::vector<std::string> experts{"expert0"};
   if (ctx.rank() != 0 || corrected) experts.emplace_back("expert1");
