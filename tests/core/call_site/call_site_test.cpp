@@ -15,7 +15,7 @@
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
 
-// Libraries are left out of user_frame(): here by their namespaces, ours by its own sources as well.
+// user_frame() leaves libraries out: these by their namespaces, ours also by its own source files.
 using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;
@@ -35,7 +35,7 @@ template <class Work>
 
 }  // namespace c10d::fakes_of_call_site_test
 
-// Others may write code in our namespace.
+// Users may write code in our namespace, too.
 namespace rehearse::extension {
 
 [[gnu::noinline]] CallSite step() { return CallSite::capture(); }
@@ -46,7 +46,7 @@ namespace {
 
 namespace fakes = c10d::fakes_of_call_site_test;
 
-// Line tables are there in debug builds only; without them a frame is just a name.
+// Only debug builds have line tables. Without them, a frame is just a name.
 bool has_lines() { return !CallSite::capture().user_frame().file.empty(); }
 
 [[gnu::noinline]] CallSite train_step(int& line) {
@@ -237,7 +237,7 @@ TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
   EXPECT_EQ(CallSite().how_to_see_lines(), "");
 }
 
-// Compiled without line tables, into a function of the C++ library where the compiler inlines it.
+// This code has no line tables, and calls back from a function of the C++ library that the compiler inlines.
 TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
   const auto site = without_lines::in_a_function();
   EXPECT_THAT(site.describe(), StartsWith("without_lines::in_a_function::lambda"));
@@ -245,7 +245,8 @@ TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileW
   EXPECT_EQ(site.how_to_see_lines(), "compile with -g1 to see lines");
 }
 
-// A helper of a library that was compiled without them: the line that called it is what its user can change.
+// The helper belongs to a library without line tables. Its user can change the line that called it, so that line is
+// named.
 TEST(CallSite, FunctionWithoutALine_IsNamedWithTheFirstCallerThatHasOne) {
   if (!has_lines()) GTEST_SKIP() << "built without line tables";
   const int line = __LINE__ + 1;
@@ -260,7 +261,7 @@ TEST(CallSite, FunctionWithoutALine_IsNamedWithTheFirstCallerThatHasOne) {
 
 CallSite seen_by_plugin;
 
-// The frame of the library's function that has called back.
+// Returns the frame of the library's call_back().
 Frame frame_of_plugin(const char* library_name) {
   const auto folder = std::filesystem::current_path();
   std::filesystem::current_path(CALL_SITE_PLUGIN_FOLDER);
@@ -277,8 +278,8 @@ Frame frame_of_plugin(const char* library_name) {
   return plugin != frames.end() ? *plugin : Frame{"it has no lines", "", 0};
 }
 
-// Opened by a relative path, under a name that begins like one of LibTorch's, and in another folder by the time that
-// its lines are asked for.
+// The test opens the library by a relative path, under a name that begins like one of LibTorch's. When it asks for
+// lines, the current folder is another one.
 TEST(CallSite, CodeLoadedByDlopen_HasLines) {
   const auto frame = frame_of_plugin("./libtorch_extension.so");
   EXPECT_EQ(frame.line, 4);

@@ -14,7 +14,7 @@
 
 #include "core/exec/no_rank_state.h"
 
-// User code is in no namespace of ours: those are left out of user_frame().
+// User code is outside our namespaces, because user_frame() leaves those out.
 namespace {
 
 using namespace rehearse::exec;
@@ -52,7 +52,7 @@ RunOutcome run(int ranks, const std::function<void(int)>& body) {
   return executor.run(body);
 }
 
-// A rank that threw would have skipped what it was to check.
+// Runs `body` and expects every rank to return: a rank that threw would have skipped its checks.
 void run_to_the_end(int ranks, const std::function<void(int)>& body) {
   EXPECT_EQ(run(ranks, body).ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks), RankEnd::returned));
 }
@@ -70,7 +70,7 @@ std::string where_thrown(const std::function<void()>& body) {
 [[gnu::noinline]] void throws_elsewhere() { throw std::logic_error("no"); }
 [[gnu::noinline]] void library_throws(std::vector<int>& empty) { empty.at(3) = 1; }
 
-// Its destructor throws and catches, as clean-up code may.
+// The destructor throws and catches, as clean-up code may.
 struct ThrowsWhileUnwinding {
   ~ThrowsWhileUnwinding() {
     try {
@@ -133,8 +133,8 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
   });
 }
 
-// Its exception may well have the address of one that was thrown before. This is the first throw of it: a future's
-// error, say, that was made and not caught.
+// The rethrown exception may have the address of an earlier, thrown one. It was never thrown itself: for example, a
+// future's error that was made and not caught.
 TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
   run_to_the_end(1, [](int) {
     for (int k = 0; k < 10; ++k) {
@@ -167,7 +167,7 @@ TEST(ThrowSite, ThrowOfAnotherRankMeanwhile_DoesNotChangeIt) {
   });
 }
 
-// What destructors see of the exception for which they run.
+// A destructor notes here what last_throw() says about the exception that runs it.
 std::string seen_under_way;
 struct AsksWhileUnwinding {
   ~AsksWhileUnwinding() {

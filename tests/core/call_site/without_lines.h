@@ -3,10 +3,10 @@
 
 #include <rehearse/exec/call_site.h>
 
-// A user's code that is compiled without debug information.
+// A user's code, compiled without debug information.
 namespace without_lines {
 
-rehearse::exec::CallSite in_a_function();  // std::function's, of a lambda
+rehearse::exec::CallSite in_a_function();  // called through std::function from a lambda
 rehearse::exec::CallSite in_a_named_function();
 
 }  // namespace without_lines
