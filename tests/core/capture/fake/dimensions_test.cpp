@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an operator on fakes takes the dimensions that it takes on real tensors, and throws at the others. No
-// dimension, such as a wrong one of a tensor that has none, ends the process. (Some kernels that compute throw only
-// when they run: flip, roll, sort.)
+// Contract: an operator on fakes accepts the dimensions that it accepts on real tensors, and throws for all others. No
+// dimension ends the process, not even a wrong one for a tensor without dimensions. (Some kernels, such as flip, roll
+// and sort, throw only when they compute.)
 #include <optional>
 #include <vector>
 
@@ -54,7 +54,7 @@ const DimensionCase kCases[] = {
      [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.gather(dim, at::zeros_like(x, at::kLong))}; }},
 };
 
-// Nothing: it throws.
+// The sizes of all results; no value if the operator throws.
 using SizesOfAll = std::optional<std::vector<std::vector<std::int64_t>>>;
 
 SizesOfAll sizes_of(const DimensionCase& tested, const at::Tensor& x, std::int64_t dim) {

@@ -33,7 +33,7 @@ TEST(FakeTensor, Terabyte_HasSizesAndNoMemory) {
   EXPECT_FALSE(is_fake({}));
 }
 
-// Code may hold what sizes() gave while it asks again, and about other tensors.
+// A caller may keep the reference that sizes() returned while it asks again, also for other tensors.
 TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   const auto shapes = shapes::ShapeEnv::make();
   const at::Tensor fake = make_fake(float_spec({shapes->add_backed(5, "x.size(0)"), 3}));
@@ -45,7 +45,7 @@ TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   EXPECT_EQ(strides, at::IntArrayRef({3, 1}));
 }
 
-// No expression of this room's fits min(rows, columns): the graph then holds for these rows alone.
+// No expression of core/shapes can stand for min(rows, columns). The graph then holds for this number of rows only.
 TEST(FakeTensor, SizesThatFitNoExpression_AreGuards) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);
@@ -180,7 +180,7 @@ TEST(FakeTensor, Listener_HearsOfEachOperatorAndGivesTheFakes) {
   {
     FakeMode::Scope scope(mode);
     at::linear(make_fake(float_spec({4, 6})), real).relu_();
-    EXPECT_TRUE(real.mul_(2).is_same(real));  // not computed, and the object that came
+    EXPECT_TRUE(real.mul_(2).is_same(real));  // mul_ does not compute, and returns the same tensor object
   }
   EXPECT_EQ(listener.heard, (std::vector<std::string>{"aten::t", "aten::mm", "aten::relu_", "aten::mul_"}));
   EXPECT_EQ(listener.asked, 2);

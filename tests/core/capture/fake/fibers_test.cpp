@@ -10,10 +10,10 @@
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
-// Ranks are fibers of one thread: a mode that is on in one must not be seen by the others.
+// Ranks are fibers of one thread. A mode that one rank turns on must not affect the others.
 namespace user {
 
-// Outside of Rehearse's namespace, whose functions are no user's.
+// Outside of Rehearse's namespace, because reports do not take its functions for user code.
 __attribute__((noinline)) float read_memory(const at::Tensor& x) { return *x.data_ptr<float>() + 1; }
 __attribute__((noinline)) float read_value(const at::Tensor& x) { return x.sum().item<float>() + 1; }
 
@@ -29,7 +29,7 @@ TensorSpec matrix(c10::SymInt rows, c10::SymInt columns) {
   return spec;
 }
 
-// Forward and backward of two layers, with a switch after each operator.
+// Captures forward and backward of two layers, and switches after each operator.
 void capture_and_switch(RankContext& ctx) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);

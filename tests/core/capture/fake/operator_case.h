@@ -13,7 +13,7 @@
 #include <rehearse_internal/capture/fake_mode.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
-// One call of LibTorch, to be made with real tensors and with fakes.
+// Calls of LibTorch that the tests make with real tensors and with fakes.
 namespace rehearse::capture::test {
 
 using Tensors = std::vector<at::Tensor>;
@@ -21,8 +21,9 @@ using Tensors = std::vector<at::Tensor>;
 struct OperatorCase {
   std::string name;
   // One text for each input: "<dtype>[+] <size>... [layout]". dtype: f float, d double, h half, b bfloat16, l long, i
-  // int, u uint8, B bool, c complex float; '+': wants a gradient. A size is a number, or n or m, which vary. Layouts: T
-  // (dimensions 0 and 1 swapped), CL (channels_last), S (a slice of a wider tensor), E (dimension 0 expanded).
+  // int, u uint8, B bool, c complex float. '+': requires a gradient. A size is a number, or n or m for a varying size.
+  // Layouts: T (dimensions 0 and 1 swapped), CL (channels_last), S (a slice of a wider tensor), E (dimension 0
+  // expanded).
   std::vector<std::string> inputs;
   std::function<Tensors(const Tensors& x)> body;
 };
@@ -40,7 +41,7 @@ Tensors list(const at::Tensor& first, const More&... more) {
   return {first, more...};
 }
 
-// x: the inputs.
+// The body of a case. `x` are the inputs.
 #define REHEARSE_BODY(...) \
   []([[maybe_unused]] const ::rehearse::capture::test::Tensors& x) { return list(__VA_ARGS__); }
 
@@ -48,13 +49,13 @@ struct Sizes {
   std::int64_t n, m;
 };
 
-// Real inputs: small random numbers; integers are 0 or 1 (0 where a size is 1), which are indices
-// of everything.
+// Real inputs: small random numbers. Integers are 0 or 1 (0 where a size is 1), so that they are valid indices
+// everywhere.
 Tensors real_inputs(const OperatorCase& one, Sizes sizes);
-// Fakes of the same; with `shapes` the sizes n and m are symbols. Call it in a Scope.
+// Fakes of the same inputs. With `shapes`, the sizes n and m are symbols. Call it in a Scope.
 Tensors fake_inputs(const OperatorCase& one, Sizes sizes, const std::shared_ptr<shapes::ShapeEnv>& shapes);
 
-// What the body gives, then the gradients of the inputs that want one.
+// The results of the body, then the gradients of the inputs that require one.
 struct Results {
   Tensors forward, gradients;
 };

@@ -11,14 +11,14 @@
 #include <rehearse_internal/shapes/sym_node.h>
 #include "operator_case.h"
 
-// The reference is LibTorch itself: whatever a fake says of an operator's result must be what the real one has.
+// The reference is LibTorch itself: a fake result must have the properties of the real operator's result.
 namespace rehearse::capture::test {
 namespace {
 
 constexpr Sizes kHint{6, 10};
 constexpr Sizes kOthers[] = {{9, 4}, {2, 3}, {5, 16}};
 
-// Operators that may be inferred by sampling; all others have rules.
+// Operators whose results may be inferred by sampling. All others must have rules.
 const std::set<std::string> kSampled = {
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",
@@ -30,7 +30,7 @@ const std::set<std::string> kSampled = {
     "aten::max_pool2d_with_indices_backward",
 };
 
-// The value of symbols in a call of other sizes.
+// The value of a symbolic size in a call with the given sizes.
 std::int64_t at_sizes(const c10::SymInt& value, const shapes::ShapeEnv& shapes, Sizes sizes) {
   const shapes::ValueOf of = [&](const std::string& name) -> std::optional<std::int64_t> {
     for (const shapes::BackedSymbol& symbol : shapes.backed()) {
@@ -71,7 +71,7 @@ void expect_same(const Tensors& real, const Tensors& fake, const Evaluate& evalu
   }
 }
 
-// Whether each result shares a storage with each input and each result before it.
+// For each result, whether it shares a storage with each input and with each earlier result.
 std::vector<bool> sharing(const Tensors& inputs, const Tensors& results) {
   std::vector<bool> shares;
   Tensors before = inputs;
@@ -112,7 +112,7 @@ TEST_P(Operators, StaticSizes_GiveWhatEagerGives) {
   }
 }
 
-// Not all operators take empty tensors; those that do give the same here.
+// Some operators refuse empty tensors. The others must give the same results here.
 TEST_P(Operators, EmptyTensors_GiveWhatEagerGives) {
   if (GetParam().name == "native_dropout") GTEST_SKIP() << "gives its argument, against its schema";
   for (const Sizes sizes : {Sizes{0, 3}, Sizes{3, 0}}) {

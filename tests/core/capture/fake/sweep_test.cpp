@@ -17,7 +17,7 @@
 #include "capture/fake/call/tensors_in.h"
 #include "operator_case.h"
 
-// Every operator of LibTorch that can be called with tensors alone, against itself on real tensors.
+// Compares every operator of LibTorch that takes tensors alone on fakes with the same operator on real tensors.
 namespace rehearse::capture::test {
 namespace {
 
@@ -25,7 +25,8 @@ using torch::jit::Stack;
 
 bool is_tensor(const c10::Type& type) { return type.isSubtypeOf(*c10::TensorType::get()); }
 
-// Default arguments for all but tensors; none where something else is required, or an argument is written.
+// The number of tensor arguments. All other arguments take their defaults. Returns nothing if another argument has no
+// default, or the operator writes to an argument.
 std::optional<std::size_t> tensors_wanted(const c10::FunctionSchema& schema) {
   std::size_t tensors = 0;
   for (const c10::Argument& argument : schema.arguments()) {
@@ -60,7 +61,7 @@ Tensors tensors_of(const Stack& stack) {
   return tensors;
 }
 
-// What the operator gives; none where it cannot be called like this.
+// The results of the operator; nothing if it cannot be called like this.
 std::optional<Tensors> call(const c10::OperatorHandle& op, const Tensors& inputs) {
   Stack stack = arguments_of(op.schema(), inputs);
   try {
@@ -79,7 +80,7 @@ std::vector<std::int64_t> at_size(c10::SymIntArrayRef values, std::int64_t size)
   return numbers;
 }
 
-// Symbols are all `size`.
+// Every symbol has the value `size`.
 std::string text_of(const at::Tensor& tensor, std::int64_t size) {
   if (!tensor.defined()) return "undefined";
   std::ostringstream out;
@@ -100,7 +101,7 @@ struct Findings {
   std::set<std::string> different, not_told, specialised;
 };
 
-// The inputs of one call, at a size.
+// The inputs of one call, all made for one size.
 struct Inputs {
   std::size_t count;
   std::size_t dimensions;
@@ -149,7 +150,7 @@ void compare(const c10::OperatorHandle& op, const Inputs& inputs, bool symbolic,
   const FakeMode::Scope scope(mode);
   const auto fake =
       call(op, fakes_of(inputs, symbolic ? shapes->add_backed(kSizeAtHint, "x.size(0)") : c10::SymInt(kSizeAtHint)));
-  if (!shapes->unbacked().empty()) return;  // sizes that depend on data have tests of their own
+  if (!shapes->unbacked().empty()) return;  // other tests cover sizes that depend on data
   const auto& guards = shapes->guards();
   if (!fake) {
     findings.not_told.insert(name);
@@ -171,14 +172,14 @@ Findings sweep(bool symbolic) {
     const auto wanted = op && name.name.rfind("aten::", 0) == 0 ? tensors_wanted(op->schema()) : std::nullopt;
     if (!wanted) continue;
     for (const c10::ScalarType dtype : {at::kFloat, at::kLong}) {
-      if (symbolic && dtype == at::kLong) continue;  // sizes do not depend on it
+      if (symbolic && dtype == at::kLong) continue;  // sizes do not depend on the dtype
       for (const std::size_t dimensions : {1, 2, 3}) compare(*op, {*wanted, dimensions, dtype}, symbolic, findings);
     }
   }
   return findings;
 }
 
-// What a fake is not told of, and why: sizes that depend on data, and packed formats without a kernel for it.
+// Fakes refuse these operators: their sizes depend on data, or they take packed formats without a kernel on fakes.
 constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "_shape_as_tensor",
                                     "_unique2",
@@ -203,7 +204,8 @@ constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "unique_consecutive",
                                     "where"};
 
-// With symbols: the same, kernels whose sizes fit no expression (their smallest side), and one that wants more data.
+// Fakes with symbols refuse the same operators, kernels whose sizes fit no expression (their smallest side), and one
+// that reads further data.
 constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "_shape_as_tensor",
                                                "bincount",
@@ -219,7 +221,7 @@ constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "unique_consecutive",
                                                "set.source_Tensor"};
 
-// What LibTorch's own composite kernels ask plain numbers for, and where sizes fit no expression of those tried.
+// LibTorch's composite kernels ask for plain numbers here, or sizes fit none of the expressions that sampling tries.
 constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "_lu_with_info",
                                         "_pdist_forward",
@@ -247,7 +249,7 @@ constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "unbind_copy.int",
                                         "vander"};
 
-// Gives another number of dimensions for each tolerance.
+// Returns another number of dimensions for each tolerance.
 constexpr const char* kDifferent[] = {"linalg_matrix_rank.tol_tensor"};
 
 std::set<std::string> names(std::span<const char* const> all) {
@@ -256,7 +258,7 @@ std::set<std::string> names(std::span<const char* const> all) {
   return result;
 }
 
-// What is in `found` and not in `known`.
+// The names in `found` that `known` does not have.
 std::set<std::string> beyond(const std::set<std::string>& found, std::span<const char* const> known) {
   const std::set<std::string> expected = names(known);
   std::set<std::string> rest;

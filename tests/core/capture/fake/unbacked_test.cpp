@@ -68,7 +68,7 @@ TEST_F(Unbacked, Reads_AreSymbolsOnlyWhereAskedFor) {
     const c10::SymInt size = count.item().toSymInt();
     EXPECT_EQ(shapes::text_of(size), "u0");
     EXPECT_THAT(texts(at::zeros_symint({size, 2}).sym_sizes()), ElementsAre("u0", "2"));
-    EXPECT_THROW(fake({}).item(), DataDependentRead);  // no integer
+    EXPECT_THROW(fake({}).item(), DataDependentRead);  // not an integer
   }
   EXPECT_THROW(count.item(), DataDependentRead);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a joint capture refuses, and what it leaves as it was.
+// A joint capture refuses some functions, and leaves the state outside the function unchanged.
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -106,7 +106,7 @@ TEST(CaptureJoint, AttributesAreConstantsOnBothSides) {
   EXPECT_THAT(error_of(module, {fake_like(at::ones({2}))}), HasSubstr("must be an input of the graph"));
 }
 
-// Equal captures give equal graphs: the text says what recompilation and ranks compare.
+// Equal captures must give equal graphs, because recompilations and ranks compare the texts.
 TEST(CaptureJoint, IsTheSameEachTime) {
   const std::vector<c10::IValue> examples{fake_like(at::ones({2}).requires_grad_())};
   const JointGraph joint = capture(exp_of_x(), examples), again = capture(exp_of_x(), examples);

@@ -9,7 +9,7 @@
 
 namespace rehearse_test {
 
-// Joint graphs written by hand, node by node.
+// Builds joint graphs by hand, node by node.
 class JointBuilder {
  public:
   using Node = rehearse::graph::Node;
@@ -22,7 +22,7 @@ class JointBuilder {
     ++joint.inputs;
     return number(graph().placeholder(name));
   }
-  // The gradient of values[value], a matrix that lies row by row.
+  // The gradient of values[value], a matrix in row-major layout.
   Node& tangent(std::size_t value) {
     joint.tangents.push_back({value, {.dim_order = {0, 1}}});
     return tensor(graph().placeholder("tangent_" + std::to_string(value)));
@@ -60,7 +60,7 @@ class JointBuilder {
   }
 };
 
-// relu(x @ t(w)), and its gradients; x and w as inputs.
+// relu(x @ t(w)) and its gradients, with x and w as inputs.
 inline rehearse::capture::JointGraph linear_relu() {
   JointBuilder b;
   auto& x = b.input("x");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A joint graph is cut where eager autograd does: what the backward uses of the forward is saved, and nothing else.
+// A joint graph is cut where eager autograd cuts: the forward saves the values that the backward uses, and nothing
+// else.
 #include <rehearse_internal/capture/joint_partition.h>
 
 #include <ATen/ATen.h>
@@ -33,7 +34,7 @@ std::vector<std::string> targets_of(const graph::GraphModule& module) {
   return targets;
 }
 
-// Forward and then backward, with what is saved handed over; as the joint graph's outputs.
+// Runs the forward and then the backward, and hands over the saved values. Returns the joint graph's outputs.
 std::vector<c10::IValue> run_both(const JointGraph& joint, const JointPartition& parts,
                                   const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& tangents) {
   const at::NoGradGuard no_grad;
@@ -68,7 +69,7 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
   }
 }
 
-// x * n with a symbolic number n: the number crosses as a number, and the dead exp of the backward saves nothing.
+// x * n with a symbolic number n: the number is saved as a number, and the backward's dead exp saves nothing.
 TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   JointBuilder b;
   auto& n = b.size_input("n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BERT in C++, captured, is cut as PyTorch cuts transformers' BERT that Dynamo captured: the same parameters in the
-// same order, bucket by bucket. tests/data/make_bert_splits.py says how that was recorded.
+// BERT in C++, captured, is cut like transformers' BERT that Dynamo captured: the same parameters in the same order,
+// bucket by bucket. tests/data/make_bert_splits.py documents how that data was recorded.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,7 +18,7 @@
 namespace rehearse::capture::test {
 namespace {
 
-// Of what is one parameter under two names, Dynamo takes another one than named_parameters() does.
+// If one parameter has two names, Dynamo and named_parameters() choose different ones.
 const std::map<std::string, std::string> kNameHere = {{"cls.predictions.decoder.bias", "cls.predictions.bias"}};
 
 nlohmann::json recorded_bert(const std::string& shape) {
@@ -32,7 +32,7 @@ Names names_here(Names recorded) {
   return recorded;
 }
 
-// With its loss, in training mode, as the recorded one.
+// Includes the loss, in training mode, like the recorded graph.
 CapturedGraph capture_bert(rehearse::test::BertForMaskedLM& model) {
   const Function forward = [&](const Tensors& in) {
     const auto [loss, logits] = model->loss(in[0], in[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures of many ranks at once, and beside a backward and a Reducer that are under way.
+// Captures of many ranks at once, also beside a running backward and a running Reducer.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

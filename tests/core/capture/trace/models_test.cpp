@@ -62,7 +62,7 @@ TEST(CaptureModels, Transformer_IsReplayedAtOtherBatchesAndLengths) {
   const auto captured = trace_module(model, text, {{0, 0}, {0, 1}});
   EXPECT_TRUE(captured.remarks.empty());
   ASSERT_EQ(captured.shapes->guards().size(), 1U) << captured.shapes->text();
-  EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s1 <= 64");  // there are 64 positions
+  EXPECT_EQ(captured.shapes->guards()[0].condition.text(), "s1 <= 64");  // the model has 64 positions
   for (const auto& [batch, length] : {std::pair{4, 16}, {3, 9}, {2, 64}}) {
     expect_same(captured, forward_of(model), {at::randint(50, {batch, length}, at::kLong)}, model->parameters());
   }

@@ -13,7 +13,7 @@ const std::string kSetGrad = "torch._C._set_grad_enabled";
 const std::string kEnter = "torch.amp.autocast_mode._enter_autocast";
 const std::string kExit = "torch.amp.autocast_mode._exit_autocast";
 
-// Autocast as C++ programs turn it on.
+// Turns autocast on as C++ programs do.
 class Autocast {
  public:
   explicit Autocast(bool enabled, at::ScalarType dtype = at::kBFloat16)
@@ -82,7 +82,7 @@ TEST(CaptureModes, Autocast_CastsAtReplayAndLeavesNoFakeInItsCache) {
   };
   const Tensors inputs = {at::randn({5, 4})};
   const auto captured = [&] {
-    const Autocast outside(false);  // the cache lives as long as a region is open
+    const Autocast outside(false);  // LibTorch keeps autocast's cache as long as any region is open
     auto made = trace(function, inputs, {}, named_tensors(*toy));
     expect_same(made, function, inputs, toy->parameters());
     return made;

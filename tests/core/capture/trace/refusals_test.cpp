@@ -15,7 +15,7 @@
 namespace rehearse::capture::test {
 namespace {
 
-// What a capture of `body` with one input that requires grad throws; it must name a line of this file.
+// The error of a capture of `body` with one input that requires a gradient. It must name a line of this file.
 template <class Error>
 std::string refusal_of(const std::function<void(const at::Tensor&)>& body) {
   try {
@@ -73,7 +73,7 @@ TEST(CaptureRefusals, Hook_OnAParameter) {
   const std::string said = refusal_of<NotCapturable>(
       [&](const at::Tensor&) { linear->weight.register_hook([](const at::Tensor& grad) { return grad * 7; }); });
   EXPECT_TRUE(has(said, "hook")) << said;
-  EXPECT_EQ(linear->weight.register_hook([](const at::Tensor& grad) { return grad; }), 0U);  // the first one
+  EXPECT_EQ(linear->weight.register_hook([](const at::Tensor& grad) { return grad; }), 0U);  // id 0
 }
 
 TEST(CaptureRefusals, RetainGrad_WhereItWouldMeanSomething) {
@@ -93,7 +93,7 @@ TEST(CaptureRefusals, RetainGrad_WhereItWouldMeanSomething) {
   expect_same(trace(of_leaves, {x}, {}, named_tensors(*linear)), of_leaves, {x}, {linear->weight});
   const at::Tensor inner = x * 2;
   EXPECT_THROW(trace(of_leaves, {inner}, {}, named_tensors(*linear)), NotCapturable);
-  inner.retain_grad();  // outside of captures it is autograd's
+  inner.retain_grad();  // outside of captures, retain_grad() is autograd's
   EXPECT_TRUE(inner.retains_grad());
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captured graphs against those that PyTorch's Dynamo recorded of the same models, and what DDP's buckets make of them.
+// Compares captured graphs with those that PyTorch's Dynamo recorded of the same models, and the parts that DDP's
+// buckets make of both.
 #include <cstdint>
 #include <vector>
 
@@ -41,7 +42,7 @@ Sizes buckets_of(const CapturedGraph& captured, const parallel::BucketSplitterOp
   return sizes;
 }
 
-// With each pair of caps that was recorded.
+// Checks each recorded pair of bucket caps.
 void expect_recorded_buckets(const CapturedGraph& captured, const std::string& name) {
   const auto recorded = rehearse_test::RecordedSplits::load().parse(name);
   ASSERT_FALSE(recorded.at("runs").empty());
@@ -54,7 +55,7 @@ void expect_recorded_buckets(const CapturedGraph& captured, const std::string& n
   }
 }
 
-// The split graph computes what the whole one does.
+// The split graph must compute the same results as the whole graph.
 void expect_split_same(const CapturedGraph& captured, std::int64_t cap, const Tensors& inputs) {
   const auto split = parallel::split_by_buckets(captured.module, with_cap(cap));
   ASSERT_TRUE(split.was_split());

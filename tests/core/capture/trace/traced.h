@@ -16,19 +16,19 @@ namespace rehearse::capture::test {
 using Tensors = std::vector<at::Tensor>;
 using Function = std::function<Tensors(const Tensors&)>;
 using Names = std::vector<std::string>;
-// Tensor #first has a symbol in dimension `second`.
+// Each pair names a dynamic size: dimension `second` of tensor number `first` has a symbol.
 using DynamicSizes = std::vector<std::pair<std::size_t, std::int64_t>>;
 
 inline const std::string kLinear = "torch.ops.higher_order.invoke_subgraph";
 
-// The parameters and buffers of a module, as a capture wants them.
+// The parameters and buffers of a module, in the form that captures take.
 std::vector<NamedTensor> named_tensors(torch::nn::Module& module);
 
-// Captures `function` as it is called with `inputs`, which are named "x0", "x1", ...
+// Captures a call of `function` with `inputs`, which get the names "x0", "x1", ...
 CapturedGraph trace(const Function& function, const Tensors& inputs, const DynamicSizes& dynamic = {},
                     std::vector<NamedTensor> named = {});
 
-// A module with one input and one result.
+// The forward of a module with one input and one result.
 template <class Module>
 Function forward_of(Module& module) {
   return [&module](const Tensors& x) { return Tensors{module->forward(x[0])}; };
@@ -38,21 +38,21 @@ CapturedGraph trace_module(Module& module, const at::Tensor& input, const Dynami
   return trace(forward_of(module), {input}, dynamic, named_tensors(*module));
 }
 
-// What an interpreter is given for a call with these inputs.
+// The arguments for an interpreter of the captured graph, for a call with these inputs.
 std::vector<c10::IValue> arguments_of(const CapturedGraph& captured, const Tensors& inputs);
-// The graph's tensors for these inputs.
+// The results of the graph for these inputs.
 Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 
-// The gradients of all results' sum for `of`; undefined where there is none.
+// The gradients of the sum of all results with respect to `of`; undefined where there is none.
 Tensors gradients(const Tensors& results, const Tensors& of);
 
-// Runs `function` and the graph on the same inputs, from the same random numbers: results, their requires_grad, and
-// gradients of `of` and of inputs that require them are equal bit for bit, and what the graph says of its results is
-// so.
+// Runs `function` and the graph on the same inputs and the same random numbers. Expects equal bits in results, and in
+// the gradients of `of` and of inputs that require them. Expects equal requires_grad of results, and graph metadata
+// that fits them.
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 
-// Targets of the calls in order; those of ATen without `torch.ops.aten.`.
+// The targets of the calls in order; those of ATen without `torch.ops.aten.`.
 Names targets(const CapturedGraph& captured);
 Names placeholders(const CapturedGraph& captured);
 
