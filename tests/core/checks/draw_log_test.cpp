@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: by what a rank has drawn since it was asked last, and by what two ranks did not draw as often.
+// Contract: the log tells how many random numbers a rank has drawn since the last question, and which draws two ranks
+// did not make equally often.
 #include <gtest/gtest.h>
 
 #include "checks/watch/draw_log.h"

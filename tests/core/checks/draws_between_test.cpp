@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: how far two generators are apart in one sequence.
+// Contract: the distance of two generators in one sequence of random numbers.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
@@ -34,7 +34,7 @@ TEST(DrawsBetween, AnotherSequence_IsNeverMet) {
   EXPECT_EQ(draws_between(place_of(7, 5), place_of(7, 0)), std::nullopt);
 }
 
-// The second of a pair of normal numbers is kept: the next draw is not the same.
+// The generator keeps the second number of each normal pair, so its next draw is not the next of the sequence.
 TEST(GeneratorPlace, KnowsTheNormalThatIsKept) {
   auto one = generator_of(3, 0), other = generator_of(3, 0);
   EXPECT_TRUE(GeneratorPlace::of(one) == GeneratorPlace::of(other));

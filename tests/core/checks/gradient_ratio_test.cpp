@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a gradient is against the one of a single process, and what each ratio means.
+// Contract: the ratio of a gradient to that of a single process, and the meaning of each ratio.
 #include <limits>
 
 #include <ATen/ops/arange.h>
@@ -65,7 +65,7 @@ TEST(GradientRatio, AmongTwoRanks_TwoMayBeEither) {
   EXPECT_EQ(meaning(2, 2), "2 times it, n: a sum where the mean is meant, or reduced or added up twice");
 }
 
-// Where the all-reduces are known, the number of ranks is told from a batch of as many.
+// With known all-reduces, a factor from the number of ranks differs from a factor from an equal batch size.
 TEST(GradientRatio, NTimes_IsOfTheRanksOrOfTheBatch) {
   const auto four = of(kReference * 4), two = of(kReference * 2);
   EXPECT_EQ(meaning_of(four, 4, Reduced::sum), "4 times it, n: a sum over the ranks where the mean is meant");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a rank can check alone, for runs whose ranks cannot look at each other.
+// Contract: the checks that a rank makes alone, in runs whose ranks cannot compare their values.
 #include <limits>
 
 #include <ATen/CPUGeneratorImpl.h>

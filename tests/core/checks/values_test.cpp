@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what counts as the same value, and what is said of values that differ or are not finite.
+// Contract: which values count as equal, and the texts for values that differ or are not finite.
 #include <cmath>
 #include <limits>
 
@@ -83,7 +83,7 @@ TEST(StateValues, NonFiniteIsFoundInEveryLayout) {
   EXPECT_FALSE(has_non_finite(at::Tensor()));
 }
 
-// The largest finite number minus itself, many times: no overflow on the way.
+// The check must not overflow on many copies of the largest finite number.
 TEST(StateValues, LargeNumbersAreFinite) {
   EXPECT_FALSE(has_non_finite(at::full({1000}, std::numeric_limits<float>::max(), at::kFloat)));
   EXPECT_FALSE(has_non_finite(at::full({1000}, std::numeric_limits<double>::lowest(), at::kDouble)));

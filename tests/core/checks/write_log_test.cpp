@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of what ranks did to their replicas, the first thing that was not the same on all of them.
+// Contract: the log finds the first write to replicas that not all ranks made alike.
 #include <gtest/gtest.h>
 
 #include "checks/watch/write_log.h"
