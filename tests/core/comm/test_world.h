@@ -44,7 +44,7 @@ class MockSink : public CheckerSink {
   MOCK_METHOD(void, on_mismatch, (const Mismatch& mismatch), (override));
 };
 
-// Moves no bytes: completes after `takes`, at once when that is zero, never when it is negative.
+// Moves no bytes. Completes a transfer after `takes`: at once if that is zero, never if it is negative.
 class MockFabric : public Fabric {
  public:
   explicit MockFabric(exec::Clock& clock) : clock_(clock) {
@@ -97,8 +97,8 @@ class EndWorld final : public exec::FailureSink {
   Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
 };
 
-// A world made by hand: real c10d::ProcessGroups on fibers over a mock fabric. Round robin unless the oracle is told
-// otherwise.
+// A world made by hand: real c10d::ProcessGroups on fibers over a mock fabric. The schedule is round robin unless a
+// test sets the oracle's answers.
 class CommTest : public testing::Test {
  protected:
   using Body = std::function<void(int rank, const ProcessGroup& group)>;
@@ -108,7 +108,7 @@ class CommTest : public testing::Test {
     options.register_groups = false;  // all ranks share one registry here
   }
 
-  // Runs `body` on each rank with the world's group. Communicators, and thus everything in flight, end with it.
+  // Runs `body` on each rank with the world's group. The communicators, and all operations in flight, end with it.
   exec::RunOutcome run(int ranks, const Body& body) {
     exec::NoRankState state;
     return run(ranks, state, body);
@@ -135,7 +135,7 @@ class CommTest : public testing::Test {
     return outcome;
   }
 
-  // A call on rank 0 of 2 that fails with this in its text, at once and for itself: what comes after it works.
+  // Expects that the call fails on rank 0 of 2 at once, with `text` in its error, and that later calls work.
   void expect_refused(const std::function<void(const ProcessGroup& group)>& call, const char* text) {
     const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
       if (rank == 0) {
@@ -152,7 +152,7 @@ class CommTest : public testing::Test {
     EXPECT_TRUE(mismatches.empty());
   }
 
-  // The text of the first rank that failed; empty: none did.
+  // The error text of the first rank that failed; empty if none did.
   static std::string failure(const exec::RunOutcome& outcome) {
     return outcome.failures.empty() ? "" : outcome.failures.front().what;
   }
@@ -164,13 +164,13 @@ class CommTest : public testing::Test {
   CommunicatorOptions options;
   EventLogOptions log_options;
   std::unique_ptr<EventLog> events;
-  Communicators* communicators = nullptr;  // while a world runs
+  Communicators* communicators = nullptr;  // non-null while a world runs
   std::vector<Mismatch> mismatches;
   std::vector<PendingOperation> pending;  // of the last world
   std::vector<PendingGroup> pending_groups;
 };
 
-// c10d's calls with one tensor a rank.
+// c10d's calls with one tensor per rank.
 
 inline WorkPtr allreduce(const ProcessGroup& group, const at::Tensor& tensor,
                          const c10d::ReduceOp& op = c10d::ReduceOp::SUM) {

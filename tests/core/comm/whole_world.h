@@ -12,7 +12,7 @@
 
 namespace rehearse::comm {
 
-// Runs the body on all ranks under a few schedules; each world must end well.
+// Runs the body on all ranks under a few schedules. Each world must end well.
 inline void on_ranks(int ranks, const World::Body& body) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     World world({.ranks = ranks, .seed = seed});
@@ -25,7 +25,7 @@ inline void on_ranks(int ranks, const World::Body& body) {
   }
 }
 
-// Whole numbers that differ from rank to rank; their sums and products with small numbers are exact.
+// Whole numbers that differ between ranks. Their sums and products with small numbers are exact.
 inline at::Tensor values(at::IntArrayRef sizes, int rank) {
   return (at::arange(c10::multiply_integers(sizes), at::kDouble) + 10 * rank).view(sizes);
 }
@@ -38,7 +38,7 @@ inline std::vector<at::Tensor> values_of_all(at::IntArrayRef sizes, int ranks) {
 
 inline at::Tensor sum_of(const std::vector<at::Tensor>& tensors) { return at::stack(tensors).sum(0); }
 
-// An operator of a given C++ signature, through the dispatcher.
+// Finds an operator of the given C++ signature in the dispatcher.
 template <class Signature>
 auto op(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what is said of a collective's calls depends on who made which, never on the order in which they came.
+// Contract: the verdict on a collective's calls depends on which rank made which call, never on the order of arrival.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -72,7 +72,7 @@ TEST_F(CallsOfThree, RankThatIsWithdrawn_IsMissingAgain) {
   EXPECT_TRUE(add(1, call));
 }
 
-// A call without a name fits both others, which do not fit each other.
+// A call without a name fits both other calls, which do not fit each other.
 TEST_F(CallsOfThree, UnnamedAmongTwoNames_AreToldAlikeInAnyOrder) {
   const PayloadName weights{"weights", 1}, biases{"biases", 2};
   const Operation made[] = {allreduce({2}, &weights), allreduce({2}), allreduce({2}, &biases)};
@@ -95,8 +95,8 @@ TEST_F(CallsOfThree, ThreeShapes_AreAllTold) {
   EXPECT_EQ(calls_.mismatch().fields, (std::vector<Mismatch::Field>{{"shape", "[2]", "[3]", {"[4]"}}}));
 }
 
-// Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2: between these two alone.
-// A recording may not say what goes to whom: nothing is compared then, and nothing claimed.
+// Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2. Only these two disagree.
+// A recorded dump may lack the split sizes. Then nothing is compared, and the calls fit.
 TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
   const auto known = alltoall({3, 2, 3}, {3, 2, 3}), unknown = alltoall({}, {});
   EXPECT_TRUE(add(0, unknown));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: where sends and receives that are coalesced are one unit, none of them moves before all have met their
-// peers, nor do the peers' units; a hang that this brings is told with the peer that is missing.
+// Contract: with coalesced_as_one, coalesced sends and receives are one unit. None of them moves before all have met
+// their peers, and the peers' units wait, too. The report of a hang that this causes names the missing peer.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
@@ -25,7 +25,7 @@ class CoalescedAsOne : public CommTest {
     return group->endCoalescing(at::kCPU);
   }
 
-  // Rank 0 hands on to 1 and takes from 2 in one batch; the others take first and hand on then.
+  // In one batch, rank 0 sends to rank 1 and receives from rank 2. The others receive first and then send.
   exec::RunOutcome run_a_chain() {
     return run(3, [](int rank, const ProcessGroup& group) {
       if (rank == 0) {
@@ -106,7 +106,7 @@ TEST_F(CoalescedAsOne, WorldThatEnds_LetsGoOfWhatIsHeld) {
   for (const auto& work : works) EXPECT_THROW(work->wait(), CommError);
 }
 
-// A send that is buffered has left, whatever its unit does.
+// A buffered send is complete at once, whatever its unit waits for.
 TEST_F(CoalescedAsOne, BufferedSends_AreNoPartOfIt) {
   options.buffered_sends = true;
   EXPECT_EQ(run_a_chain().ending, exec::Ending::all_returned);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: ranks that coalesce differently are told where they differ; lists that do not fit are refused.
+// Contract: if ranks coalesce differently, the report says where they differ. Lists that do not fit are refused.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
@@ -84,7 +84,7 @@ TEST_F(Coalescing, SplitsOfACoalescedAlltoall_AreComparedToo) {
   EXPECT_EQ(mismatches[0].fields, (Fields{{"splits of rank 0 to rank 1", "sends 2", "expects 3"}}));
 }
 
-// What one rank's call coalesces, another may coalesce by hand.
+// One rank's coalesced call matches another rank's calls between startCoalescing() and endCoalescing().
 TEST_F(Coalescing, ByHandOrByCall_IsTheSame) {
   run_on_two([](int rank, const ProcessGroup& group) {
     return rank == 0 ? into_tensor({1, 2})(group) : by_hand({gathered(1), gathered(2)})(group);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: coalesced calls reach the fabric as one transfer with a part for each operation; startCoalescing() and
-// endCoalescing() make one of whatever stands between them, with one Work.
+// Contract: coalesced calls reach the fabric as one transfer with a part for each operation. startCoalescing() and
+// endCoalescing() combine all calls between them, with one Work.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
@@ -61,7 +61,7 @@ TEST_F(Coalescing, TensorForms_AreBaseCalls) {
   EXPECT_EQ(name_of(calls.at(2)), "reduce_scatter_tensor_coalesced");
 }
 
-// The collectives become one, the sends and receives go on their own, and one Work is complete when all are.
+// The collectives become one transfer, sends and receives stay separate, and one Work is complete when all are.
 TEST_F(Coalescing, StartAndEnd_MakeOneOfAllCallsBetween) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     const int peer = 1 - rank;
@@ -132,7 +132,7 @@ TEST_F(Coalescing, GivenTimeout_IsForAllOfIt) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// As with the future of any other work.
+// The same holds for the future of any other work.
 TEST_F(Coalescing, ThrowingCallback_IsItsRanksFailure) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);
@@ -146,7 +146,7 @@ TEST_F(Coalescing, ThrowingCallback_IsItsRanksFailure) {
   EXPECT_EQ(failure(outcome), "thrown by a callback");
 }
 
-// Whoever is missing from any part is waited for, whichever part the wait has come to.
+// wait() names the ranks that are missing from any part, whichever part it waits for at the moment.
 TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
   options.timeout = 0ms;
   const auto outcome = run(4, [&](int rank, const ProcessGroup& group) {
@@ -170,7 +170,7 @@ TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
             "recv #1 from rank 3 on group \"world\" and recv #3 from rank 1 on group \"world\"");
 }
 
-// Sends that everybody launches before anybody waits cannot lock up, in a ring or otherwise.
+// Sends that every rank launches before any rank waits cannot deadlock, in a ring or otherwise.
 TEST_F(Coalescing, RingOfSendsAndReceives_Completes) {
   const auto outcome = run(5, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);

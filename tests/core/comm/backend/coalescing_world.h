@@ -9,7 +9,7 @@
 
 namespace rehearse::comm {
 
-// Keeps what reaches the fabric, which completes it at once.
+// Records the transfers that reach the fabric, which completes them at once.
 class Coalescing : public CommTest {
  protected:
   Coalescing() {
@@ -25,7 +25,7 @@ class Coalescing : public CommTest {
     EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
   }
 
-  // The text with which a call is refused, or "accepted".
+  // The error text of a refused call, or "accepted".
   static std::string refusal_of(const std::function<void()>& call) {
     try {
       call();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what c10d::Backend offers beyond calls. Aborting and shutting down concern one rank's end of a group;
-// hooks run in their rank's context; groups made from groups are found by name and members, whatever the schedule.
+// Contract: the functions of c10d::Backend other than calls. Abort and shutdown concern one rank's end of a group.
+// Hooks run in their rank's context. Groups made from groups are found by name and members, whatever the schedule.
 #include <rehearse_internal/comm/rank_backend.h>
 
 #include "core/comm/test_world.h"
@@ -57,7 +57,7 @@ TEST_F(GroupControl, Abort_FailsWhatIsUnderWayAndRefusesTheRest) {
     EXPECT_THROW(sent->wait(), CommError);
     EXPECT_EQ(group->getDefaultBackend()->getError(), ErrorType::COMM_ERROR);
     EXPECT_EQ(text_of([&] { allreduce(group, at::ones({1})); }), "rank 0 has aborted the process group \"world\"");
-    group->abort();  // once more changes nothing
+    group->abort();  // a second abort changes nothing
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
   EXPECT_TRUE(pending.empty());
@@ -140,7 +140,7 @@ TEST_F(GroupControl, Split_MakesGroupsOfTheMembersAlone) {
     EXPECT_THAT(half->getBackendOptions()->global_ranks_in_group, rank < 2 ? ElementsAre(0u, 1u) : ElementsAre(3u, 2u));
     barrier(half)->wait();
     EXPECT_EQ(backend->split({}, {(rank + 1) % 4}, {}), nullptr);
-    // Again: another group.
+    // A second split with the same ranks makes another group.
     const auto again = backend->split({}, ranks, {});
     barrier(again)->wait();
     EXPECT_EQ(again->getSequenceNumberForGroup(), 1u);
@@ -189,7 +189,7 @@ TEST_F(GroupControl, Shrink_LeavesTheOthersOut) {
       EXPECT_THROW(work->wait(), CommError);
     }
     EXPECT_EQ(backend->getError(), abort ? ErrorType::COMM_ERROR : ErrorType::SUCCESS);
-    // And once more, from the smaller group.
+    // Shrink the smaller group once more.
     if (rank == 3) return;
     EXPECT_EQ(rest->shrink({2})->getSize(), 2);
   });

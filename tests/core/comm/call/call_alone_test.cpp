@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a call is and what calls must agree on is known without executor, event log, matchers and groups. This
-// program is made of core/comm/call alone (and the texts for lists of ranks): whatever needs more does not link.
+// Contract: the description of a call, and the rule of what calls must agree on, need no executor, event log, matchers
+// or groups. This program links core/comm/call alone (and the texts for lists of ranks), so any further dependency
+// fails to link.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

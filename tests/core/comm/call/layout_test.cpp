@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what Gloo and NCCL would take from the wrong places of a tensor's memory is refused before anybody waits;
-// layouts that carry over are left alone. What each call gives for them: tests/parity.
+// Contract: tensors whose memory Gloo or NCCL would read at the wrong places are refused before any rank waits. Layouts
+// that carry over are accepted. tests/parity checks the results of each call for them.
 #include <ostream>
 #include <utility>
 
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, BadLayouts, testing::ValuesIn(bad_layouts()),
 
 class Layouts : public CommTest {
  protected:
-  // All ranks make all calls, in whatever layouts `call` gives each rank.
+  // All ranks make all calls, with the layouts that `call` gives to each rank.
   void expect_agreement(const Body& call) {
     for (const int ranks : {2, 3, 8}) {
       const auto outcome = run(ranks, call);
@@ -111,7 +111,7 @@ class Layouts : public CommTest {
   }
 };
 
-// Strides of dimensions with one element, and of no elements at all, say nothing.
+// The strides of size-1 dimensions, and of tensors without elements, do not matter.
 TEST_F(Layouts, StridesThatSayNothing_AgreeWithAll) {
   expect_agreement([](int rank, const ProcessGroup& group) {
     const auto odd = rank % 2 == 1;
@@ -123,7 +123,7 @@ TEST_F(Layouts, StridesThatSayNothing_AgreeWithAll) {
   });
 }
 
-// Gloo makes contiguous copies of what these bring, so each rank may do as it likes.
+// Gloo copies these inputs to contiguous memory, so each rank may use any layout.
 TEST_F(Layouts, CallsThatCopy_TakeAnyLayoutOnAnyRank) {
   expect_agreement([](int rank, const ProcessGroup& group) {
     const auto own = [rank] { return rank % 3 == 0 ? gappy() : rank % 3 == 1 ? turned() : plain(); };
@@ -146,7 +146,7 @@ TEST_F(Layouts, ChannelsLastOnAllRanks_Agrees) {
     const auto n = group->getSize();
     const auto rows = at::ones({4 * n, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast);
     alltoall(group, rows.clone(), rows)->wait();
-    // All to rank 0: the others get nothing.
+    // All ranks send to rank 0 only.
     std::vector<std::int64_t> to(static_cast<std::size_t>(n), 0), from(static_cast<std::size_t>(n), 0);
     to[0] = 4;
     if (group->getRank() == 0) from.assign(static_cast<std::size_t>(n), 4);
@@ -155,7 +155,7 @@ TEST_F(Layouts, ChannelsLastOnAllRanks_Agrees) {
   });
 }
 
-// A call among coalesced ones, and the ranks that agree with each other.
+// The odd layout is in one of several coalesced calls; the other ranks agree with each other.
 TEST_F(Layouts, OneRankInAnotherOrder_IsTheOddOneOut) {
   run(8, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an AsyncTensor waits when it is first used as a tensor, and gives what the function gives that waits at
-// once.
+// Contract: an AsyncTensor waits at its first use as a tensor, and has the value that the waiting function returns.
 #include <rehearse/comm/async_tensor.h>
 
 #include <ATen/ATen.h>
@@ -37,7 +36,7 @@ TEST(AsyncTensors, GiveWhatTheFunctionsGiveThatWait) {
     EXPECT_TRUE(copy.is_pending());
     EXPECT_TRUE(copy.wait().is_same(all.wait()));
     EXPECT_TRUE((1 - part * part).equal(1 - reduce_scatter_tensor(x, ctx.group(), "avg").square()));
-    EXPECT_TRUE((AsyncTensor(x) * 2).equal(x * 2));  // there is nothing to wait for
+    EXPECT_TRUE((AsyncTensor(x) * 2).equal(x * 2));  // no collective to wait for
   });
   EXPECT_THAT(report.remarks, IsEmpty());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: LibTorch's functional collectives work in ranks through the dispatcher, each rank with a registry of
-// groups and of works of its own.
+// Contract: LibTorch's functional collectives work in ranks through the dispatcher. Each rank has its own registries of
+// groups and works.
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 
 #include "core/comm/whole_world.h"
@@ -46,7 +46,7 @@ TEST_P(FunctionalOps, AllGather_NewAndOut) {
     EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
     auto output = at::zeros({2 * ranks, 3}, at::kDouble);
     into.call(input, ranks, "world", output);
-    wait(output);  // not what the call returns: where LibTorch boxes it, that is the input
+    wait(output);  // not the call's result: if LibTorch boxes the call, that is the input
     EXPECT_TRUE(at::equal(output, expected));
   });
 }
@@ -66,12 +66,12 @@ TEST_P(FunctionalOps, ReduceScatter_NewAndOut) {
   });
 }
 
-// Rank r sends (r + to) % 3 rows to each rank.
+// Rank r sends (r + to) % 3 rows to each rank `to`.
 TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto call = op<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
     const auto rows = [](int from, int to) { return (from + to) % 3; };
-    std::vector<c10::SymInt> splits;  // symmetric: what is sent to a rank is as much as what comes from it
+    std::vector<c10::SymInt> splits;  // symmetric: a rank sends as much to another as it gets from it
     std::int64_t total = 0;
     std::vector<Tensor> expected;
     for (int other = 0; other < ranks; ++other) {
@@ -98,7 +98,7 @@ TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
   });
 }
 
-// Launched together, waited for backwards, with work on the way.
+// Launches several calls together and waits for them in reverse order, with other work in between.
 TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");
@@ -110,11 +110,11 @@ TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
     EXPECT_TRUE(at::equal(wait(third), sum_of(values_of_all({2}, ranks))));
     EXPECT_TRUE(at::equal(wait(second), at::cat(values_of_all({1}, ranks))));
     EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));
-    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));  // again: nothing is left to wait for
+    EXPECT_TRUE(at::equal(wait(first), sum_of(values_of_all({4}, ranks))));  // a second wait returns at once
   });
 }
 
-// The same names stand for each rank's own end of a group; those of other ranks' groups stand for nothing.
+// A name stands for each rank's own end of a group. On a rank outside a group, that group's name is unknown.
 TEST_P(FunctionalOps, GroupsByName_AreTheRanksOwn) {
   on_ranks(ranks, [this](RankContext& ctx) {
     EXPECT_EQ(c10d::resolve_process_group("world")->getRank(), ctx.rank());
@@ -130,10 +130,10 @@ TEST_P(FunctionalOps, GroupsByName_AreTheRanksOwn) {
     const auto sum = wait(reduce.call(at::full({}, 1), "sum", is_even ? "even" : "odd"));
     EXPECT_EQ(sum.item<int>(), static_cast<int>(is_even ? even.size() : odd.size()));
   });
-  EXPECT_THROW(c10d::resolve_process_group("world"), c10::Error);  // the world is gone, its groups too
+  EXPECT_THROW(c10d::resolve_process_group("world"), c10::Error);  // the world is gone, and its groups with it
 }
 
-// Coalesced: several tensors of different sizes in one call, new and in place.
+// Coalesced calls: several tensors of different sizes in one call, with new results and in place.
 TEST_P(FunctionalOps, Coalesced) {
   using Tensors = std::vector<Tensor>;
   on_ranks(ranks, [this](RankContext& ctx) {
@@ -175,7 +175,7 @@ TEST(FunctionalOpErrors, UnknownNames_AreRefused) {
   });
 }
 
-// A rank that reduces what nobody else does is reported like any other collective.
+// A reduction that only one rank makes is a mismatch, as for any other collective.
 TEST(FunctionalOpErrors, DifferentCalls_AreAMismatch) {
   World world({.ranks = 3});
   const Report report = world.run([](RankContext& ctx) {

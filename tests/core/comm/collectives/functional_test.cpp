@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: functional.h gives values and gradients that one process gets when it computes all ranks' parts with
-// ordinary tensors. All numbers are small and whole, so results are equal, not close.
+// Contract: functional.h gives the values and gradients that one process gets when it computes all ranks' parts with
+// ordinary tensors. All numbers are small integers, so results are equal, not just close.
 #include <rehearse/comm/functional.h>
 
 #include <torch/csrc/autograd/function.h>
@@ -19,8 +19,8 @@ Tensor weights(at::IntArrayRef sizes, int rank) {
 
 class Functional : public ::testing::TestWithParam<int> {
  protected:
-  // On rank r: `collective(x_r)`, where x_r is values(sizes, r), and the gradient of all ranks' sums of weighted
-  // results. Both must be those of `reference`, which gets all inputs and gives all results.
+  // On rank r: `collective(x_r)` with x_r = values(sizes, r), and the gradient of the sum of all ranks' weighted
+  // results. Both must equal those of `reference`, which gets all inputs and returns all results.
   void compare(at::IntArrayRef sizes, const std::function<Tensor(const Tensor&, const RankContext&)>& collective,
                const std::function<Tensors(const Tensors&)>& reference) {
     Tensors inputs;
@@ -36,7 +36,7 @@ class Functional : public ::testing::TestWithParam<int> {
       const Tensor result = collective(input, ctx);
       EXPECT_TRUE(at::equal(result, expected[rank])) << result << expected[rank];
       (result * weights(result.sizes(), ctx.rank())).sum().backward();
-      const Tensor& wanted = inputs[rank].grad();  // undefined: nobody's result depends on this input
+      const Tensor& wanted = inputs[rank].grad();  // undefined if no rank's result depends on this input
       EXPECT_TRUE(at::equal(input.grad(), wanted.defined() ? wanted : at::zeros_like(input)));
       at::NoGradGuard no_grad;
       EXPECT_TRUE(at::equal(collective(values(sizes, ctx.rank()), ctx), expected[rank]));
@@ -66,7 +66,7 @@ TEST_P(Functional, Broadcast) {
   }
 }
 
-// A node in the way back of rank 0 that has no gradient to pass on.
+// A node in rank 0's backward that has no gradient to pass on.
 struct NoGradient : torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {Tensor()}; }
 };
@@ -121,7 +121,7 @@ TEST_P(Functional, AllToAll_Even) {
       });
 }
 
-// Every rank has `ranks` rows and sends one to each but the last two: those get none and two.
+// Every rank has `ranks` rows. It sends one to each rank but the last two, which get none and two.
 TEST_P(Functional, AllToAll_Uneven) {
   const auto rows = [this](int to) { return to == ranks - 1 ? 2 : to == ranks - 2 ? 0 : 1; };
   compare(
@@ -147,8 +147,8 @@ TEST_P(Functional, AllToAll_Uneven) {
       });
 }
 
-// A layer of which each rank holds some columns: gathered, multiplied, reduced, twice, and all of it backwards. Of more
-// ranks the numbers would leave the whole ones that double holds.
+// A layer whose columns the ranks share: gathered, multiplied and reduced, twice, and all of it backwards. With more
+// ranks, the numbers would exceed the integers that a double holds exactly.
 class FunctionalLayers : public Functional {};
 
 TEST_P(FunctionalLayers, ShardedLayers_GradientsOfAll) {
@@ -182,7 +182,7 @@ TEST_P(FunctionalLayers, ShardedLayers_GradientsOfAll) {
 INSTANTIATE_TEST_SUITE_P(ranks, Functional, ::testing::Values(2, 3, 4, 8, 64));
 INSTANTIATE_TEST_SUITE_P(ranks, FunctionalLayers, ::testing::Values(2, 3, 4, 8));
 
-// Means of four ranks are exact; their gradients too.
+// The means of four ranks are exact, and so are their gradients.
 TEST(FunctionalMeans, GradientsAreMeansToo) {
   on_ranks(4, [](RankContext& ctx) {
     const auto a = values({4}, ctx.rank()).requires_grad_(), b = values({4}, ctx.rank()).requires_grad_();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: payloads of any size arrive whole, where they belong, on every rank: none, one byte, all bytes there are,
-// megabytes, and all mixed.
+// Contract: payloads of any size arrive whole, at the right place, on every rank: empty, one byte, all byte values,
+// megabytes, and mixed sizes.
 #include <rehearse/comm/object_collectives.h>
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace rehearse::comm {
 namespace {
 
-// Every byte value, at places that differ from salt to salt.
+// Contains every byte value, at offsets that depend on `salt`.
 std::string payload_of(int salt, std::size_t size) {
   std::string payload(size, '\0');
   for (std::size_t i = 0; i < size; ++i)
@@ -47,7 +47,7 @@ class ObjectCollectives : public ::testing::TestWithParam<int> {
   const int ranks = GetParam();
 };
 
-// Not EXPECT_EQ, which would print megabytes.
+// EXPECT_EQ would print megabytes.
 #define EXPECT_SAME(a, b) EXPECT_TRUE((a) == (b))
 
 TEST_P(ObjectCollectives, AllGather) {
@@ -95,7 +95,7 @@ TEST(ObjectCollectivesOfGroups, RootsAreRanksOfTheGroup) {
   });
 }
 
-// What torch.save() can write comes back equal, tensors with dtype and shape.
+// Values that torch.save() can write come back equal, tensors with dtype and shape.
 TEST(ObjectCollectivesOfValues, ThroughPickle) {
   on_ranks(3, [](RankContext& ctx) {
     c10::Dict<std::string, at::Tensor> state;

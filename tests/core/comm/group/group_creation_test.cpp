@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: making a group is itself an operation that all ranks of the world make alike and in the same order; groups
-// keep their calls apart, and waits across groups show as cycles.
+// Contract: making a group is an operation itself, which all ranks of the world make alike and in the same order.
+// Groups keep their calls apart, and waits across groups show as cycles.
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
@@ -40,7 +40,7 @@ TEST_F(GroupCreation, Members_GetTheirPlaceInTheList) {
   EXPECT_TRUE(pending_groups.empty());
 }
 
-// Row and column groups of a 2 x 2 mesh, used at once: each group counts its own calls.
+// Row and column groups of a 2 x 2 mesh, used at once. Each group counts its own calls.
 TEST_F(GroupCreation, OverlappingGroups_KeepTheirCallsApart) {
   const auto outcome = run(4, [&](int rank, const ProcessGroup& world) {
     std::vector<ProcessGroup> rows, columns;
@@ -57,7 +57,7 @@ TEST_F(GroupCreation, OverlappingGroups_KeepTheirCallsApart) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// Each rank makes only its own group: with torch the groups get each other's name and hang.
+// Each rank makes only its own group. In PyTorch, both groups would get the same name and hang.
 TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
   const auto outcome = run(4, [&](int rank, const ProcessGroup&) {
     new_group(rank % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{1, 3});
@@ -70,7 +70,7 @@ TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"ranks", "{0, 2}", "{1, 3}"}}));
 }
 
-// Whoever comes first, and whoever of the others has gone on already.
+// In any order of arrival, and however far the other ranks have gone on.
 TEST_F(GroupCreation, OddOneOut_IsNamedInEveryOrder) {
   for (const std::uint32_t last : {0, 1, 2, 3}) {
     mismatches.clear();
@@ -115,7 +115,7 @@ TEST_F(GroupCreation, OtherOrder_IsAMismatch) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"name", "dp", "tp"}}));
 }
 
-// Nobody waits in new_group here, but on a cluster the three would.
+// No rank waits in new_group here, but on a cluster the three would.
 TEST_F(GroupCreation, CallThatOneRankNeverMakes_IsLeftPending) {
   run(3, [&](int rank, const ProcessGroup&) {
     if (rank != 2) new_group({0, 1}, "pair");
@@ -137,7 +137,7 @@ TEST_F(GroupCreation, SenselessLists_AreRefused) {
   EXPECT_TRUE(mismatches.empty());
 }
 
-// Two groups of the same ranks in swapped order, each waited for at once.
+// Two groups of the same ranks, called in opposite orders, with a wait after each call.
 TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
   const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
     auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");
@@ -154,7 +154,7 @@ TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
             "rank 1 waits for rank 0 (allreduce #1 on group \"b\")");
 }
 
-// The same, but asynchronous: c10d allows it, so nothing may be said.
+// The same with asynchronous calls. c10d allows that, so the report must be silent.
 TEST_F(GroupCreation, SwappedOrderOfAsyncCalls_IsFine) {
   const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
     auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");
@@ -175,7 +175,7 @@ TEST_F(GroupCreation, Store_IsPrefixedByTheGroup) {
   EXPECT_TRUE(store->check({"dp/key"}));
 }
 
-// Each rank finds its own end of the group under the name.
+// Each rank finds its own end of the group under the group's name.
 TEST_F(GroupCreation, Groups_AreRegisteredForEachRank) {
   options.register_groups = true;
   torch_state::TorchRankState state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each c10d call reaches the fabric once, when all ranks are there, described as operation.h says.
+// Contract: each c10d call reaches the fabric once, when all ranks have called, described as operation.h documents.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -11,7 +11,7 @@ using c10d::OpType;
 using testing::_;
 using testing::ElementsAre;
 
-// What the fabric was given; tensors by their first element, so that they can be told apart.
+// A transfer that the fabric got. Tensors appear by their first element, which identifies them.
 struct Launched {
   OpType type = OpType::UNKNOWN;
   std::uint64_t sequence = 0;
@@ -31,7 +31,7 @@ class Collectives : public CommTest {
     });
   }
 
-  // Runs one call on two ranks and returns what the fabric got.
+  // Runs one call on two ranks and returns the fabric's transfer.
   Launched launch(const std::function<WorkPtr(int rank, const ProcessGroup& group)>& call) {
     launched.clear();
     const auto outcome = run(2, [&](int rank, const ProcessGroup& group) { EXPECT_TRUE(call(rank, group)->wait()); });
@@ -172,7 +172,7 @@ TEST_F(Collectives, AlltoallBase_CountsSplitsInElements) {
   EXPECT_THAT(even.calls.at(0).input_splits, ElementsAre(6, 6));
   EXPECT_THAT(even.calls.at(0).output_splits, ElementsAre(6, 6));
 
-  // Rank 0 sends {1, 2} rows, rank 1 {0, 3}: rank 0 gets {1, 0}, rank 1 {2, 3}.
+  // Rank 0 sends {1, 2} rows and gets {1, 0}; rank 1 sends {0, 3} and gets {2, 3}.
   const auto uneven = launch([](int rank, const ProcessGroup& group) {
     return rank == 0 ? alltoall(group, of(0, {1, 2}), of(0, {3, 2}), {1, 0}, {1, 2})
                      : alltoall(group, of(1, {5, 2}), of(1, {3, 2}), {2, 3}, {0, 3});
@@ -202,7 +202,7 @@ TEST_F(Collectives, EmptyTensors_AreFine) {
   EXPECT_EQ(seen.calls.at(0).inputs[0].numel(), 0);
 }
 
-// One rank may be many calls ahead; each call meets the others' call of the same number, not the next one.
+// One rank may be many calls ahead. Each call meets the others' call with the same number, not their next one.
 TEST_F(Collectives, AsyncCalls_MeetInOrder) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     std::vector<WorkPtr> works;
@@ -223,7 +223,7 @@ TEST_F(Collectives, AsyncCalls_MeetInOrder) {
 
 class Ends : public CommTest {};
 
-// As on NCCL's stream of a group: whatever the fabric has carried out first.
+// As on NCCL's stream of a group: calls end in order, whichever the fabric finishes first.
 TEST_F(Ends, OfAGroup_AreInOrder) {
   const auto outcome = run(1, [&](int, const ProcessGroup& group) {
     const auto start = clock.now();
@@ -243,7 +243,7 @@ TEST_F(Ends, OfAGroup_AreInOrder) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// One that has failed holds up nobody.
+// A call that has failed does not delay later ones.
 TEST_F(Ends, BehindOneThatTimesOut_AreAtItsEnd) {
   const auto outcome = run(1, [&](int, const ProcessGroup& group) {
     const auto start = clock.now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: before a world ends with a mismatch, the ranks on their way vote, so that a majority shows and the
-// report names the odd one out, whoever came first. Nothing is launched meanwhile.
+// Contract: before a world ends with a mismatch, the ranks on their way vote. If more than half of the group agrees,
+// the report names the odd ones, whoever came first. Nothing is launched meanwhile.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 class Disputes : public CommTest {
  protected:
-  // Each rank sums, or whatever else its letter says; '-': it never comes.
+  // Each rank makes the call of its letter: 's' sums. '-': the rank never comes.
   exec::RunOutcome run_calls(const std::string& calls) {
     EXPECT_CALL(fabric, launch).Times(0);
     return run(static_cast<int>(calls.size()), [&](int rank, const ProcessGroup& group) {
@@ -60,7 +60,7 @@ TEST_F(Disputes, RanksThatAllDiffer_AreAllTold) {
             "in reduce_op (sum, max, product)");
 }
 
-// c10d itself finds no back end for this device; a custom one would come to ours.
+// c10d itself finds no back end for the meta device. A custom device would reach our back end.
 TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
   run(3, [&](int rank, const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, rank == 1 ? at::kMeta : at::kCPU)};
@@ -84,7 +84,7 @@ TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
             "ranks 1-2 called allreduce(max, float32[2], cpu); they differ in reduce_op (sum, max)");
 }
 
-// The report is the same whoever came first.
+// The report does not depend on the order of arrival.
 TEST_F(Disputes, NoMajority_IsToldByTheLowestRank) {
   run(4, [](int rank, const ProcessGroup& group) {
     if (rank < 2) exec::this_rank::sleep_for(1ms);
@@ -111,7 +111,7 @@ TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
             "broadcast, not allreduce, reduce_op max and product, not sum");
 }
 
-// More than half of those that came, but not of the group: the others might have seen it otherwise.
+// This is more than half of the ranks that came, but not of the group. The others might have voted differently.
 TEST_F(Disputes, RanksThatNeverCome_TakeNoSide) {
   run_calls("ssm--");
   ASSERT_EQ(mismatches.size(), 1u);
@@ -145,7 +145,7 @@ TEST_F(Disputes, WorldEndsMeanwhile_TheMismatchIsToldAllTheSame) {
   EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 2));
 }
 
-// What goes wrong elsewhere while the ranks of one collective take sides is not told: one mismatch ends the world.
+// A mismatch in another group during the vote is not reported, because one mismatch ends the world.
 TEST_F(Disputes, SecondDispute_IsNotTold) {
   run(4, [&](int rank, const ProcessGroup& world) {
     const auto left = communicators->new_group(std::vector{0, 1, 3}, "left", {});

@@ -13,7 +13,7 @@ using Lists = std::vector<std::vector<at::Tensor>>;
 Call call_allreduce(at::Tensor tensor, ReduceOp op = ReduceOp::SUM) {
   return [=](const ProcessGroup& group) { allreduce(group, tensor, op)->wait(); };
 }
-// c10d has no way to a back end for this device.
+// c10d finds no back end for this device.
 Call call_allreduce_on_meta() {
   return [](const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, at::kMeta)};
@@ -75,7 +75,7 @@ Call call_alltoall_of_images(at::MemoryFormat format) {
     alltoall(group, at::ones({2, 3, 2, 2}).contiguous(format), at::ones({2, 3, 2, 2}).contiguous(format))->wait();
   };
 }
-// Each rank sends `sends[r]` numbers to rank r and expects `expects[r]` of it.
+// Each rank sends `sends[r]` numbers to rank r and expects `expects[r]` from it.
 Call call_alltoall_of_lists(std::vector<std::int64_t> expects, std::vector<std::int64_t> sends) {
   return [=](const ProcessGroup& group) {
     const auto ones = [](const std::vector<std::int64_t>& sizes) {
@@ -168,7 +168,7 @@ std::vector<MismatchCase> mismatch_cases() {
        "broadcast(root=1, float32[3, 4, 2] strides=[2, 6, 1], cpu)",
        "broadcast(root=1, float32[3, 4, 2] strides=[8, 1, 4], cpu)",
        {{"strides", "[2, 6, 1]", "[8, 1, 4]"}}},
-      {"ShapeOfTwoOrders",  // whose strides say nothing more
+      {"ShapeOfTwoOrders",  // same strides
        call_allreduce(f32({2, 3})),
        call_allreduce(f32({4, 2}).t()),
        "allreduce(sum, float32[2, 3], cpu)",

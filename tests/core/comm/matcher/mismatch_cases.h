@@ -10,7 +10,7 @@
 
 namespace rehearse::comm {
 
-// Two calls that do not fit. Rank 0 makes the first one and is there first.
+// Two calls that do not fit. Rank 0 makes the first one, and arrives first.
 struct MismatchCase {
   using Call = std::function<void(const ProcessGroup& group)>;
 

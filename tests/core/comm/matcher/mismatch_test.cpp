@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: two ranks that call different things at the same place are told apart before any data moves, with the
-// fields that differ and nothing else; most of these are silent or hang with c10d's own back ends. Calls that fit are
-// left alone.
+// Contract: if two ranks make different calls at the same place, the report comes before any data moves and lists
+// exactly the fields that differ. With c10d's own back ends, most of these mistakes are silent or hang. Calls that fit
+// are left alone.
 #include <string>
 #include <vector>
 
@@ -67,7 +67,7 @@ TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
   EXPECT_EQ(outcome.ending, exec::Ending::stopped);
 }
 
-// The swap that nothing but a name can tell: same op, same shape, other order.
+// Only the names reveal this swap: the calls have the same op and shape, in another order.
 TEST_F(CommTest, SwappedCallsOfEqualShape_AreToldApartByLabels) {
   const std::string names[] = {"fc1.weight", "fc2.weight"};
   run(2, [&](int rank, const ProcessGroup& group) {
@@ -81,7 +81,8 @@ TEST_F(CommTest, SwappedCallsOfEqualShape_AreToldApartByLabels) {
   EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"fc1.weight\"", "\"fc2.weight\""}}));
 }
 
-// A tensor may go by a name of its own (a bucket of DDP): other names do not fit, no name does.
+// A tensor may have a name (as DDP's buckets have). Calls with different names do not fit; a call without a name fits
+// any.
 TEST_F(CommTest, NamedPayloads_FitTheirLikeAndTheNameless) {
   const auto meet = [&](const char* name_of_rank_1) {
     mismatches.clear();
@@ -103,7 +104,7 @@ TEST_F(CommTest, NamedPayloads_FitTheirLikeAndTheNameless) {
   EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"bucket 0: weight\"", "\"bucket 0: bias\""}}));
 }
 
-// Names too long to be shown: reports cut them in the middle, and show where they begin to differ.
+// Reports cut long names in the middle, and still show where they begin to differ.
 TEST_F(CommTest, LongNames_AreCutButStillToldApart) {
   const std::string common(200, 'a');
   run(2, [&](int rank, const ProcessGroup& group) {
@@ -139,7 +140,7 @@ TEST_F(CommTest, EqualLabelsAtDifferentAddresses_Agree) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// A call that only one rank makes shifts all that follow: the first place where they differ is named.
+// An extra call on one rank shifts all its later calls. The report names the first place where the ranks differ.
 TEST_F(CommTest, ExtraCall_IsNamedAtTheFirstPlaceThatDiffers) {
   run(3, [](int rank, const ProcessGroup& group) {
     allreduce(group, at::ones({8}))->wait();
@@ -151,7 +152,8 @@ TEST_F(CommTest, ExtraCall_IsNamedAtTheFirstPlaceThatDiffers) {
   EXPECT_EQ(mismatches[0].fields.at(0).name, "op");
 }
 
-// The last call of one rank: nobody else comes, so it is a wait for ranks that have ended, not a mismatch.
+// The extra call is the last, so no other rank makes one: the rank waits for ranks that have ended. That is no
+// mismatch.
 TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     allreduce(group, at::ones({2}))->wait();
@@ -165,7 +167,7 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
             "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks: 0-1");
 }
 
-// Nobody waits for the extra call: the run ends well, and the call is left over.
+// No rank waits for the extra call. The run ends well, and the call stays pending.
 TEST_F(CommTest, ExtraCallThatNobodyWaitsFor_IsLeftPending) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 1) allreduce(group, at::ones({2}));

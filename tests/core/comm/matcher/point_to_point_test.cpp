@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: sends and receives meet by (peer, tag) in order; sizes and dtypes must agree (c10d's back ends cut off or
-// fill up silently); what cannot meet shows in the wait-for graph.
+// Contract: sends and receives meet by (peer, tag) in order. Sizes and dtypes must agree (c10d's back ends silently cut
+// off or leave a rest). Messages that cannot meet show in the wait-for graph.
 #include <algorithm>
 
 #include <rehearse_internal/comm/wait_for_graph.h>
@@ -21,7 +21,7 @@ std::string cycle_of(const std::vector<exec::BlockedFiber>& blocked) {
   return analysis.cycles.empty() ? "" : chain_text(analysis.cycles.front());
 }
 
-// Notes which send met which receive, by the first element of their tensors.
+// Records which send met which receive, by the first element of their tensors.
 class PointToPoint : public CommTest {
  protected:
   PointToPoint() {
@@ -85,7 +85,7 @@ TEST_F(PointToPoint, Send_CompletesWhenItIsReceived) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// Send before receive on both ranks: with rendezvous a deadlock, named as a cycle.
+// Both ranks send before they receive. With rendezvous sends that is a deadlock, reported as a cycle.
 TEST_F(PointToPoint, SendSendCycle_IsNamed) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     send(group, at::ones({1}), 1 - rank)->wait();
@@ -142,7 +142,7 @@ TEST_F(PointToPoint, TagThatNobodyUses_IsHintedAt) {
             "recv #1 from rank 0 with tag 4 on group \"world\" (nothing has been sent; rank 0 has sent with tag 3)");
 }
 
-// A receive of 6 elements from a send of 4, with NCCL.
+// A receive of 6 elements for a send of 4, with NCCL.
 TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_CALL(fabric, launch).Times(0);
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -158,7 +158,7 @@ TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "4", "6"}}));
 }
 
-// The same with Gloo.
+// The same sizes with Gloo.
 TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
   ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
   ON_CALL(fabric, launch).WillByDefault([](const Transfer&, Completion& done) { done.on_complete(); });
@@ -179,7 +179,7 @@ TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
   EXPECT_EQ(messages[0].times, 2u);
 }
 
-// Gloo would end the connection.
+// Gloo would close the connection.
 TEST_F(PointToPoint, LongerMessage_FitsNowhere) {
   ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
   run(2, [](int rank, const ProcessGroup& group) {
@@ -211,7 +211,7 @@ TEST_F(PointToPoint, EqualCountsOfOtherShape_Agree) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// Ranks 1, 2 and 3 have sent when rank 0 asks; the oracle says whose message comes first.
+// Ranks 1, 2 and 3 have sent when rank 0 receives from any rank. The oracle chooses whose message comes first.
 TEST_F(PointToPoint, ReceiveFromAny_AsksTheOracle) {
   std::vector<std::vector<std::uint32_t>> asked;
   ON_CALL(oracle, choose(ChoiceKind::receive_any_source, _, _))
@@ -251,8 +251,8 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 2));
 }
 
-// The oracle's failure is the world's, wherever it was asked: no rank has failed, and run() throws what it threw. A
-// program that swallows it gets no further than its next switch.
+// The oracle's failure belongs to the world: no rank has failed, and run() throws the oracle's exception. A program
+// that swallows it stops at its next switch.
 TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
   for (const bool swallowed : {false, true}) {
     bool went_on = false;

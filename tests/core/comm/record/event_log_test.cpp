@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: one record for each call, with the flight recorder's fields; equal runs have equal hashes, and any
-// difference that a user could see gives another one.
+// Contract: one record per call, with the flight recorder's fields. Equal runs have equal hashes, and any difference
+// that a user could see gives another hash.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -11,7 +11,7 @@ using testing::ElementsAre;
 
 class EventLogTest : public CommTest {
  protected:
-  // Rank 0 broadcasts, all reduce, rank 0 sends to rank 1.
+  // Rank 0 broadcasts, all ranks reduce, rank 0 sends to rank 1.
   std::uint64_t run_example(std::int64_t size = 2, VirtualDuration pause = 0ns, int ranks = 2) {
     fabric.takes = 2ms;
     const auto outcome = run(ranks, [=](int rank, const ProcessGroup& group) {
@@ -75,7 +75,7 @@ TEST_F(EventLogTest, State_GoesFromScheduledToStarted) {
   EXPECT_EQ(events->last_completed(0), nullptr);
 }
 
-// Rank 1 never comes: rank 0's time is over after 5 ms. Its barrier it aborts itself, 2 ms later.
+// Rank 1 never comes, so rank 0's call times out after 5 ms. Rank 0 aborts its barrier 2 ms later.
 TEST_F(EventLogTest, CallThatFailed_EndedThenAndIsNotComplete) {
   options.timeout = 5ms;
   run(2, [](int rank, const ProcessGroup& group) {
@@ -174,7 +174,7 @@ TEST(SpanLog, KeepsTheLatestAndEndsThoseThatAreKept) {
   const auto first = log.begin(0, "forward of submod_0", at(1), 0);
   const auto second = log.begin(1, "backward of submod_0", at(2), 3);
   const auto third = log.begin(0, "forward of submod_0", at(3), 4);
-  log.end(first, at(9), 9);  // gone: nothing happens
+  log.end(first, at(9), 9);  // already ended: nothing happens
   log.end(second, at(5), 6);
   ASSERT_EQ(log.kept().size(), 2U);
   EXPECT_EQ(log.kept()[0].id, second);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the rings of ranks that wait for each other, shortest first, and the waits for ranks that have ended.
+// Contract: finds the rings of ranks that wait for each other, shortest first, and the waits for ranks that have ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ TEST(WaitForGraph, Ring_IsFoundAcrossGroupsAndMessages) {
 
 BlockedCall store_wait(int rank, std::string key = "store key") { return {rank, std::move(key), {}, "", true}; }
 
-// What any rank could end, none will: all that are left wait for the one that needs it.
+// A wait for any rank is hopeless if all remaining ranks wait for the rank that waits.
 TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
   const auto ring = [](const std::vector<BlockedCall>& blocked, const std::vector<int>& ended = {}) {
     return chain_text(analyse_waits(blocked, ended).ring_of_any);
@@ -61,7 +61,7 @@ TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {
   };
   EXPECT_THAT(ring({store_wait(0)}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0)}, {1, 2}), IsEmpty());
-  EXPECT_THAT(ring({store_wait(0), store_wait(1)}), IsEmpty());  // who waits for a key would not set it
+  EXPECT_THAT(ring({store_wait(0), store_wait(1)}), IsEmpty());  // a rank that waits for a key would not set it
   EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0}}, {2, "condition", {}}}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0), {1, "barrier", {0, 2}}}, {2}), IsEmpty());
   EXPECT_THAT(ring({store_wait(0), {1, "recv", {2}}, {2, "recv", {1}}}), IsEmpty());
@@ -83,14 +83,14 @@ TEST(WaitForGraph, WaitsForEndedRanks_AreNoRing) {
   EXPECT_EQ(to_string(analysis.on_ended[1]), "rank 1 waits for rank 2 (allreduce)");
 }
 
-// Two fibers of rank 0 wait for different ranks: either may close a ring.
+// Two fibers of rank 0 wait for different ranks. Each of the waits may close a ring.
 TEST(WaitForGraph, ThreadsOfARank_AllCount) {
   const auto analysis = analyse_waits({{0, "main", {1}}, {0, "helper", {2}}, {2, "other", {0}}}, {});
   EXPECT_THAT(texts(analysis.cycles),
               ElementsAre("rank 0 waits for rank 2 (helper) -> rank 2 waits for rank 0 (other)"));
 }
 
-// Rank 2 stands in something of its own: all chains lead there, and rank 0's to itself.
+// Rank 2's wait has an unknown cause. All chains lead to it, and rank 0's own wait leads to rank 0.
 TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
   const auto analysis = analyse_waits(
       {{0, "store key", {}}, {1, "recv", {2}}, {2, "condition", {}}, {3, "barrier", {0, 1, 2}}, {4, "alone", {}}}, {});
@@ -106,7 +106,8 @@ TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
   EXPECT_THAT(analysis.dead_ends[2].held_up, IsEmpty());
 }
 
-// A rank that locks twice waits for no other; one that joins its own thread waits for what that waits for.
+// A rank that locks twice waits for no other rank. A rank that joins its own thread waits for what the thread waits
+// for.
 TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   const auto locked = analyse_waits({{0, "mutex", {0}}, {1, "barrier", {0}}}, {});
   EXPECT_THAT(locked.cycles, IsEmpty());
@@ -123,9 +124,9 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   EXPECT_THAT(through_thread.dead_ends, IsEmpty());
 }
 
-// A thousand ranks in one ring, and half of a group waiting for the other half. In the ring each rank's search goes
-// round once, and nothing is left afterwards. Of the halves, the k-th search looks at the edges of the lowest rank that
-// is left to the 512 - k ranks that are, and at the first edge of the first of those, which leads back.
+// First a thousand ranks in one ring, then half of a group waiting for the other half. In the ring, each rank's search
+// goes round once and leaves nothing to search again. In the halves, search k looks at the edges of the lowest
+// remaining rank to the 512 - k remaining ranks, and at the first edge of the first of those, which leads back.
 TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an operation on a device has two ends. Waits are over and futures marked when it has been launched, behind
-// which the caller's stream is ordered; isCompleted() and what keeps tensors alive go by its end on the device. Fabrics
-// are told of groups, and prepare each rank's call before it is matched.
+// Contract: an operation on a device has two ends. The launch ends waits and marks futures, after it has ordered the
+// caller's stream behind the operation. isCompleted() and the lifetime of tensors follow the end on the device. The
+// matcher shows fabrics each group, and lets them prepare each rank's call before it is matched.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -27,7 +27,7 @@ class End final : public DeviceEnd {
   Device& device_;
 };
 
-// Launches at once; the test says when it is done.
+// The fabric launches at once. The test decides when the device is done.
 class Devices : public CommTest {
  protected:
   Devices() {
@@ -78,7 +78,7 @@ TEST_F(Devices, TheDeviceIsAsked_BeforeTheFabricNoticesTheEnd) {
     EXPECT_TRUE(work->isSuccess());
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
-  EXPECT_EQ(pending.size(), 2u);  // the fabric has not let go of it
+  EXPECT_EQ(pending.size(), 2u);  // the fabric still holds both operations
 }
 
 TEST_F(Devices, Tensors_LiveUntilTheEnd) {
@@ -113,7 +113,7 @@ TEST_F(Devices, Futures_AreMarkedAtTheLaunchAndNotAgain) {
   EXPECT_EQ(marked, 2);
 }
 
-// From the launch on time limits are the fabric's.
+// Before the launch, the operation's timeout applies. After it, the fabric is responsible for time limits.
 TEST_F(Devices, TimeLimit_CountsUntilTheLaunch) {
   options.timeout = std::chrono::milliseconds(5);
   const auto outcome = run(2, [this](int rank, const ProcessGroup& group) {
@@ -167,7 +167,7 @@ TEST_F(Devices, FailureAfterTheLaunch_IsKnownToTheWork) {
     EXPECT_TRUE(work->isCompleted());
     EXPECT_FALSE(work->isSuccess());
     EXPECT_NE(work->exception(), nullptr);
-    const auto next = allreduce(group, at::zeros({1}));  // in the failed one's slot
+    const auto next = allreduce(group, at::zeros({1}));  // uses the slot of the failed call
     EXPECT_TRUE(next->wait());
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: several works are one, which is complete when all are; before it has them it refuses every question. Their
-// futures may come in any order.
+// Contract: SeveralWorks combines works into one, which is complete when all are. Before it has its works, it refuses
+// every question. Their futures may complete in any order.
 #include <ATen/ATen.h>
 #include <ATen/core/jit_type.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what is aborted, dropped or outlives its world harms nobody else.
+// Contract: a work that is aborted, dropped or outlives its world harms no other work.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -10,7 +10,8 @@ using testing::ElementsAre;
 
 using WorkTest = CommTest;
 
-// The call no longer counts: with NCCL the others hang too, and the report must say for whom.
+// An aborted call no longer counts. With NCCL the others hang, too, and the report must name the rank for which they
+// wait.
 TEST_F(WorkTest, AbortOfACollective_FailsItAndTheOthersMissThisRank) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));
@@ -62,7 +63,7 @@ TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   EXPECT_CALL(fabric, cancel).Times(1);
   const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
     groups.push_back(group);
-    works.push_back(broadcast(group, at::ones({1})));  // under way forever
+    works.push_back(broadcast(group, at::ones({1})));  // stays in flight forever
     if (rank == 0) works.push_back(allreduce(group, at::ones({1})));
     if (rank == 0) works.push_back(send(group, at::ones({1}), 1));
     if (rank == 1) works.push_back(recv(group, at::ones({1}), 0, 5));
@@ -78,7 +79,7 @@ TEST_F(WorkTest, WorksAndGroups_AreHarmlessAfterTheirWorld) {
   EXPECT_THROW(allreduce(groups[0], at::ones({1})), CommError);
 }
 
-// Ranks in every kind of wait when one fails: all unwind, nothing is left behind.
+// One rank fails while the others are in every kind of wait. All unwind, and nothing is left behind.
 TEST_F(WorkTest, FailureOfOneRank_UnwindsTheOthers) {
   const auto outcome = run(5, [](int rank, const ProcessGroup& group) {
     if (rank == 0) allreduce(group, at::ones({1}))->wait();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: when an operation's time is over it fails by itself, whoever waits; it is over then, also for ranks that
-// come later, and the group goes on with the next one.
+// Contract: at its timeout an operation fails by itself, whether or not a rank waits. It is then over, also for ranks
+// that arrive later, and the group goes on with the next operation.
 #include <rehearse/exec/wait_queue.h>
 
 #include "core/comm/test_world.h"
@@ -57,7 +57,7 @@ TEST_F(WorkExpiry, FailsWithoutAWait_AndTellsFuturesCallbacksAndPolls) {
           EXPECT_THAT(error.ranks(), ElementsAre(ranks - 1));
         }
       }
-      EXPECT_LT(exec::this_rank::now(), kTimeZero + rank * 1ms + 1s + 1ms);  // to fail twice at once costs a little
+      EXPECT_LT(exec::this_rank::now(), kTimeZero + rank * 1ms + 1s + 1ms);  // the second failure is immediate
     });
     EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
     EXPECT_EQ(told, ranks - 1);
@@ -100,7 +100,7 @@ TEST_F(WorkExpiry, LatePeer_FailsAtOnceAndTheNextCallWorks) {
   EXPECT_EQ(launched, 3);
 }
 
-// Who came in time waits for its own time to be over, but no longer than until the last one has come.
+// A rank that came in time fails at its own timeout, or when the last rank arrives, whichever is first.
 TEST_F(WorkExpiry, WhenAllHaveCome_TheRestFailsToo) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     group->getDefaultBackend()->setTimeout(rank == 0 ? 10ms : rank == 1 ? 0ms : 50ms);
@@ -133,7 +133,7 @@ TEST_F(WorkExpiry, TransferThatTakesLonger_IsCalledOff) {
   }
 }
 
-// Gloo's barrier waits for what its rank has called before, and meets its error.
+// Gloo's barrier waits for its rank's earlier calls, and fails with their error.
 TEST_F(WorkExpiry, BarrierAfterIt_MeetsTheSameError) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     if (rank == 2) return exec::this_rank::sleep_for(1s);
@@ -195,7 +195,7 @@ TEST_F(WorkExpiry, MessageThatNobodySends_IsOverForALateSenderToo) {
   }
 }
 
-// Later calls may have earlier deadlines, and some end before.
+// Later calls may have earlier deadlines, and some calls end before their deadline.
 TEST_F(WorkExpiry, Messages_ExpireInOrderOfTheirDeadlines) {
   std::vector<int> order;
   const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
@@ -217,7 +217,7 @@ TEST_F(WorkExpiry, Messages_ExpireInOrderOfTheirDeadlines) {
   EXPECT_THAT(order, ElementsAre(-2, -4, 1, 3, 5, 0));
 }
 
-// No timer is left of what is complete: it would put off the end of a hang.
+// A complete work must leave no timer, because the timer would delay the detection of a hang.
 TEST_F(WorkExpiry, CompleteWork_LeavesNoTimer) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     allreduce(group, at::ones({1}))->wait();
@@ -230,7 +230,7 @@ TEST_F(WorkExpiry, CompleteWork_LeavesNoTimer) {
   EXPECT_EQ(outcome.end_time, kTimeZero + 1ms);
 }
 
-// What nobody looks at is still in the report, as a call that was never joined.
+// The report lists a timeout that no rank noticed as a call without a wait.
 TEST_F(WorkExpiry, NobodyAsked_TheProgramDoesNotKnow) {
   options.timeout = 10ms;
   run(2, [](int rank, const ProcessGroup& group) {

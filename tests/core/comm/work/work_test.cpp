@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: works complete in their own rank's context, and say so by result, future and duration.
+// Contract: works complete in their own rank's context, and report their end by result, future and duration.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -67,7 +67,7 @@ TEST_F(WorkTest, Result_OnlyWhenComplete) {
     EXPECT_THROW(work->sourceRank(), c10::Error);
     EXPECT_NO_THROW(work->synchronize());
     EXPECT_EQ(work->retrieveOpType(), c10d::OpType::BROADCAST);
-    EXPECT_THROW(work->blockCurrentStream(), c10::Error);  // c10d's own: there is no stream
+    EXPECT_THROW(work->blockCurrentStream(), c10::Error);  // c10d's own error: there is no stream
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
@@ -82,7 +82,7 @@ TEST_F(WorkTest, Future_HoldsTheOutputsAndRunsCallbacksInItsRank) {
     future->addCallback([&, rank](c10::ivalue::Future& done) {
       ran_on[static_cast<std::size_t>(rank)] = exec::this_rank::rank();
       EXPECT_TRUE(done.value().toTensorVector().at(0).is_same(tensor));
-      second = broadcast(group, at::ones({4}));  // a collective from within a callback
+      second = broadcast(group, at::ones({4}));  // starts a collective from a callback
     });
     while (!second) exec::this_rank::poll();
     second->wait();

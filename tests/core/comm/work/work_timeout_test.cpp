@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: waits time out in virtual time, of the operation or of the call, and name who is missing.
+// Contract: waits time out in virtual time, by the timeout of the operation or of the wait, and name the missing ranks.
 #include "core/comm/test_world.h"
 
 #include <rehearse_internal/comm/rank_backend.h>
@@ -37,7 +37,7 @@ TEST_F(WorkTest, OperationTimeout_CountsFromEachRanksCall) {
   EXPECT_THAT(pending, testing::Each(testing::Field(&PendingOperation::gave_up, true)));
 }
 
-// A given timeout counts from the wait, may be tried again, and changes nothing for the operation.
+// A timeout passed to wait() counts from that wait. The wait may be repeated, and the operation keeps its own timeout.
 TEST_F(WorkTest, GivenTimeout_CanBeTriedAgain) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 1) exec::this_rank::sleep_for(25ms);
@@ -130,7 +130,8 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
-// As Gloo's, which asks for the time that is left before it waits: whoever is there, and whoever comes first.
+// As in Gloo, which computes the remaining time before it waits: it fails whichever ranks are there, and whichever came
+// first.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   for (const int ranks : {2, 3, 8}) {
     for (const int first : {0, 1}) {
@@ -160,7 +161,7 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   }
 }
 
-// Gloo then takes 0 for no limit of its own; and a rank alone has nobody to look for.
+// With wait_all_ranks, Gloo takes 0 as "no limit of its own". A rank alone has no other ranks to wait for.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   c10d::BarrierOptions barrier;
   barrier.timeout = 0ms;
@@ -177,14 +178,14 @@ void extend_once(const ProcessGroup& group, std::chrono::milliseconds duration) 
   dynamic_cast<RankBackend&>(*group->getDefaultBackend()).extend_timeout_once(duration);
 }
 
-// When an allreduce that rank 1 never comes to is over, from the call on.
+// The time from the call of an all-reduce, to which rank 1 never comes, until it fails.
 std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   const auto begin = exec::this_rank::now();
   EXPECT_THROW(allreduce(group, at::ones({1}))->wait(), TimeoutError);
   return std::chrono::duration_cast<std::chrono::milliseconds>(exec::this_rank::now() - begin);
 }
 
-// The rules of NCCL: until the first operation that has it ends.
+// As in NCCL: the extension applies until the first operation that got it ends.
 TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
   options.timeout = 100ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -198,7 +199,7 @@ TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
     unlimited.timeout = 0ms;
     extend_once(group, 50ms);
     std::vector<at::Tensor> tensors{at::ones({1})};
-    EXPECT_THROW(group->allreduce(tensors, unlimited)->wait(300ms), TimeoutError);  // it has no limit to extend
+    EXPECT_THROW(group->allreduce(tensors, unlimited)->wait(300ms), TimeoutError);  // the call has no limit to extend
     EXPECT_EQ(limit_of_call(group), 150ms);
     EXPECT_EQ(limit_of_call(group), 100ms);
   });
@@ -217,11 +218,11 @@ TEST_F(WorkTest, ExtendedOnce_CallsBesideTheFirstHaveItToo) {
     const auto first = allreduce(group, at::ones({1}));
     exec::this_rank::sleep_for(10ms);
     const auto second = allreduce(group, at::ones({1}));
-    extend_once(group, 30ms);  // adds up for calls from here on
+    extend_once(group, 30ms);  // adds up, for calls from here on
     const auto third = allreduce(group, at::ones({1}));
     EXPECT_TRUE(first->wait());
     EXPECT_EQ(exec::this_rank::now(), kTimeZero + 130ms);
-    const auto fourth = allreduce(group, at::ones({1}));  // the first has ended, and its 50 ms with it
+    const auto fourth = allreduce(group, at::ones({1}));  // the first call has ended, and with it its extra 50 ms
     EXPECT_THROW(second->wait(), TimeoutError);
     EXPECT_EQ(exec::this_rank::now(), kTimeZero + 160ms);
     EXPECT_THROW(third->wait(), TimeoutError);
