@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what was saved last comes back, to the bit, optimizer's state and all; a round that is over saves nothing.
+// Contract: load() restores the last saved state, to the bit, including the optimizer's. A round that is over saves
+// nothing.
 #include <rehearse/elastic/checkpoint.h>
 
 #include "elastic_world.h"
@@ -7,7 +8,7 @@
 namespace rehearse::test {
 namespace {
 
-// What a rank trains with.
+// The objects with which a rank trains.
 struct Trained {
   Trained(elastic::Round& round, std::uint64_t seed)
       : net((round.context().generator().set_current_seed(seed), elastic_ddp::Net())),
@@ -44,7 +45,7 @@ TEST(Checkpoint, None_IsStepZeroAndChangesNothing) {
   });
 }
 
-// Momentum too: training goes on as if it had never stopped.
+// Momentum comes back, too: training goes on as if it had never stopped.
 TEST(Checkpoint, LastOne_ComesBackWithTheOptimizer) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);

@@ -13,13 +13,13 @@
 
 namespace rehearse::test {
 
-// What became of a run of the example.
+// The result of a run of the example.
 struct ElasticRun {
   Report report;
-  std::vector<at::Tensor> parameters;  // by rank; undefined: it was not there at the end
-  std::vector<std::int64_t> took_up;   // at which step, in each round of the rank that was in most
+  std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
+  std::vector<std::int64_t> took_up;   // the start step of each round, of the rank with the most rounds
 
-  // In the last round.
+  // The start step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }
   bool fired(std::size_t fault = 0) const { return report.faults.at(fault).times > 0; }
 };
@@ -34,7 +34,7 @@ inline WorldOptions elastic_world(const std::vector<std::string>& faults, int ra
   return options;
 }
 
-// `train` returns what ElasticRun::parameters has of the rank.
+// `train` returns the rank's entry of ElasticRun::parameters.
 template <class Train>
 ElasticRun run_job(const WorldOptions& options, Train&& train) {
   ElasticRun run;
@@ -56,7 +56,7 @@ inline ElasticRun run_elastic(const WorldOptions& options, const elastic_ddp::Jo
   return run_job(options, [&](RankContext& ctx) { return elastic_ddp::train(ctx, job, elastic); });
 }
 
-// Every rank is there at the end, with just these parameters.
+// Expects that every rank is there at the end, with exactly these parameters.
 inline void expect_all_have(const ElasticRun& run, const at::Tensor& expected, const std::string& faults) {
   EXPECT_EQ(run.report.verdict, Verdict::ok) << faults << ": " << run.report.headline;
   for (std::size_t rank = 0; rank < run.parameters.size(); ++rank) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whatever rank crashes, in whatever call, the job ends with the parameters of the run without faults, to the
-// bit.
+// Contract: if any rank crashes in any of its calls, the job still ends with the parameters of a run without faults, to
+// the bit.
 #include <fmt/format.h>
 
 #include "elastic_world.h"
@@ -18,7 +18,7 @@ at::Tensor without_faults(const elastic_ddp::Job& job, int ranks = kRanks) {
   return run.parameters[0];
 }
 
-// Ends each rank in each of its calls; returns how many there were.
+// Crashes each rank in each of its calls. Returns the number of crashes.
 int crash_everywhere(const elastic_ddp::Job& job, const std::string& how, const std::string& verb = "crash") {
   const auto expected = without_faults(job);
   int crashes = 0;
@@ -52,7 +52,7 @@ TEST(EveryExit, PeersDisconnect_EndsAsWithoutFaults) {
             kRanks * 2 * static_cast<int>(kJob.steps));
 }
 
-// The rank is back before the others know, or long after.
+// The rank comes back before the others notice, or long after.
 TEST(EveryCrash, EachDelayOfTheRestart_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   for (const std::string delay : {"1ns", "1us", "10us", "1ms", "1s", "20min"}) {
@@ -75,7 +75,7 @@ TEST(EveryCrash, EachSchedule_EndsAsWithoutFaults) {
   }
 }
 
-// Two ranks crash, each in each of some of its calls: before, while and after the job recovers from the first.
+// Two ranks crash, each in several of its calls: before, while and after the job recovers from the first crash.
 TEST(TwoCrashes, EndAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   int both = 0;
@@ -107,7 +107,7 @@ TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
   EXPECT_GE(both, 2 * static_cast<int>(kJob.steps));
 }
 
-// While the others wait for the rank that is lost, and as it comes.
+// A second rank crashes while the others wait for the lost rank, and while that rank comes back.
 TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   const std::string first = "crash rank=0 call=allreduce#3 peers=disconnect restart=1ms";
@@ -119,7 +119,7 @@ TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
     const std::vector<std::string> faults{
         first, fmt::format("crash rank=2 after={}ns peers=disconnect restart=300us", at.count())};
     const auto run = run_elastic(elastic_world(faults, kRanks), kJob);
-    if (!run.fired(1)) break;  // the job was over
+    if (!run.fired(1)) break;  // the job was over before the second crash
     EXPECT_TRUE(run.fired(0));
     recovering += after < 1'000 ? 1 : 0;
     expect_all_have(run, expected, faults[0] + " and " + faults[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whatever two ranks crash, or one twice, in whatever calls of theirs, the job ends with the parameters of
-// the run without faults, to the bit. Four ranks; each pair of calls.
+// Contract: if any two ranks crash, or one twice, in any of their calls, the job still ends with the parameters of a
+// run without faults, to the bit. Four ranks; each pair of calls.
 #include <fmt/format.h>
 
 #include "elastic_world.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr int kFour = 4;
 const elastic_ddp::Job kTwoSteps{.steps = 2, .rows = 8, .save_every = 1};
 
-// Returns how many pairs there were.
+// Returns the number of pairs.
 int crash_in_pairs(const std::string& how) {
   const auto without = run_elastic(elastic_world({}, kFour), kTwoSteps);
   int pairs = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the same job on real processes, by c10d's gloo and TCPStore: one is killed and started again, and all end
-// with the parameters of the run without it.
+// Contract: the same job on real processes, with c10d's gloo and TCPStore: the test kills one process and starts it
+// again. All processes end with the parameters of a run without the kill.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -38,7 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kMark = "--elastic-rank";
-// Of three, gloo adds in an order that depends on the buckets, which change after the first step of a round.
+// With three processes, gloo's order of additions depends on the buckets, which change after the first step of a round.
 constexpr int kProcesses = 2;
 const elastic_ddp::Job kProcessJob{.steps = 4, .rows = 6, .save_every = 1};
 
@@ -46,10 +46,10 @@ struct Who {
   int rank = 0;
   int incarnation = 0;
   int port = 0;
-  int killed_at = -1;  // at the beginning of this step in its first life; negative: never
+  int killed_at = -1;  // kills itself at the beginning of this step, in its first incarnation; negative: never
 };
 
-// As little as a job needs of a context.
+// The least that a job needs of a context.
 class BareContext final : public RankContext {
  public:
   explicit BareContext(const Who& who) : who_(who), generator_(at::detail::getDefaultCPUGenerator()) {
@@ -109,8 +109,8 @@ std::string text_of(const fs::path& file) {
 
 std::optional<int> run_as_rank(int argc, char** argv) {
   if (argc != 7 || std::string_view(argv[1]) != kMark) return std::nullopt;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
-  std::signal(SIGPIPE, SIG_IGN);     // as Python does: writing to a peer that is gone is an error of the call
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the test is killed, no process stays behind
+  std::signal(SIGPIPE, SIG_IGN);     // as Python does: writing to a peer that is gone is then an error of the call
   try {
     at::set_num_threads(1);
     BareContext context({std::atoi(argv[2]), std::atoi(argv[3]), std::atoi(argv[4]), std::atoi(argv[5])});
@@ -146,7 +146,7 @@ class Processes {
     fs::remove_all(folder_, ignored);
   }
 
-  // The parameters that each rank has at the end. Who is killed is started again.
+  // Returns the parameters of each rank at the end. Starts a killed process again.
   std::vector<at::Tensor> run(int victim, int killed_at) {
     for (int rank = 0; rank < kProcesses; ++rank) start({rank, 0, store_->getPort(), rank == victim ? killed_at : -1});
     while (!running_.empty()) {
@@ -160,7 +160,7 @@ class Processes {
         ++who.incarnation;
         start(who);
       } else if (status != 0) {
-        // The others would wait for it as long as their calls do.
+        // Without this error, the other processes would wait until their calls time out.
         throw std::runtime_error(
             fmt::format("rank {} ended with status {}: {}", who.rank, status, text_of(file(who.rank, "output"))));
       }

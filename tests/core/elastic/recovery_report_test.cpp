@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: where a check fails after ranks took up from a checkpoint, the report says from which one, and behind which
-// step the state was first another one than without faults.
+// Contract: if a check fails after ranks resumed from a checkpoint, the report says from which one, and after which
+// step the state first differed from that of a run without faults.
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// What a job forgets when it takes up.
+// The state that a job forgets when it resumes.
 enum class Forgets { Nothing, WhereTheDataStands, Parameters };
 
 struct Training {
@@ -27,7 +27,7 @@ struct Training {
   std::int64_t steps = 6;
 };
 
-// Compares what it has at the end with `expected`.
+// Trains, and compares the final parameters with `expected`.
 void train(RankContext& ctx, const Training& training, const at::Tensor& expected) {
   elastic::run(ctx, [&](elastic::Round& round) {
     ctx.generator().set_current_seed(1);
@@ -71,7 +71,7 @@ std::vector<std::string> about_recovery(const Report& report) {
   return lines;
 }
 
-// The third step's all-reduce.
+// Crashes rank 1 in the third step's all-reduce.
 const std::string kCrash = "crash rank=1 call=allreduce#4 peers=disconnect restart=5ms";
 
 TEST(RecoveryReport, NamesTheStepBehindWhichTheStateDiffers) {
@@ -109,7 +109,7 @@ TEST(RecoveryReport, NamesTheStateThatWasNotTakenUp) {
               ElementsAre(HasSubstr("took up after 2 steps in round 1"), HasSubstr("is the one after 3 steps")));
 }
 
-// Nothing was taken up: the crash came before the first checkpoint.
+// The crash came before the first checkpoint, so no rank resumed from one.
 TEST(RecoveryReport, NoCheckpointNoWord) {
   const Report report =
       run({.fails_without_faults = true}, "crash rank=1 call=allreduce#1 peers=disconnect restart=5ms");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: ranks agree, once and for all, who goes on in which round; who comes late is in the next one.
+// Contract: ranks agree, once and for all, which of them go on in which round. A rank that comes late joins the next
+// round.
 #include <chrono>
 #include <map>
 #include <string>

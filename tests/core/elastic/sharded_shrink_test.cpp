@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whatever rank of a sharded job crashes, in whatever call, the others take up its rows from the last
-// checkpoint and end as ranks do that are so many from there on, to the bit; and as all would have, but for rounding.
+// Contract: if any rank of a sharded job crashes in any of its calls, the others take over its rows from the last
+// checkpoint. They end as that number of ranks would from there on, to the bit, and as all ranks would have, but for
+// rounding.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -11,7 +12,8 @@
 namespace rehearse::test {
 namespace {
 
-// Numbers of rows that all numbers of ranks divide: a step has the same gradient then, however many share it.
+// Every number of ranks in these tests divides the number of rows. So a step has the same gradient, however many ranks
+// share it.
 const elastic_fsdp::Job kShardedJob{.steps = 3, .rows = 12, .save_every = 1};
 
 elastic::Options with_fewer(int ranks) {
@@ -26,7 +28,8 @@ ElasticRun run_sharded(const WorldOptions& options, const elastic::Options& elas
   return run_job(options, [&](RankContext& ctx) { return elastic_fsdp::train(ctx, job, elastic); });
 }
 
-// No faults: all ranks train for `together` steps, and all but `lost` for the rest. Negative: nobody leaves.
+// A run without faults: all ranks train for `together` steps, then all but rank `lost` for the rest. If `lost` is
+// negative, no rank leaves.
 at::Tensor of_fewer_from(int ranks, std::int64_t together, int lost) {
   at::Tensor parameters;
   std::vector<SavedRows> rows;
@@ -63,7 +66,7 @@ double difference(const at::Tensor& one, const at::Tensor& other) {
   return ((one - other).abs().max() / other.abs().max()).item<double>();
 }
 
-// Ends each rank in each of its calls; returns how many there were.
+// Crashes each rank in each of its calls. Returns the number of crashes.
 int crash_everywhere(int ranks, const std::string& how) {
   const auto without = of_fewer_from(ranks, 0, -1);
   int crashes = 0;
@@ -87,7 +90,7 @@ int crash_everywhere(int ranks, const std::string& how) {
   return crashes;
 }
 
-// A step gathers two units twice, but for the one whose code backward begins with, and reduces them.
+// A step gathers two units in the forward and one again in the backward (the last unit stays whole), and reduces both.
 constexpr int kCallsOfAStep = 5;
 
 TEST(ShardedShrink, EveryCrashOfThree_EndsAsTwoWould) {
@@ -123,7 +126,7 @@ TEST(ShardedShrink, TwoLosses_EndAsAllWould) {
   EXPECT_GE(both, 16);
 }
 
-// The others go on as two, and cut the rows in three again when it is back.
+// The others go on as two ranks, and split the rows in three again when the rank is back.
 TEST(ShardedShrink, RankThatComesBackLate_IsLetIn) {
   auto options = elastic_world({"crash rank=1 call=_reduce_scatter_base#3 peers=disconnect restart=20ms"}, 3);
   options.compute.per_operator = std::chrono::microseconds(100);

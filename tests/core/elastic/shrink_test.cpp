@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: where ranks do not come back, the others go on without them from the last checkpoint, as ranks do that are
-// so many from there on; who comes late is let in.
+// Contract: if ranks do not come back, the others go on without them from the last checkpoint, as that number of ranks
+// would from there on. A rank that comes late joins.
 #include <algorithm>
 #include <chrono>
 
@@ -21,7 +21,7 @@ elastic::Options with_two() {
   return options;
 }
 
-// No faults: three ranks train for `together` steps, and all but `lost` for the rest.
+// A run without faults: three ranks train for `together` steps, then all but rank `lost` for the rest.
 at::Tensor of_fewer_from(std::int64_t together, int lost) {
   at::Tensor parameters;
   World world(elastic_world({}, kRanksAtFirst));
@@ -68,7 +68,7 @@ TEST(Shrink, EveryCrash_EndsAsARunOfSoManyRanks) {
   EXPECT_GE(crashes, kRanksAtFirst * 2 * static_cast<int>(kShrinkingJob.steps));
 }
 
-// The others go on as two, and let it in when it is back: three rounds.
+// The others go on as two ranks, and let the rank join when it is back: three rounds.
 TEST(Shrink, RankThatComesBackLate_IsLetIn) {
   auto options = elastic_world({"crash rank=1 call=allreduce#3 peers=disconnect restart=20ms"}, kRanksAtFirst);
   options.compute.per_operator = std::chrono::microseconds(100);
@@ -80,7 +80,7 @@ TEST(Shrink, RankThatComesBackLate_IsLetIn) {
   EXPECT_LT(run.took_up[1], run.took_up[2]);
 }
 
-// The job is over when it comes.
+// The job is over when the rank comes back.
 TEST(Shrink, RankThatComesBackTooLate_IsToldSo) {
   const std::string fault = "crash rank=1 call=allreduce#3 peers=disconnect restart=1min";
   const auto run = run_elastic(elastic_world({fault}, kRanksAtFirst), kShrinkingJob, with_two());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a job may run elastically more than once; each run has rounds and checkpoints of its own, and a rank that
-// is lost in the second comes back to that.
+// Contract: a job may run elastically more than once. Each run has rounds and checkpoints of its own, and a rank that
+// is lost in the second run comes back to that run.
 #include "elastic_world.h"
 
 namespace rehearse::test {
@@ -10,7 +10,7 @@ constexpr int kRanksOfBoth = 3;
 
 struct TwoRuns {
   Report report;
-  std::vector<at::Tensor> first, second;  // by rank: the parameters after each
+  std::vector<at::Tensor> first, second;  // by rank: the parameters after each run
 };
 
 TwoRuns run_two(const std::vector<std::string>& faults) {
