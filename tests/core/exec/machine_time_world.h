@@ -10,8 +10,8 @@
 
 #include "core/exec/world_fixture.h"
 
-// A world in the machine's time beside real threads. It sleeps for hours where it waits for one: a wake-up that is lost
-// is a test that does not end.
+// A world in the machine's time beside real threads. Waits have limits of hours, so a lost wake-up shows as a test that
+// does not end.
 namespace rehearse::exec::test {
 
 class MachineClock final : public Clock {

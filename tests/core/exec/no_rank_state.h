@@ -8,7 +8,7 @@
 
 namespace rehearse::exec {
 
-// For tests of programs whose ranks keep no state in thread-local or global variables.
+// For tests whose ranks keep no state in thread-local or global variables.
 class NoRankState final : public RankState {
  public:
   std::size_t image_bytes() const noexcept override { return 0; }

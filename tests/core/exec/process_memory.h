@@ -7,18 +7,19 @@
 #include <malloc.h>
 #include <unistd.h>
 
-// AddressSanitizer's; GCC ships no header for it.
+// A function of AddressSanitizer, for which GCC ships no header.
 extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace rehearse::exec::test {
 
-// AddressSanitizer's malloc gives no statistics to mallinfo2(), and holds back what was freed: resident memory grows.
+// Under AddressSanitizer, malloc gives no statistics to mallinfo2() and holds back freed memory, so resident memory
+// grows.
 inline const bool kFreedMemoryIsReused = __sanitizer_get_current_allocated_bytes == nullptr;
 
 inline std::size_t allocated_bytes() {
   if (!kFreedMemoryIsReused) return __sanitizer_get_current_allocated_bytes();
   const auto info = ::mallinfo2();
-  return info.uordblks + info.hblkhd;  // hblkhd: what is large enough to be mapped by itself
+  return info.uordblks + info.hblkhd;  // hblkhd: large blocks that malloc maps separately
 }
 
 inline std::size_t resident_bytes() {

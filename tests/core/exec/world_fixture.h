@@ -15,7 +15,7 @@
 
 #include "core/exec/no_rank_state.h"
 
-// The smallest world around an executor: a seeded schedule, a clock that jumps, a sink that remembers.
+// The smallest world around an executor: a seeded schedule, a clock that jumps, a sink that records.
 namespace rehearse::exec::test {
 
 using namespace std::chrono_literals;
@@ -56,7 +56,7 @@ class RecordingSink final : public FailureSink {
 struct World {
   explicit World(int ranks, std::uint64_t seed = 1) : oracle(seed) { options.ranks = ranks; }
 
-  // Once per World.
+  // Call it once per World.
   RunOutcome run(const std::function<void(int rank)>& body) {
     Decisions decisions(oracle, log);
     RankExecutor executor(options, decisions, clock, state, sink);
@@ -73,7 +73,7 @@ struct World {
 
 inline VirtualTime at(VirtualDuration since_start) { return kTimeZero + since_start; }
 
-// "rank 3: a mutex held by rank 1", helper fibers as "rank 3.1: ...".
+// "rank 3: a mutex held by rank 1"; helper fibers as "rank 3.1: ...".
 inline std::vector<std::string> lines(const std::vector<BlockedFiber>& blocked) {
   std::vector<std::string> out;
   for (const auto& entry : blocked) {
@@ -83,7 +83,7 @@ inline std::vector<std::string> lines(const std::vector<BlockedFiber>& blocked) 
   return out;
 }
 
-// The same line for ranks first..last.
+// The same line for ranks `first` to `last`.
 inline std::vector<std::string> same_line(int first, int last, const std::string& line) {
   std::vector<std::string> out;
   for (int rank = first; rank <= last; ++rank) out.push_back("rank " + std::to_string(rank) + ": " + line);

@@ -41,7 +41,7 @@ TEST(DecisionList, OfAnyLength_ComesBackAndGoesOn) {
   for (std::uint32_t i = 0; i < 100'000; ++i) {
     decisions.push_back({ChoiceKind::next_fiber, kOptions, i % kOptions});
     list.push_back(decisions.back());
-    // Where it has just grown, and where it is about to.
+    // Check around the times at which the list grows.
     if (i > 40 && i % 9'973 != 0) continue;
     ASSERT_EQ(std::vector<Decision>(list.begin(), list.end()), decisions);
     ASSERT_EQ(DecisionList::from_bytes(std::string(list.bytes()), decisions.size()), list);
@@ -63,7 +63,7 @@ TEST(DecisionList, CopiesAreApart_AndAMovedOneIsEmpty) {
   EXPECT_EQ(copy.bytes(), "\x70\x06\x70\x05");
   const DecisionList moved = std::move(copy);
   EXPECT_EQ(moved.size(), 2u);
-  EXPECT_TRUE(copy.empty());  // NOLINT(bugprone-use-after-move): that is what is looked at
+  EXPECT_TRUE(copy.empty());  // NOLINT(bugprone-use-after-move): the test checks the moved-from list
   EXPECT_EQ(copy.begin(), copy.end());
   copy.push_back({ChoiceKind::next_fiber, 7, 6});
   EXPECT_EQ(copy, list);
@@ -77,7 +77,7 @@ TEST(DecisionList, WrongBytes_AreRefused) {
   EXPECT_EQ(DecisionList::from_bytes("\x70\x07", 1), std::nullopt);               // 7 of 7
   EXPECT_EQ(DecisionList::from_bytes("\x70\xff\xff", 1), std::nullopt);           // ends within a number
   EXPECT_EQ(DecisionList::from_bytes(std::string(30, '\xff'), 1), std::nullopt);  // longer than 64 bits
-  EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);    // a count is not trusted with memory
+  EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);    // must not allocate this much
 }
 
 }  // namespace

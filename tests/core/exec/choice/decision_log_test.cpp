@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a log that keeps nothing stays as it was, whatever is chosen, and answers are the oracle's all the same.
+// Contract: a log that records nothing stays unchanged whatever is chosen, and the answers are still the oracle's.
 #include <rehearse/exec/decision_log.h>
 
 #include <array>

@@ -9,7 +9,7 @@
 
 #include "core/exec/world_fixture.h"
 
-// User code is in no namespace of ours: those are left out of user_frame().
+// User code is outside our namespaces, because user_frame() leaves those out.
 namespace a_users_job {
 
 [[gnu::noinline]] void loses_its_shard() { throw std::runtime_error("boom"); }
@@ -149,7 +149,8 @@ TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
   EXPECT_EQ(outcome.end_time, at(3s));
 }
 
-// A wait with a timeout beside a poll for nothing: the timeout ends it, long after both have come to a standstill.
+// One rank waits with a timeout while another polls in vain. The timeout ends the wait long after both have stopped
+// making progress.
 TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   auto w = world();
   w.options.idle_looks_max = 10;
@@ -163,7 +164,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
     if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
       throw std::runtime_error("too late");
   });
-  // As many as make a livelock; one more where rank 0 runs before the rank that fails.
+  // The number that makes a livelock, plus one if rank 0 runs before the rank that fails.
   EXPECT_GE(looks, 12);
   EXPECT_LE(looks, 13);
   ASSERT_EQ(outcome.ending, Ending::rank_failed);
@@ -175,7 +176,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   EXPECT_EQ(outcome.hang[1].waits_on, "the word of rank 0");
 }
 
-// A loop of so many looks, or until a time on the clock, goes on before another rank's timeout.
+// A polling loop with a limited number of looks, or until a time on the clock, ends before another rank's timeout.
 TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   auto w = world();
   WaitQueue answer;
@@ -240,7 +241,7 @@ TEST_P(Executor, Stop_EndsTheWorldWithItsFirstReason) {
   EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a sleep"));
 }
 
-// Sleeping ranks that work in between are not idle: the limit counts rounds without progress, not rounds.
+// Ranks that sleep but work in between are not idle: the limit counts rounds without progress.
 TEST_P(Executor, SleepsWithProgressBetween_AreNoLivelock) {
   auto w = world();
   w.options.idle_timed_looks_max = 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fibers of a rank beside its main one: posted completions and spawned work.
+// Fibers of a rank beside its main fiber: posted completions and spawned work.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -96,8 +96,8 @@ class HighestId final : public Oracle {
   }
 };
 
-// A place in the table that is never used again would cost a program of many short threads its memory. A main fiber's
-// place says forever how its rank fares.
+// A program that starts many short threads must reuse the places of ended helpers, or its table would grow. A main
+// fiber's place is never reused, because it holds the state of its rank.
 TEST(HelperFiberIds, OfEndedHelpers_AreUsedAgain) {
   World w(3);
   HighestId oracle;
@@ -115,7 +115,7 @@ TEST(HelperFiberIds, OfEndedHelpers_AreUsedAgain) {
   EXPECT_EQ(oracle.highest, 3u);  // three main fibers, and one helper at a time
 }
 
-// As the threads of a process that returns from main.
+// The helpers end like the threads of a process that returns from main.
 TEST_P(HelperFibers, MainReturns_ItsHelpersEndAndOthersGoOn) {
   auto w = world();
   WaitQueue never;
@@ -140,7 +140,7 @@ TEST_P(HelperFibers, MainReturns_ItsHelpersEndAndOthersGoOn) {
   EXPECT_TRUE(outcome.blocked.empty());
 }
 
-// The helper's place in the list of pollers goes with it: its number is soon another helper's.
+// The list of polling fibers must forget the helper, because a later helper gets its number.
 TEST_P(HelperFibers, HelperThatPolls_EndsWithItsRank) {
   auto w = world();
   bool done = false;

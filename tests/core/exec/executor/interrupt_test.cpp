@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A request from outside ends a world at its next switch, whatever its ranks are at, and every rank is unwound.
+// A request from outside ends a world at its next switch, whatever its ranks do, and unwinds every rank.
 #include <rehearse_internal/exec/interrupt.h>
 
 #include <utility>
@@ -18,7 +18,8 @@ class Interrupt : public Worlds {
   void SetUp() override { clear_interrupt(); }
   void TearDown() override { clear_interrupt(); }
 
-  // Rank 0 asks, as a signal handler would in the midst of its body; the others are at `meanwhile` forever.
+  // Rank 0 requests the interrupt in the middle of its body, as a signal handler would. The other ranks call
+  // `meanwhile` forever.
   RunOutcome interrupted(const std::function<void()>& meanwhile) {
     auto w = world();
     unwound_ = 0;
@@ -85,7 +86,7 @@ TEST_P(Interrupt, OfRanksThatPoll_IsNoLivelock) {
   EXPECT_EQ(outcome.ending, Ending::interrupted);
 }
 
-// What is asked between worlds holds for the next one; taken back, for none.
+// A request between two worlds ends the next one, unless it is withdrawn.
 TEST_P(Interrupt, BeforeTheRun_StartsNobody) {
   bool started = false;
   request_interrupt();
@@ -96,7 +97,7 @@ TEST_P(Interrupt, BeforeTheRun_StartsNobody) {
   EXPECT_TRUE(started);
 }
 
-// Between two steps, or where nobody can run: it is the same place.
+// The interrupt comes between two steps, or when no rank can run. A second run ends at the same place.
 TEST_P(Interrupt, Again_EndsAtTheSamePlace) {
   const auto run_with = [&](int steps_before) {
     auto w = world();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an executor asks its idle policy to look at what comes from outside every so many switches, in no rank's
-// name, and not at all where the options do not say so.
+// Contract: the executor calls its idle policy's look() every `switches_between_looks` switches, outside of any rank,
+// and never if that option is 0.
 #include <cerrno>
 #include <vector>
 
@@ -15,7 +15,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-// Virtual time's answers for worlds that never stand still, and a count of looks.
+// Answers like virtual time for worlds that never stand still, and counts the looks.
 class Looking final : public IdlePolicy {
  public:
   void look() noexcept override {
@@ -96,7 +96,7 @@ TEST_F(Looks, StepBudgetAtALook_IsNotOneSwitchMore) {
   EXPECT_EQ(policy.looks, 3);
 }
 
-// Else a rank that yields forever keeps another from seeing that its device is done.
+// Otherwise a rank that yields forever would keep another from learning that its device is done.
 TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   w.options.switches_between_looks = 16;
   policy.opens_at = 3;
@@ -113,7 +113,7 @@ TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   EXPECT_EQ(policy.looks, 3);
 }
 
-// The look that its own suspension makes: the rank has not given up the thread yet.
+// The rank's own suspension triggers the look that wakes it, before the rank has given up the thread.
 TEST_F(Looks, RankThatIsWokenWhileItLeaves_GoesOn) {
   w.options.switches_between_looks = 1;
   policy.opens_at_once = true;
@@ -144,7 +144,7 @@ TEST_F(Looks, ManyRanksWokenWhileTheyLeave_AllGoOn) {
   EXPECT_EQ(waits, 800);
 }
 
-// The one that yields is no longer the last of those that can run.
+// After the wake-up, the yielding ranks are no longer the last that can run.
 TEST_F(Looks, InterruptBehindALookThatWakes_EndsTheRun) {
   w.options.switches_between_looks = 16;
   policy.opens_at = 3;

@@ -14,7 +14,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-// Something of everything, and one of four endings.
+// Runs a world with a bit of everything, and with one of four endings.
 void run_world(std::uint64_t seed) {
   World w(8, seed);
   std::mutex mutex, contended;
@@ -57,10 +57,11 @@ TEST(ManyWorlds, AThousand_DoNotGrow) {
   const std::size_t resident = resident_bytes();
   ASSERT_GT(used, 0u);
   for (std::uint64_t seed = 100; seed < 1'100; ++seed) run_world(seed);
-  // malloc counts what it keeps at hand as used; one object of the smallest size lost by each world would show.
+  // malloc counts its reserve as used. If each world lost one object of the smallest size, this limit would be
+  // exceeded.
   EXPECT_LT(allocated_bytes(), used + 16'000);
   if (kFreedMemoryIsReused) {
-    // Fragmentation, not growth: less than one touched page for a world.
+    // The limit allows fragmentation, but no growth: less than one touched page per world.
     EXPECT_LT(resident_bytes(), resident + (std::size_t{1} << 20));
   }
 }

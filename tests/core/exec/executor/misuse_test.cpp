@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of whoever drives the executor come out of run() or the call, and leave the thread fit for the next world.
+// Errors of the executor's caller come out of run() or of the call itself, and the thread can run the next world.
 #include <rehearse_internal/exec/executor.h>
 
 #include <rehearse/exec/wait_queue.h>
@@ -97,7 +97,7 @@ class FailingState final : public RankState {
   std::uint32_t fiber_;
 };
 
-// The ranks that exist already must not stay with the thread.
+// Ranks that were already created must not stay attached to the thread.
 TEST(ExecutorMisuse, RankThatCannotBeCreated_ComesOutOfRunBeforeAnyBodyRan) {
   CountingOracle oracle;
   oracle.answer = [](int) { return 0u; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the executor asks of its collaborators, call by call.
+// The executor's calls to its collaborators, one by one.
 #include <cstring>
 
 #include <gmock/gmock.h>
@@ -97,9 +97,9 @@ TEST(Collaborators, Sink_HearsEveryFailureOnceInOrderOfTime) {
   EXPECT_THAT(outcome.failures, ElementsAre(Field(&RankFailure::at, at(1ms)), Field(&RankFailure::at, at(3ms))));
 }
 
-// A state of one number, as a thread-local variable would be.
+// A state of one number, like a thread-local variable.
 struct NumberState {
-  std::int64_t live = -1;  // what the thread had before the run
+  std::int64_t live = -1;  // the thread's value before the run
   std::vector<std::pair<const std::byte*, const std::byte*>> exchanges;
 
   void attach(MockState& mock) {
@@ -147,7 +147,7 @@ TEST(Collaborators, RankState_EachFiberLivesInItsOwnImage) {
   EXPECT_EQ(number.live, -1);
 }
 
-// Whoever was made live is the next one to be saved: no image is ever lost or written twice.
+// The image that was made live must be the next one saved, so no image is lost or written twice.
 TEST(Collaborators, RankState_ExchangesComeInPairs) {
   StrictMock<MockState> state;
   NumberState number;

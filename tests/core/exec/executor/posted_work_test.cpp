@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Work that waits for ranks: who is at it, and what becomes of it when its rank ends.
+// Work posted to ranks: which fiber does it, and what happens to it when its rank ends.
 #include "exec/executor/posted_work.h"
 
 #include <memory>
@@ -30,7 +30,7 @@ TEST(PostedWork, Dropped_IsDestroyed) {
   EXPECT_FALSE(posted.take(0).has_value());
 }
 
-// As the memory of a process that was killed: no destructor of the program runs.
+// Like the memory of a killed process: no destructor of the program runs.
 TEST(PostedWork, Buried_IsKept_AndTheNextLifeBeginsWithNone) {
   const auto owned = std::make_shared<int>(0);
   {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The lives of ranks.
+// The incarnations of ranks.
 #include "exec/executor/rank_table.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST_F(RankTables, ARankLives_UntilItsMainFiberHasEnded) {
   EXPECT_FALSE(ranks.is_alive(1));
   main.state = Fiber::State::ended;
   EXPECT_FALSE(ranks.is_alive(0));
-  EXPECT_TRUE(ranks.any_alive());  // nobody has said so yet
+  EXPECT_TRUE(ranks.any_alive());  // the table does not know yet
   ranks.end(0);
   EXPECT_FALSE(ranks.any_alive());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has crashed or returned begins again in new fibers, at its time; nothing of its former life
-// reaches the next one, and the world waits for it.
+// Contract: a rank that has crashed or returned restarts in new fibers, at its time. Nothing of the previous
+// incarnation reaches the next one, and the world waits for it.
 #include <functional>
 #include <optional>
 #include <string>
@@ -68,7 +68,7 @@ TEST_P(Restart, OfAllRanks_IsWaitedFor) {
   EXPECT_EQ(outcome.end_time, at(5ms));
 }
 
-// The timers of the former life still stand: they must not wake the next one.
+// The timers of the previous incarnation still exist. They must not wake the next one.
 TEST_P(Restart, TimersOfTheFormerLife_DoNotWakeTheNextOne) {
   auto w = world();
   VirtualTime woken{};
@@ -117,7 +117,7 @@ TEST_P(Restart, OfARunningRank_DoesNothing) {
   EXPECT_EQ(told, 0);
 }
 
-// It is what the others wait for, not a hang: whoever waits for it is woken by its next life.
+// Waiting for the restart is no hang: the next incarnation wakes the ranks that wait for it.
 TEST_P(Restart, OthersWaitForTheNextLife) {
   auto w = world();
   WaitQueue back;
@@ -144,7 +144,7 @@ TEST_P(Restart, IsToBeginAgain_UntilItHas) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// Not in the past, as a sum would be that has no room.
+// The sum of the times would overflow into the past.
 TEST_P(Restart, BehindTheEndOfTime_IsAtItsEnd) {
   auto w = world();
   VirtualTime begun_again{};

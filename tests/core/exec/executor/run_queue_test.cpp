@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who can run, oldest first; and the record of what was chosen.
+// The queue of fibers that can run, oldest first, and the record of the choices.
 #include "exec/executor/run_queue.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(RunQueue, TakingAnother_PutsTheOldestInItsPlace) {
   EXPECT_EQ(ids(queue), (std::vector<std::uint32_t>{1, 0, 3}));
 }
 
-// The front of the queue is given back now and then: nothing gets lost or doubled while it is.
+// The queue compacts its front now and then. No entry may be lost or doubled.
 TEST(RunQueue, ManyRounds_KeepsEveryId) {
   RunQueue queue;
   constexpr std::uint32_t count = 700;
@@ -95,7 +95,7 @@ TEST(Decisions, OutOfRangeOrNoCandidates_Throws) {
   EXPECT_THROW(decisions.choose(ChoiceKind::fault, {}), std::logic_error);
 }
 
-// Weights come to the oracle as they were given; what is logged is the answer alone.
+// The oracle gets the weights unchanged. The log records the answer alone.
 TEST(Decisions, Weights_ReachTheOracleAndNotTheLog) {
   class WeighedOracle final : public Oracle {
    public:

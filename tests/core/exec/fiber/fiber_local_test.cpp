@@ -91,7 +91,7 @@ TEST_P(FiberLocals, WorldThatEndsEarly_DestroysAll) {
   EXPECT_EQ(g_alive, before);
 }
 
-// Its frames are never unwound: std::terminate() leaves the fiber behind.
+// std::terminate() leaves the fiber behind, and its frames are never unwound.
 TEST_P(FiberLocals, FiberLeftBehind_IsDestroyedWithItsWorld) {
   auto w = world();
   const int before = g_alive;
@@ -127,7 +127,7 @@ TEST(FiberLocal, FiberThatTakesThePlaceOfAnother_FindsNothing) {
   World w(1);
   w.run([](int) {
     for (int k = 0; k < 3; ++k) {
-      std::thread([] {  // a helper fiber; the next one takes its id
+      std::thread([] {  // starts a helper fiber; the next helper takes its id
         EXPECT_EQ(g_local.find(), nullptr);
         g_local->value = 1;
       })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where fibers lie, and whose place a new one takes.
+// The layout of fibers in memory, and the place that a new fiber takes.
 #include "exec/fiber/fiber_table.h"
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uintptr_t kPairOfLines = 128;
 
-// For fibers known beforehand and for later ones, and for any size of image. What lies in which line of a fiber is
-// asserted where its members are.
+// Holds for fibers known in advance and for later ones, and for any size of image. Assertions beside the members check
+// which member lies in which cache line.
 TEST(FiberTable, Fibers_BeginAtPairsOfCacheLinesAndHaveRoomForAnImage) {
   for (const std::size_t image_bytes : {0, 8, 64, 200, 1500}) {
     FiberTable table;
@@ -22,7 +22,7 @@ TEST(FiberTable, Fibers_BeginAtPairsOfCacheLinesAndHaveRoomForAnImage) {
       Fiber& fiber = table.add();
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&fiber) % kPairOfLines, 0u);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(fiber.image()) % kPairOfLines, kPairOfLines / 2);
-      std::memset(fiber.image(), 0x5A, image_bytes);  // AddressSanitizer: it is all there
+      std::memset(fiber.image(), 0x5A, image_bytes);  // AddressSanitizer checks that all of it exists
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: in a NativeScope a rank does not switch, and its threads are real; behind it all is as before.
+// Contract: in a NativeScope, a rank does not switch, and its threads are real. Afterwards all is as before.
 #include <rehearse_internal/exec/native_scope.h>
 
 #include <atomic>
@@ -62,7 +62,7 @@ TEST(NativeScope, Refusals_TellWhereTheRankIs) {
   EXPECT_EQ(w.sink.told, expected);
 }
 
-// Unwinding, and std::terminate() with it, leaves the rank as a fiber.
+// During unwinding, and in std::terminate(), the rank is a fiber again.
 TEST(NativeScope, RankThatFailsInIt_FailsAsAnyOther) {
   for (const bool terminates : {false, true}) {
     World w(2);
@@ -80,7 +80,7 @@ TEST(NativeScope, RankThatFailsInIt_FailsAsAnyOther) {
   EXPECT_EQ(rank_of_thread().rank, -1);
 }
 
-// As a fiber it would run only when the rank waits for it.
+// A thread that is a fiber would run only when the rank waits for it.
 TEST(NativeScope, ItsThreads_RunByThemselves) {
   World w(2);
   const auto outcome = w.run([](int) {

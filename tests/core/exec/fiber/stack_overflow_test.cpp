@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A rank that runs out of stack says so, with the option to raise.
+// If a rank runs out of stack, the message names the option to raise.
 #include <csignal>
 #include <cstdint>
 
@@ -47,14 +47,13 @@ TEST_P(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
           "scenario.");
 }
 
-// Some other fault is none of ours.
+// Other faults are not ours to report.
 TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
   EXPECT_EXIT(
       {
         World w(2);
         w.run([](int) {
-          // Not null itself, which UBSan would report first; and read back, which hides it from the compiler's
-          // warnings.
+          // UBSan would report null itself first. The value is read back to hide it from the compiler's warnings.
           volatile std::uintptr_t near_null = 64;
           *reinterpret_cast<volatile int*>(near_null) = 1;
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A broken invariant ends the process with one line that says which, where, with what values, and for which rank.
+// A broken invariant ends the process with one line: which invariant, where, with what values, and for which rank.
 #include <rehearse_internal/exec/check.h>
 
 #include <string>
@@ -15,7 +15,7 @@ enum class Colour { red = 3 };
 
 int pair_sum(int a, int b) { return a + b; }
 
-// All of what goes to stderr.
+// Matches all of stderr.
 auto line(const std::string& check, const std::string& where, const std::string& number = "[0-9]+") {
   const std::string place = "tests/core/exec/monitor/check_test.cpp:" + number;
   return testing::MatchesRegex("rehearse: internal error at " + place + ": not " + check + ", " + where +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What debugger_test.cpp looks at in gdb: rank 0 stops there while ranks 1 and 2 wait for it.
+// The program that debugger_test.cpp runs in gdb: rank 0 stops in the debugger while ranks 1 and 2 wait for it.
 #include <csignal>
 
 #include <rehearse/exec/observer.h>

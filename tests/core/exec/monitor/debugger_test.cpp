@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Contract: in gdb, `info ranks` says what every rank waits for and where, and `rank N bt` shows the stack of
-// a rank that does not run. Where gdb cannot call functions of the program, it says so instead of what a rank waits
-// for. Skipped, and says so, where gdb is not installed (./dev installs it) or may start no process.
+// Contract: in gdb, `info ranks` says what every rank waits for and where, and `rank N bt` shows the stack of a rank
+// that does not run. If gdb cannot call functions of the program, it says so in place of the wait. The test is skipped
+// with a message if gdb is not installed (./dev installs it) or may not start a process.
 namespace rehearse::exec {
 namespace {
 
@@ -16,7 +16,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Both streams of a shell command.
+// The output of a shell command on both streams.
 std::string printed_by(const std::string& command) {
   std::FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return "";
@@ -30,7 +30,7 @@ std::string printed_by(const std::string& command) {
   return text;
 }
 
-// gdb 13 calls no function where the processor has AMX: it cannot write back the registers.
+// On processors with AMX, gdb 13 calls no function, because it cannot write back the registers.
 bool gdb_can_call() {
   return printed_by("gdb -batch -nx -ex run -ex 'print (int)getpid() > 0' " DEBUGGER_TARGET).find("$1 = 1") !=
          std::string::npos;
@@ -58,7 +58,7 @@ TEST(Debugger, Ranks_HaveTheirStacks) {
   EXPECT_THAT(section("rank 2"), HasSubstr("\n#1 "));
   EXPECT_THAT(section("rank 2"), HasSubstr("wait_for_rank_0"));
   EXPECT_THAT(section("rank 2"), Not(HasSubstr("stop_in_the_debugger")));
-  // The thread is left as it was.
+  // The commands leave the thread unchanged.
   EXPECT_THAT(section("thread"), HasSubstr("stop_in_the_debugger"));
   EXPECT_THAT(section("thread"), Not(HasSubstr("wait_for_rank_0")));
   EXPECT_THAT(text, HasSubstr("there is no rank 7, or it has ended; `info ranks` lists those that live\n")) << text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is seen of a run from outside: where its thread is, that nothing moves, that its time is over.
+// The watchdog sees from outside where the run's thread is, that nothing moves, and that the run's time is over.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 #include "core/exec/world_fixture.h"
 #include "exec/monitor/quiet.h"
 
-// As a user's: what is in our namespace is not shown.
+// Outside our namespace, as user code is, because reports leave out our frames.
 [[gnu::noinline]] void pass_gate(int file) {
   char byte = 0;
   EXPECT_EQ(rehearse::exec::read_at_once(file, &byte, 1), 1);
@@ -33,7 +33,7 @@ TEST(WatchdogQuiet, TenLooksAtNothing_AreAStandstillToldOnce) {
     told += tells ? 1 : 0;
   }
   EXPECT_EQ(told, 1);
-  // It moved, and stands still again.
+  // The run moved, and stands still again.
   EXPECT_FALSE(quiet.look(6, 2s));
   for (int look = 1; look <= 10; ++look) EXPECT_EQ(quiet.look(6, 2s), look == 10) << look;
 }
@@ -46,7 +46,7 @@ TEST(WatchdogQuiet, WhatSwitchesOrComputes_IsNone) {
   }
 }
 
-// A file that no rank may write: its readers block in the kernel.
+// A pipe with a read end that no rank writes to, so readers block in the kernel.
 class Gate {
  public:
   Gate() { EXPECT_EQ(::pipe(files_), 0); }
@@ -57,7 +57,7 @@ class Gate {
     ::close(files_[1]);
   }
   void pass() const { pass_gate(files_[0]); }
-  // Interrupted or not.
+  // Repeats the read if a signal interrupts it.
   void wait_by_libc() const {
     char byte = 0;
     while (::read(files_[0], &byte, 1) != 1) {
@@ -69,7 +69,7 @@ class Gate {
   int files_[2] = {-1, -1};
 };
 
-// The test's time is the limit.
+// The test's own time limit applies.
 void wait_until_blocked(pid_t thread) {
   while (blocked_call(thread) != "read()") std::this_thread::yield();
 }
@@ -219,7 +219,7 @@ TEST(TimeLimits, RankThatNeverSwitches_IsToldOfAndEndsAtItsNextSwitch) {
   EXPECT_EQ(what_it_does(told), "rank 1 is blocked in read()");
 }
 
-// In a process of its own: what it says goes to stderr.
+// Runs in a process of its own, because the watchdog writes to stderr.
 TEST(WatchdogDeathTest, RunThatStandsStill_SaysWhere) {
   EXPECT_EXIT(
       {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What virtual time makes of a standstill: judged without a fiber, a clock or an executor.
+// The decisions of virtual time at a standstill, without a fiber, a clock or an executor.
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ IdleFacts waits_in_kernel(std::optional<VirtualTime> due = std::nullopt) {
   return {.now = kTimeZero, .due = due, .any_in_kernel = true};
 }
 
-// How many times the same facts are answered so, before another answer comes.
+// Asks repeatedly with the same facts, and counts the answers of this kind before another one comes.
 int times(VirtualIdlePolicy& policy, Kind kind, const IdleFacts& facts) {
   int count = 0;
   while (policy.next(facts).kind == kind) ++count;
@@ -53,7 +53,7 @@ TEST(VirtualIdle, TimerThatMovesOn_IsJumpedTo) {
   EXPECT_FALSE(step.moved);
 }
 
-// A poller that gives up after so many looks must not have waited for another rank's sleep.
+// A rank that polls a limited number of times must give up before another rank's sleep ends.
 TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
   VirtualIdlePolicy policy(kFew);
   auto facts = polls(at(7ms), true);
@@ -65,7 +65,7 @@ TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
     facts.now = step.to;
   }
   const auto step = policy.next(facts);
-  EXPECT_EQ(step.to, at(7ms));  // these looks were enough
+  EXPECT_EQ(step.to, at(7ms));  // after this many looks
   EXPECT_FALSE(step.look);
   EXPECT_FALSE(step.hangs);
 }
@@ -132,7 +132,8 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   EXPECT_EQ(step.hung_since, kTimeZero);
 }
 
-// A loop that was about to give up is no hang, one that has looked a thousand times is.
+// If a timeout meets a polling loop that was about to give up, that is no hang. A loop that has looked a thousand times
+// hangs.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
     VirtualIdlePolicy policy({.looks = 500'000});
@@ -196,7 +197,8 @@ TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
   EXPECT_FALSE(policy.time_passed());
 }
 
-// It may have an hour to wait for: no number of looks is enough, and each costs more.
+// The rank may wait for an hour of virtual time. No number of looks suffices, so each look takes more time than the one
+// before.
 TEST(VirtualIdle, ClockReader_LooksAtLongerAndLongerIntervals) {
   VirtualIdlePolicy policy({});
   auto facts = polls();
@@ -261,14 +263,14 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
     EXPECT_EQ(step.kind, Kind::look_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
-    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // the third was the one before
+    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // the third look was the previous one
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
     for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());
   }
 }
 
-// One that only waits was woken by it and has gone on to another wait: that hang is a new one.
+// The timeout woke a rank that only waits, and it went on to another wait. That hang is a new one.
 TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   VirtualIdlePolicy policy(kFew);
   policy.note_progress();
@@ -278,7 +280,7 @@ TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   EXPECT_TRUE(step.hangs);
 }
 
-// Its hang is what led to the deadlock.
+// The earlier hang caused the deadlock.
 TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
   VirtualIdlePolicy policy(kFew);
   EXPECT_TRUE(policy.next(waits(at(1s))).hangs);
@@ -286,7 +288,7 @@ TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
   EXPECT_FALSE(policy.next(waits()).moved);
 }
 
-// A mode of its own: it decides, and is told what the ranks do.
+// A policy that decides by itself, and gets the facts about the ranks.
 class EndsAtOnce final : public IdlePolicy {
  public:
   IdleStep next(const IdleFacts& facts) override {

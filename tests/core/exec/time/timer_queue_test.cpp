@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Timers fire in order of (time, arming); the queue is compared with the obvious std::multimap.
+// Timers fire in order of (time, arming). The test compares the queue with a std::multimap.
 #include <rehearse_internal/exec/timer_queue.h>
 
 #include <map>
@@ -97,7 +97,7 @@ TEST(TimerQueueDeathTest, ArmedTwiceOrCancelledElsewhere_IsABrokenInvariant) {
   queue.cancel(a);
 }
 
-// Any sequence of arming, cancelling and firing does what a multimap by time does: equal keys keep their order.
+// Any sequence of arming, cancelling and firing agrees with a multimap by time, in which equal keys keep their order.
 TEST(TimerQueue, AnyOperations_LikeMultimap) {
   constexpr int timers = 12;
   rc::check("the queue fires what a multimap by time would", [] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A fiber may suspend wherever a thread may be preempted: what the C++ run-time keeps for a thread is each fiber's own.
+// A fiber may suspend at any point at which a thread may be preempted, because each fiber has its own copy of the state
+// that the C++ run-time keeps per thread.
 #include <algorithm>
 #include <cerrno>
 #include <exception>
@@ -93,8 +94,8 @@ TEST_P(Suspension, Errno_IsEachFibersOwn) {
   EXPECT_EQ(compared, ranks());
 }
 
-// A second exception may not leave a destructor that runs because of a first: that rank stays where it is, the others
-// end as they should.
+// A second exception must not leave a destructor that runs because of a first one. So that rank stays where it is, and
+// the other ranks unwind.
 TEST_P(Suspension, WorldEndsInADestructor_RankIsLeftBehindAndOthersUnwind) {
   auto w = world();
   WaitQueue never;
@@ -176,7 +177,7 @@ TEST_P(Suspension, StdTerminate_IsTheFailureOfItsRank) {
   EXPECT_EQ(outcome.ranks[0], RankEnd::aborted);
 }
 
-// The exception on its way is in nobody's hands; where it met its end still says what was wrong.
+// The run-time no longer has the exception, but std::terminate() still reports what was wrong.
 [[gnu::noinline]] void loses_its_thread() {
   std::thread lost([] { this_rank::sleep_for(1h); });
   fail();

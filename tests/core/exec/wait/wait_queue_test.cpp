@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who is woken, in which order, and with which result.
+// The fibers that a queue wakes, their order, and the results of their waits.
 #include <vector>
 
 #include <rehearse/exec/wait_queue.h>
@@ -38,7 +38,7 @@ TEST_P(WaitQueues, NotifyOne_WakesInOrderOfArrival) {
   EXPECT_EQ(woken, came);
 }
 
-// Odd ranks leave from wherever they stand, first, last and between; the even ones stay in order.
+// Odd ranks leave the queue from the front, the back and the middle. The even ranks stay in order.
 TEST_P(WaitQueues, LimitsComeInTheMiddle_TheOthersStayInOrder) {
   auto w = world();
   WaitQueue queue;
@@ -97,7 +97,8 @@ class Notifier final : public Timer {
   WaitQueue& queue_;
 };
 
-// Nothing runs between two timers of one instant: the limit comes to a fiber that has left the queue and not yet run.
+// Nothing runs between two timers of one instant. The timeout reaches a fiber that has left the queue but has not run
+// yet.
 TEST(WaitQueue, NotifiedAtTheInstantOfItsLimit_ThenLimitComes_TimedOutOnce) {
   World w(2);
   WaitQueue queue;
