@@ -9,8 +9,8 @@
 
 namespace rehearse::graph {
 
-// The outputs of a graph that Dynamo recorded, computed by calls of ATen's C++ functions that are written out here: the
-// reference for the interpreter. Throws std::runtime_error for a target that it does not know.
+// Computes the outputs of a graph that Dynamo recorded, by direct calls of ATen's C++ functions: the reference for the
+// interpreter. Throws std::runtime_error for an unknown target.
 std::vector<c10::IValue> run_eagerly(const GraphModule& module, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::graph

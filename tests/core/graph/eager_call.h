@@ -14,7 +14,7 @@ namespace rehearse::graph {
 using c10::IValue;
 using Values = std::unordered_map<const Node*, IValue>;
 
-// A node's arguments as the types that ATen's functions take.
+// A node's arguments, as the types that ATen's functions take.
 class Call {
  public:
   Call(const GraphModule& module, const Node& node, const Values& values)

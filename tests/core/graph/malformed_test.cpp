@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whatever stands in a text, a JSON document or an archive: reading it and all that walks over a module end well or
-// with a GraphError, of imports with an ImportError. Mutations are drawn from a fixed seed.
+// For any contents of a text, a JSON document or an archive, the reader and every walk over the module either succeed
+// or throw GraphError (imports throw ImportError). Mutations come from a fixed random seed.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,7 +19,7 @@
 
 #include "core/graph/check/verify.h"
 
-// LibTorch's reader loses the archive's directory when its constructor throws.
+// LibTorch's reader leaks the archive's directory if its constructor throws.
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 using LeaksOfReader = __lsan::ScopedDisabler;
@@ -43,7 +43,7 @@ std::string record_of(const std::string& archive, const std::string& record) {
 
 std::string model_of(const std::string& archive) { return record_of(archive, "models/model.json"); }
 
-// The same everywhere: distributions of the standard library are not.
+// The same numbers on every machine, unlike the standard library's distributions.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -57,7 +57,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Whether `action` ended well; anything but an Error fails the test.
+// Returns whether `action` succeeded. Any exception but an Error fails the test.
 template <class Error, class Action>
 bool ends_well(const std::string& input, Action&& action) {
   try {
@@ -160,7 +160,7 @@ void collect(json& value, std::vector<json*>& places) {
   for (json& item : value) collect(item, places);
 }
 
-// One or two values of a document put in place of others, or gone.
+// Replaces or removes one or two values of a document.
 void mutate(json& document, Random& random) {
   const json replacements[] = {nullptr,
                                -1,
@@ -224,7 +224,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-// The archive again, its record `changed` with this content.
+// Writes the archive again, with this content for its record `changed`.
 void write_archive(const std::string& path, const std::string& archive, const std::string& changed,
                    const std::string& content) {
   caffe2::serialize::PyTorchStreamReader reader(archive_path(archive));
@@ -297,7 +297,7 @@ TEST(Malformed, WhatIsWrongWithATensorIsNamed) {
   EXPECT_THAT(with("dtype", 5), HasSubstr("tensor_meta: has another dtype or other sizes than the program says"));
 }
 
-// A reader of JSON keeps one of them, and says nothing.
+// The JSON reader keeps one of the duplicate keys without a word.
 TEST(Malformed, KeysThatAreGivenTwiceAreRefusedWithTheirPath) {
   const auto error_of = [](const std::string& text) -> std::string {
     try {
@@ -319,7 +319,7 @@ TEST(Malformed, KeysThatAreGivenTwiceAreRefusedWithTheirPath) {
   EXPECT_THAT(error_of(model), HasSubstr("model.graph_module.graph.nodes[0].target: the key is given twice"));
 }
 
-// In quadratic time it would take minutes.
+// A quadratic reader would take minutes.
 TEST(Malformed, LongDocumentsAreReadInLinearTime) {
   std::string text = "{\"v\": {\"0\": {}";
   for (int i = 1; i < 80000; ++i) text += ", \"" + std::to_string(i) + "\": {\"as_int\": 1}";

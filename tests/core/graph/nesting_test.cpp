@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is nested too deep, and graphs that cannot run, are refused before anything walks over them.
+// Graphs that are nested too deep, or cannot run, are refused before anything walks over them.
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST(Malformed, ListsOfValuesAreRefusedBeforeTheyAreTooDeepToWalk) {
               HasSubstr("value: lists stand in one another deeper than 200"));
 }
 
-// x + 1, below so many modules each of which has the next one run three times, the last time as a body.
+// x + 1, below `levels` nested modules. Each runs the next one three times, the last time as a body.
 std::shared_ptr<GraphModule> tripled(int levels) {
   auto module = std::make_shared<GraphModule>();
   module->graph().output(module->graph().call_function("_operator.add", {module->graph().placeholder("x"), 1}));
@@ -105,7 +105,7 @@ std::shared_ptr<GraphModule> tripled(int levels) {
 
 TEST(Malformed, SharedModulesAreReadOnceByTheInterpreter) {
   EXPECT_EQ(Interpreter(tripled(3)).run({0}).at(0).toInt(), 27);
-  const Interpreter deep(tripled(40));  // it would read 4 to the power of 40 modules
+  const Interpreter deep(tripled(40));  // a naive walk would read 4 to the power of 40 modules
 }
 
 TEST(Malformed, GraphsThatCannotRunAreRefusedByTheInterpreter) {

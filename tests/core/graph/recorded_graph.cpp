@@ -86,7 +86,7 @@ void add_attribute(GraphModule& module, const json& recorded) {
 }
 
 // A called module that was not traced through: {type, params: [[name, shape, dtype, bytes, requires_grad, ignored by
-// DDP]]}; without a record, just that it is there.
+// DDP]]}. Without such a record, only its existence is known.
 void add_leaf(GraphModule& module, const json& recorded) {
   const std::string target = recorded.at("target");
   if (module.find_submodule(target) != nullptr) return;
@@ -140,7 +140,7 @@ std::string read_gzip(const std::filesystem::path& file) {
   char buffer[1 << 16];
   int count = 0;
   while ((count = gzread(in.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(count));
-  // A file that was cut off reads as if it ended there; only its state tells.
+  // A truncated file reads as if it ended there; only the stream's state reveals it.
   int state = Z_OK;
   gzerror(in.get(), &state);
   if (count < 0 || (state != Z_OK && state != Z_STREAM_END)) {

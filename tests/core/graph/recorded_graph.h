@@ -10,12 +10,13 @@
 
 namespace rehearse::graph {
 
-// The text, or the JSON, in a gzip file. Throws std::runtime_error that names the file when it cannot be read whole.
+// The text, or the JSON, in a gzip file. Throws std::runtime_error that names the file if it cannot be read whole.
 std::string read_gzip(const std::filesystem::path& file);
 nlohmann::json read_json_gz(const std::filesystem::path& file);
 
 // Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], in the form of
-// tests/data/make_fx_splits.py and tests/data/truth. Attributes and submodules that they name are set without data.
+// tests/data/make_fx_splits.py and tests/data/truth. Creates the attributes and submodules that they name, without
+// data.
 void add_recorded_nodes(GraphModule& module, const nlohmann::json& nodes);
 
 // The nodes in the same form, without metadata.

@@ -51,7 +51,7 @@ void MetadataCheck::check_size(const SymInt& size, const std::string& field) con
   }
 }
 
-// A placeholder brings the symbols of its own value.
+// A placeholder binds the symbols of its own value.
 void MetadataCheck::check_symbols(const Node& node, const ValueMeta& value) {
   if (!binds_symbols_) return;
   for (const std::string& symbol : free_symbols(value)) {
@@ -61,7 +61,7 @@ void MetadataCheck::check_symbols(const Node& node, const ValueMeta& value) {
   }
 }
 
-// An item of a list is what the list says that it is.
+// An item of a list must have the metadata that the list gives for it.
 void MetadataCheck::check_item(const Node& node, const ValueMeta& value) const {
   if (node.target() != kGetItem || node.args().size() != 2) return;
   const Node* source = node.args()[0].node();

@@ -9,15 +9,15 @@
 
 namespace rehearse::graph {
 
-// Checks what a graph's nodes know about their values, each against itself and those before it.
+// Checks the metadata of a graph's nodes, each by itself and against the nodes before it.
 class MetadataCheck {
  public:
   using Add = std::function<void(const std::string& field, const std::string& message)>;
 
-  // `add` is told of each problem of the node that is being checked.
+  // Calls `add` for each problem of the node under check.
   MetadataCheck(const Graph& graph, Add add);
 
-  void check(const Node& node);  // in the graph's order
+  void check(const Node& node);  // call it in the graph's order
 
  private:
   void check_value(const ValueMeta& value, const std::string& field) const;

@@ -17,7 +17,7 @@ namespace {
 
 class Verifier {
  public:
-  using Seen = std::unordered_set<const GraphModule*>;  // each is checked once, where it is met first
+  using Seen = std::unordered_set<const GraphModule*>;  // check each module once, at its first use
 
   Verifier(const GraphModule& module, std::string prefix, Seen& seen, std::vector<Problem>& problems)
       : module_(module), prefix_(std::move(prefix)), seen_(seen), problems_(problems) {}
@@ -55,7 +55,7 @@ class Verifier {
     edges_ += node_->input_nodes().size();
   }
 
-  // With check_output()'s count of both sides: users and arguments agree.
+  // Together with check_output()'s count of both sides, this shows that users and arguments agree.
   void check_users() {
     uses_ += node_->users().size();
     for (const Node* user : node_->users()) {
@@ -63,7 +63,7 @@ class Verifier {
     }
   }
 
-  // A node with many inputs is asked about each of them.
+  // A node with many inputs gets this question for each of them.
   bool uses(const Node& user, const Node& input) {
     const std::vector<Node*>& inputs = user.input_nodes();
     if (inputs.size() <= 16) return std::find(inputs.begin(), inputs.end(), &input) != inputs.end();
@@ -138,7 +138,7 @@ class Verifier {
   std::string prefix_;
   Seen& seen_;
   std::vector<Problem>& problems_;
-  std::unordered_map<const Node*, std::unordered_set<const Node*>> wide_;  // inputs of nodes that have many
+  std::unordered_map<const Node*, std::unordered_set<const Node*>> wide_;  // the inputs of nodes that have many
   const Node* node_ = nullptr;
   std::unordered_set<std::string> names_;
   std::unordered_set<const Node*> before_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The verifier is silent on real graphs and on splits of them, and names each thing that is wrong.
+// The verifier is silent on real graphs and on splits of them, and names each problem of a wrong graph.
 #include "core/graph/check/verify.h"
 
 #include <fmt/format.h>
@@ -142,7 +142,7 @@ TEST(Verify, SubmodulesAreCheckedAndAllProblemsThrown) {
   }
 }
 
-// Each of these took a time that grows with the square of the nodes, or doubles with each level.
+// Checks that each of these takes linear time. A naive walk takes quadratic time, or doubles its time with each level.
 TEST(Verify, WideListsAndSharedSubmodulesAreWalkedOnce) {
   GraphModule module;
   List all;

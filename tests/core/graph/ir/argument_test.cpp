@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments are values: they compare by content, and their nodes can be visited and replaced at any depth.
+// Arguments are values: they compare by content, and a visitor reaches and replaces their nodes at any depth.
 #include <rehearse/graph/argument.h>
 #include <rehearse/graph/graph.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs keep order, users and names right through every change, and refuse what would break them.
+// Graphs keep order, users and names right through every change, and refuse changes that would break them.
 #include <rehearse/graph/graph.h>
 
 #include <gmock/gmock.h>

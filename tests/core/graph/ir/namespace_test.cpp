@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Names are those that torch.fx gives: recorded from fx.graph._Namespace and Graph._target_to_str of PyTorch 2.11.
+// Names are those of torch.fx, recorded from fx.graph._Namespace and Graph._target_to_str of PyTorch 2.11.
 #include <rehearse/graph/namespace.h>
 
 #include <string>
@@ -82,7 +82,7 @@ TEST(Namespace, ANumberTooLargeToCountOnIsPartOfTheName) {
   EXPECT_EQ(names.create_name("x_99999999999999999999"), "x_99999999999999999999_1");
 }
 
-// 20,000 layers that all ask for the same numbered name: tried one after the other, that would be 200 million names.
+// 20,000 layers ask for the same numbered name. Trying the numbers one by one would take 200 million attempts.
 TEST(Namespace, ManyOfOneNumberedName_GoOnWhereTheLastOneStood) {
   Namespace names;
   EXPECT_EQ(names.create_name("layers_0"), "layers_0");

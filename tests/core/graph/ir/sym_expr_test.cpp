@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Symbolic numbers of graphs: the expressions of shapes where they are ones, and texts where not.
+// Symbolic numbers of graphs: expressions of core/shapes if possible, and texts if not.
 #include <rehearse/graph/sym_expr.h>
 
 #include <gmock/gmock.h>

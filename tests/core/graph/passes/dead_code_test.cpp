@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dead code goes, and nothing that has effects or binds a symbol that others need.
+// Dead code goes, but nothing that has effects or binds a symbol that other nodes need.
 #include <rehearse_internal/graph/dead_code.h>
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(DeadCode, EffectsThatNoSchemaMarks_Stay) {
   EXPECT_EQ(eliminate_dead_code(*module), 0u);
 }
 
-// A symbol in a size or an expression is no use of the node that binds it.
+// A symbol in a size or an expression does not count as a use of the node that binds it.
 TEST(DeadCode, BindersOfSymbolsThatAreStillNeeded_Stay) {
   const auto left_of = [](const std::string& users) {
     const auto module = parse_graph_module(R"(graph_module "G" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hash sees what is computed, and no names.
+// The hash depends on the computation, and not on names.
 #include <rehearse_internal/graph/structural_hash.h>
 
 #include <gtest/gtest.h>

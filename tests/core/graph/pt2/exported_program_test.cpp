@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Archives of torch.export run on the interpreter to what PyTorch recorded, and bit for bit to what LibTorch's own
-// runner of such archives computes.
+// The interpreter runs archives of torch.export with the results that PyTorch recorded, and bit for bit like LibTorch's
+// own runner of such archives.
 #include <rehearse/graph/exported_program.h>
 
 #include <cmath>
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(ExportedProgram, RecordedProgram,
                                          "mutation_functional", "cond", "while_loop", "modes", "unbacked", "scalars"),
                          [](const auto& info) { return info.param; });
 
-// The names that nativert can run: it has no autocast or gradient regions, and changes no inputs.
+// The archives that nativert can run: it has no autocast or gradient regions, and changes no inputs.
 TEST(ExportedProgram, GivesNativertsBits) {
   for (const std::string name : {"dynamic", "lists", "cond"}) {
     SCOPED_TRACE(name);

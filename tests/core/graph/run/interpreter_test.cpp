@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interpreter calls operators as their schemas say, frees what is no longer used, and names the node at fault.
+// The interpreter calls operators as their schemas say, frees values after their last use, and names the node at fault.
 #include <rehearse/graph/interpreter.h>
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers come out as Python has them, and what Python refuses is refused.
+// Functions on numbers return Python's results, and refuse what Python refuses.
 #include "graph/run/python/python_functions.h"
 
 #include <cmath>
@@ -41,7 +41,7 @@ TEST(PythonFunctions, RoundAndSignAsPython) {
   EXPECT_EQ(call("_operator.rshift", {-5, 1}).toInt(), -3);
 }
 
-// Each line was computed by CPython 3.11.
+// CPython 3.11 computed each line.
 TEST(PythonFunctions, MixedAndLargeNumbersAreThoseOfPython) {
   const std::int64_t odd = (std::int64_t{1} << 53) + 1;
   const std::int64_t max = std::numeric_limits<std::int64_t>::max();

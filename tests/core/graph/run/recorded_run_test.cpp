@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs as Dynamo recorded them run on the interpreter, whole and in pieces: their outputs are those of ATen's
-// functions called one by one, and every value has the dtype and the sizes that PyTorch recorded.
+// The interpreter runs graphs that Dynamo recorded, whole and in pieces. Outputs equal those of ATen's functions called
+// one by one, and every value has the dtype and the sizes that PyTorch recorded.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -27,9 +27,9 @@ using testing::HasSubstr;
 
 using Symbols = std::map<std::string, std::int64_t>;
 
-constexpr std::int64_t kBytesMax = 8 << 20;  // of parameters: larger models only take longer
+constexpr std::int64_t kBytesMax = 8 << 20;  // bytes of parameters: larger models only take longer
 
-// The same on every machine.
+// The same data on every machine.
 class Data {
  public:
   at::Tensor tensor(const std::vector<std::int64_t>& sizes, c10::ScalarType dtype) {
@@ -72,7 +72,7 @@ std::vector<IValue> inputs_of(const GraphModule& module, Data& data, const Symbo
   return inputs;
 }
 
-// Those that the inputs decide; others are found on the way.
+// The symbols that the inputs determine. The run finds the others.
 Symbols known_symbols(const GraphModule& module, const Symbols& symbols) {
   Symbols known;
   for (const Node* input : module.graph().placeholders()) {
@@ -81,7 +81,7 @@ Symbols known_symbols(const GraphModule& module, const Symbols& symbols) {
   return known;
 }
 
-// Graphs change inputs and buffers in place.
+// Copies, because graphs change inputs and buffers in place.
 std::vector<IValue> copies(const std::vector<IValue>& values) {
   std::vector<IValue> copied;
   for (const IValue& value : values) copied.push_back(value.isTensor() ? IValue(value.toTensor().clone()) : value);
@@ -103,7 +103,7 @@ void expect_equal(const std::vector<IValue>& found, const std::vector<IValue>& w
   }
 }
 
-// None with a symbol that is not known.
+// No value if the expression has an unknown symbol.
 std::optional<std::int64_t> value_of(const SymExpr& size, const Symbols& symbols) {
   if (size.expr() == nullptr) return std::nullopt;
   return size.expr()->evaluate([&symbols](const std::string& symbol) -> std::optional<std::int64_t> {
@@ -112,7 +112,7 @@ std::optional<std::int64_t> value_of(const SymExpr& size, const Symbols& symbols
   });
 }
 
-// Sizes that are numbers, or expressions over symbols that the inputs have.
+// Compares sizes that are numbers, or expressions over known symbols.
 void expect_recorded(const Node& node, const IValue& value, const Symbols& symbols) {
   const TensorMeta* tensor = node.meta().tensor();
   if (tensor == nullptr) return;
@@ -138,7 +138,7 @@ std::int64_t bytes_of(const json& recorded) {
   return bytes;
 }
 
-// fx calls a part as soon as its inputs are there, so that one that only changes a value in place may come after those
+// fx calls a part as soon as its inputs are there. So a part that only changes a value in place may run after parts
 // that read the value.
 bool may_see_another_order(const GraphModule& module, const SplitModule& split) {
   const auto& parts = split.partitions;
@@ -150,7 +150,7 @@ bool may_see_another_order(const GraphModule& module, const SplitModule& split) 
   return false;
 }
 
-// One run of a graph on the interpreter against ATen's functions, another of its pieces.
+// Compares a run of the whole graph on the interpreter with ATen's functions, and then a run of its pieces.
 class Comparison {
  public:
   void run(const json& nodes) {
@@ -165,8 +165,7 @@ class Comparison {
     const std::vector<IValue> changed = copies(inputs);
     at::manual_seed(3);
     const std::vector<IValue> wanted = run_eagerly(*module, changed);
-    const bool bits =
-        module->submodules().empty();  // the reference of a Linear that is called adds up in another order
+    const bool bits = module->submodules().empty();  // the reference of a called Linear adds in another order
     const auto compare = [&](const Interpreter& with) {
       const std::vector<IValue> own = copies(inputs);
       at::manual_seed(3);
@@ -193,7 +192,7 @@ class Comparison {
   const Symbols kSymbols = {{"s0", 6}, {"s1", 4}, {"u0", 3}};
 };
 
-// Of an optional output that is not there: alone, and in a list.
+// An optional output that is missing: alone, and in a list.
 TEST(RecordedRun, ValuesOfKindNoneAreNotThere) {
   const json nodes = json::parse(R"([
       {"name": "x", "op": "placeholder", "target": "x", "args": [], "val": {"kind": "none"}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Methods, torch.* and torch.nn.functional resolve to the operator that Python would call, and say so when there is
-// none.
+// Methods, torch.* and torch.nn.functional resolve to the operator that Python would call. If there is none, the error
+// says so.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using c10::IValue;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The value of the last line, of inputs x (2 by 3 floats, 0 to 5) and n (an int).
+// The value of the last line, for inputs x (2 by 3 floats, 0 to 5) and n (an int).
 IValue run(const std::string& lines, std::int64_t n = 2) {
   const auto module = parse_graph_module("graph_module \"G\" {%x = placeholder \"x\" [] %n = placeholder \"n\" [] " +
                                          lines + " %output = output \"output\" [%r]}");
@@ -94,7 +94,7 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
   }
 }
 
-// x[0, 1] is a number, x[[0, 1]] two rows, and a graph has a list for both.
+// x[0, 1] is a number and x[[0, 1]] two rows, but a graph has a list for both.
 TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
   const std::string item =
       R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every form of value reads back, texts that are wrong say where, and what is shared is written once.
+// Every form of value reads back, errors in a text name the place, and shared modules are written once.
 #include <bit>
 #include <cstdint>
 #include <utility>
@@ -55,7 +55,7 @@ TEST(Text, ErrorsNameThePlace) {
   EXPECT_THAT(error_of(head + "} x"), HasSubstr("nothing after the module"));
 }
 
-// Of an argument, by way of a node.
+// Writes the argument as part of a node, and reads it back.
 Argument there_and_back(const Argument& argument) {
   GraphModule module;
   module.graph().call_function("f", {argument});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Text, parsed, gives the same module again: for random graphs with every kind of argument and metadata, and for BERT.
+// Parsing a module's text gives the same module again: for random graphs with every kind of argument and metadata, and
+// for BERT.
 #include <rehearse/graph/text.h>
 
 #include <cmath>
