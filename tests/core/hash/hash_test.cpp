@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: Fnv1a is what its authors publish; it stands in files.
+// Contract: Fnv1a has the values that its authors publish, because files contain them.
 #include <gtest/gtest.h>
 
 #include <rehearse/hash/word_hash.h>
