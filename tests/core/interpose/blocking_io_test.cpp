@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for files: what is ready is returned, what would block is the rank's failure and never a stopped process.
+// Waits for files: a call returns what is ready. A call that would block the process is the rank's failure.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files that belong to the run stay open, however a program closes those that it did not open.
+// The run's own files stay open, however a program closes files that it did not open.
 #include <rehearse_internal/exec/kept_files.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@ namespace {
 
 bool is_open(int file) { return fcntl(file, F_GETFD) >= 0; }
 
-// Two files of the program's with one of the run's between them.
+// Two files of the program, with one of the run's own files between them.
 class KeptFiles : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Condition variables suspend the rank, keep POSIX's promises about the mutex, and a lost signal is a deadlock at once.
+// Condition variables suspend the rank and keep POSIX's promises about the mutex. A lost signal is a deadlock at once.
 #include <condition_variable>
 #include <mutex>
 
@@ -106,7 +106,7 @@ TEST_P(ConditionVariable, MonotonicAttribute_IsHonoured) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// A deadline at the end of the calendar is none: without this the clock would run to the year 2262 first.
+// A deadline at the end of the calendar counts as no deadline. Otherwise the clock would first run to the year 2262.
 TEST_P(ConditionVariable, LostSignal_IsADeadlockEvenWithAnEndlessTimeout) {
   auto w = world();
   std::mutex mutex;
@@ -131,7 +131,7 @@ TEST_P(ConditionVariable, LostSignal_IsADeadlockEvenWithAnEndlessTimeout) {
   EXPECT_EQ(unwound, ranks());
 }
 
-// POSIX: whoever unwinds from the wait holds the mutex. The ranks unwind one after another, each with the mutex held.
+// By POSIX, code that unwinds from the wait holds the mutex. The ranks unwind one by one, each with the mutex held.
 TEST_P(ConditionVariable, WorldEnds_MutexIsHeldWhileUnwinding) {
   auto w = world();
   std::mutex mutex;
@@ -158,7 +158,7 @@ TEST_P(ConditionVariable, WorldEnds_MutexIsHeldWhileUnwinding) {
   mutex.unlock();
 }
 
-// A timer fires outside of every rank and may still complete what a rank waits for.
+// A timer fires outside of every rank, and may complete a rank's wait.
 TEST_P(ConditionVariable, SignalledByATimer_WakesTheRank) {
   struct Notifier final : Timer {
     std::condition_variable& changed;
@@ -178,7 +178,7 @@ TEST_P(ConditionVariable, SignalledByATimer_WakesTheRank) {
   EXPECT_EQ(outcome.end_time, at(3s));
 }
 
-// A condition variable that is destroyed after a broadcast, and another one at its address before the waiters have run.
+// The condition variable is destroyed after a broadcast, and another one takes its address before the waiters run.
 TEST_P(ConditionVariable, ReusedAddress_IsAnotherVariable) {
   auto w = world();
   std::mutex mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that was written for torchrun finds its rank in the environment.
+// A program written for torchrun finds its rank in the environment.
 #include <cstdlib>
 #include <cstring>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what an exempt library calls is libc's own, however the loader binds it; other libraries are as before, and
-// what the loader had sealed is sealed again.
+// Contract: an exempt library's calls go to libc, however the loader binds them. Other libraries are unchanged, and
+// memory that the loader made read-only is read-only again afterwards.
 #include <rehearse_internal/exec/exempt_libraries.h>
 
 #include <cstdio>
@@ -21,7 +21,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-// One of three builds of waiting_library.cpp, which differ in how their calls are bound.
+// One of three builds of waiting_library.cpp, which differ in how the loader binds their calls.
 class WaitingLibrary {
  public:
   explicit WaitingLibrary(const std::string& build)
@@ -44,7 +44,7 @@ class WaitingLibrary {
 
   const std::string& path() const { return path_; }
 
-  // An address that the loader has made read-only when it had bound what lies there; 0: none.
+  // An address in the part of the library that the loader makes read-only after binding; 0 if there is none.
   ElfW(Addr) sealed() const {
     struct Search {
       const std::string& path;
@@ -69,9 +69,9 @@ class WaitingLibrary {
   void* handle_;
 };
 
-// What its calls do in a rank.
+// The effects of the library's calls in a rank.
 struct Effects {
-  VirtualDuration slept{};  // of the world's time
+  VirtualDuration slept{};  // in the world's time
   VirtualDuration slept_by_pointer{};
   bool thread_is_the_ranks = false;
   bool std_thread_is_the_ranks = false;
@@ -100,7 +100,7 @@ Effects effects_of(const WaitingLibrary& library) {
   return seen;
 }
 
-// Of the mapping that this address lies in, as the kernel lists them: "r--p".
+// The protection of the mapping with this address, as the kernel lists it: "r--p".
 std::string protection_of(ElfW(Addr) address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -161,7 +161,8 @@ TEST(ExemptLibrary, LoadedLater_IsTakenByTheNextCall) {
   EXPECT_EQ(effects_of(second), kBlocks);
 }
 
-// The executable, where our functions are, is not asked for; others that are asked for and not taken are left alone.
+// exempt_libraries() does not ask about the executable, which contains our functions. Libraries that the predicate
+// refuses are unchanged.
 TEST(ExemptLibrary, OthersThatWereNotTaken_AreAsBefore) {
   const WaitingLibrary taken("lazy");
   const WaitingLibrary other("now");

@@ -17,7 +17,7 @@
 
 namespace {
 
-// In a namespace of Rehearse it would be no line of the user's.
+// Outside Rehearse's namespaces, because their lines are not the user's.
 [[noreturn]] void leave(int status) { std::exit(status); }
 
 }  // namespace
@@ -74,7 +74,7 @@ TEST_P(Exits, OtherWaysOut_FailTheRankToo) {
   }
 }
 
-// Retries, as real jobs do: the end of the world is not to be caught forever.
+// Real jobs retry, too. A rank must not catch the end of the world forever.
 TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
   auto w = world();
   WaitQueue never;
@@ -98,7 +98,7 @@ TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
   EXPECT_EQ(outcome.failures[0].what, "boom");
 }
 
-// A process that a rank makes is none of the world's.
+// A process that a rank forks does not belong to the world.
 TEST_P(Exits, ForkedProcess_MayExit) {
   auto w = world();
   int status = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pipes, sockets and file locks between ranks: who waits for another rank's call suspends, and is named.
+// Pipes, sockets and file locks between ranks: a rank that waits for another rank's call suspends, and reports name its
+// wait.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +28,7 @@ class RankFiles : public Worlds {};
 INSTANTIATE_TEST_SUITE_P(Sizes, RankFiles, ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)),
                          world_name);
 
-// Two ends of a pipe or of a pair of sockets.
+// The two ends of a pipe or of a pair of sockets.
 struct Ends {
   explicit Ends(const std::function<int(int*)>& make) { EXPECT_EQ(make(files), 0); }
   Ends(const Ends&) = delete;
@@ -54,7 +55,7 @@ TEST_P(RankFiles, ReadOfAPipe_WaitsForTheWriter) {
       EXPECT_EQ(::read(pipe.files[0], &byte, 1), 1);
       EXPECT_EQ(byte, 'x');
       EXPECT_EQ(this_rank::now(), at(1s));
-      EXPECT_EQ(::read(pipe.files[0], &byte, 1), 0);  // the end
+      EXPECT_EQ(::read(pipe.files[0], &byte, 1), 0);  // end of file
       EXPECT_EQ(this_rank::now(), at(2s));
     } else if (rank == 1) {
       this_rank::sleep_for(1s);
@@ -83,7 +84,7 @@ void expect_much_data(int file) {
   EXPECT_EQ(got, much_data());
 }
 
-// More than a pipe holds: the writer waits for the reader.
+// The data exceeds a pipe's capacity, so the writer waits for the reader.
 TEST_P(RankFiles, MuchData_GoesThrough) {
   for (const auto make : {make_pipe, make_sockets}) {
     auto w = world();
@@ -151,7 +152,7 @@ TEST_P(RankFiles, SocketThatNobodyEmpties_IsADeadlockWithItsName) {
             same_line(0, 0, "write() of a socket (file descriptor " + std::to_string(sockets.files[0]) + ")"));
 }
 
-// What ranks do besides is no reason to give up: a poller, a sleeper.
+// Another rank that polls or sleeps does not end the reader's wait.
 TEST_P(RankFiles, AReaderBesidesOthers_GoesOn) {
   auto w = world();
   Ends pipe(make_pipe);
@@ -177,7 +178,7 @@ TEST_P(RankFiles, Accept_WaitsForAnotherRanksConnect) {
     sockaddr_storage address{};
     address.ss_family = static_cast<sa_family_t>(domain);
     if (domain == AF_INET) reinterpret_cast<sockaddr_in*>(&address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // Of the kernel's choice; an unnamed socket of AF_UNIX gets an abstract name.
+    // The kernel chooses the address: an unnamed AF_UNIX socket gets an abstract name.
     const socklen_t bytes = domain == AF_INET ? sizeof(sockaddr_in) : sizeof(sa_family_t);
     ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), bytes), 0);
     ASSERT_EQ(::listen(listener, 5), 0);
@@ -259,7 +260,7 @@ TEST_P(RankFiles, FlockThatIsNeverGivenBack_IsADeadlockWithItsName) {
   ::close(wanted);
 }
 
-// The kernel waits for other processes as it always does, and no rank is taken for hung.
+// The kernel waits for other processes as always, and the rank does not count as hung.
 TEST_P(RankFiles, PipeOfAnotherProcess_IsReadToItsEnd) {
   Ends there(make_pipe), back(make_pipe);
   const pid_t child = ::fork();

@@ -49,7 +49,7 @@ TEST_P(Initialisation, CallOnceThatThrows_IsTriedByTheNext) {
   EXPECT_EQ(outcome.end_time, at(2ms));
 }
 
-// What std::call_once hands to its routine lives in thread-local variables: two of them at once must not mix.
+// std::call_once passes its routine through thread-local variables. Two such calls at once must not mix them up.
 TEST_P(Initialisation, CallOncesSideBySide_RunTheirOwnRoutines) {
   auto w = world();
   std::vector<std::once_flag> flags(static_cast<std::size_t>(ranks()));
@@ -80,7 +80,7 @@ TEST_P(Initialisation, OnceByAThread_IsSeenByRanksAndBack) {
   EXPECT_EQ(ran, 1);
 }
 
-// One static for each world that a test runs: a static is initialised once in a process.
+// Each world of a test needs a static of its own, because a process initialises a static only once.
 template <int ranks_count, int seed>
 int slow_static(int& initialised) {
   static const int value = [&] {
@@ -136,7 +136,7 @@ TEST(StaticLocal, InitialiserThatThrows_IsTriedByTheNext) {
   EXPECT_EQ(failed, 2);
 }
 
-// The world ends within an initialiser: the report says who waits for whom, and the next world initialises again.
+// The world ends within an initialiser. The report says which rank waits for which. The next world initialises again.
 TEST(StaticLocal, InitialiserThatNeverEnds_IsADeadlockThatNamesItsRank) {
   WaitQueue never;
   bool hang = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An executable that links rehearse::exec calls our functions, and is told so.
+// In an executable that links rehearse::exec, calls reach our functions, and require_installed() accepts it.
 #include <dlfcn.h>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@ namespace {
 
 TEST(Installed, ThisExecutable_IsFine) { EXPECT_NO_THROW(require_installed()); }
 
-// By name, as another library's reference is resolved: in this executable and not in libc.
+// Looks functions up by name, as the loader resolves another library's reference. They must be in this executable, not
+// in libc.
 TEST(Installed, Functions_AreExported) {
   Dl_info here{}, found{};
   ASSERT_NE(dladdr(reinterpret_cast<void*>(&require_installed), &here), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mutexes of all kinds keep ranks apart although libc sees one thread.
+// Mutexes of all kinds exclude other ranks, although libc sees one thread.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -30,7 +30,7 @@ class KindOfMutex {
   pthread_mutex_t mutex;
 };
 
-// Everybody sleeps while holding it: the sleeps add up when, and only when, one rank is in at a time.
+// Each rank sleeps while it holds the mutex. The sleeps add up if and only if one rank holds it at a time.
 void expect_one_at_a_time(World w, pthread_mutex_t& mutex) {
   bool inside = false;
   const auto outcome = w.run([&](int) {
@@ -164,7 +164,8 @@ TEST_P(Mutex, LockedInOppositeOrder_IsADeadlockWithItsCycle) {
             (std::vector<std::string>{"rank 0: a mutex held by rank 1", "rank 1: a mutex held by rank 0"}));
 }
 
-// pthread_mutex_lock() cannot throw: a rank that waits for a mutex when the world ends gets it when the holder unwinds.
+// pthread_mutex_lock() cannot throw. So a rank that waits for a mutex when the world ends gets it when the holder
+// unwinds.
 TEST_P(Mutex, WorldEndsWhileItIsHeld_WaitersGetItAsHoldersUnwind) {
   auto w = world();
   std::mutex mutex;
@@ -187,7 +188,7 @@ TEST_P(Mutex, WorldEndsWhileItIsHeld_WaitersGetItAsHoldersUnwind) {
   mutex.unlock();
 }
 
-// Held by a rank that was left behind, a mutex stays locked: the next world says so instead of hanging.
+// A rank that was left behind still holds the mutex. The next world reports that instead of hanging.
 TEST_P(Mutex, LeftLockedByAnEarlierWorld_IsReported) {
   std::mutex mutex;
   world().run([&](int rank) {
@@ -202,7 +203,7 @@ TEST_P(Mutex, LeftLockedByAnEarlierWorld_IsReported) {
   mutex.unlock();
 }
 
-// Threads that are no ranks: they and the ranks keep each other out, in libc's own way.
+// Threads that are not ranks, and ranks, exclude each other by libc's own means.
 TEST_P(Mutex, SharedWithAThread_ReallyBlocks) {
   auto w = world();
   std::mutex mutex;

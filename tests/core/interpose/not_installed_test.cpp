@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An executable that keeps our functions to itself (its linker script hides them) is refused with the way out.
+// An executable that hides our functions (by its linker script) is refused, with the way out.
 #include <gtest/gtest.h>
 
 #include "core/exec/world_fixture.h"

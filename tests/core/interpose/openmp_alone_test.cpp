@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program whose regions are all that it has of OpenMP: the linker finds them in Rehearse, and leaves libgomp out.
+// A program that uses nothing of OpenMP but regions: the linker finds them in Rehearse, and leaves libgomp out.
 #include <atomic>
 
 #include "core/exec/world_fixture.h"

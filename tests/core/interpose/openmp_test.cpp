@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenMP regions of ranks have threads of their own, real ones, and the ranks go on around them.
+// OpenMP regions of ranks have real threads of their own, and the ranks continue after them.
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -20,8 +20,8 @@
 
 extern "C" void __kmpc_fork_call(void* place, int count, void* region, ...);
 extern "C" void GOMP_parallel_start(void (*region)(void*), void* data, unsigned threads);
-// g++ 12's AddressSanitizer guesses the size of thread-local storage of libraries opened at run time, as LLVM's here,
-// and LeakSanitizer would crash on the guess at the end, without Rehearse too.
+// g++ 12's AddressSanitizer guesses the size of thread-local storage in libraries opened at run time, here LLVM's. At
+// exit, LeakSanitizer would crash on that guess, also without Rehearse.
 extern "C" const char* __asan_default_options() { return "intercept_tls_get_addr=0"; }
 
 namespace rehearse::exec::test {
@@ -87,7 +87,7 @@ TEST_P(OpenmpRegion, ItsThreads_ShareLocksAndBarriers) {
     }
     EXPECT_EQ(count, 100 * kThreads);
     EXPECT_EQ(after_barrier, 100 * kThreads * kThreads);
-    // The mutex is the rank's again.
+    // After the region, the mutex works for ranks again.
     const std::lock_guard lock(mutex);
     this_rank::yield();
   });
@@ -149,7 +149,7 @@ TEST_P(OpenmpRegion, RecursiveMutexOfItsRank_IsTakenAgain) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// A region as clang compiles it: numbers of the thread, then what it refers to.
+// A region in the form that clang compiles: two thread numbers, then the captured variables.
 void count_thread(int*, int*, void* threads) { ++*static_cast<std::atomic<int>*>(threads); }
 
 TEST_P(OpenmpRegion, OfLlvmsLibrary_RunsWithItsThreads) {
@@ -161,7 +161,7 @@ TEST_P(OpenmpRegion, OfLlvmsLibrary_RunsWithItsThreads) {
     set_threads(kThreads);
     for (int round = 0; round < 3; ++round) {
       std::atomic<int> threads{0};
-      // Where it is in the source, as libomp wants it.
+      // The source location, in libomp's format.
       struct {
         std::int32_t numbers[4] = {0, 2, 0, 0};
         const char* text = ";unknown;unknown;0;0;;";
@@ -174,7 +174,7 @@ TEST_P(OpenmpRegion, OfLlvmsLibrary_RunsWithItsThreads) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// These leave libgomp in the middle of a region: in processes of their own.
+// These tests leave libgomp in the middle of a region, so they run in processes of their own.
 using OpenmpFailure = ::testing::Test;
 
 [[noreturn]] void exit_saying(bool right, const std::string& told) {
@@ -201,7 +201,7 @@ TEST_F(OpenmpFailure, ExceptionThatLeavesTheRegion_IsTheRanksFailure) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// The others still read the variables of the rank's function.
+// The region's other threads still read the rank's local variables.
 void throw_before_others_read(std::atomic<int>& read) {
   const std::array<int, 2> in_frame{1, 2};
 #pragma omp parallel num_threads(kThreads)
@@ -225,7 +225,7 @@ TEST_F(OpenmpFailure, RankThatFailsInARegion_OutlivesItsOtherThreads) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// Rank 0 sleeps while it holds the mutex; a thread of rank 1's region wants it.
+// Rank 0 sleeps while it holds the mutex, and a thread of rank 1's region locks it.
 RunOutcome lock_in_region(World& w, int thread) {
   std::mutex mutex;
   return w.run([&](int rank) {
@@ -253,7 +253,7 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRank_IsRefusedWithItsHolder) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// That cannot throw in a thread which is not the rank's: the process ends, and says why.
+// A thread that is not the rank's cannot throw here: the process ends, and says why.
 TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
   EXPECT_EXIT(
       {
@@ -263,7 +263,7 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
       ::testing::KilledBySignal(SIGABRT), kHeld);
 }
 
-// The way of compilers before GCC 4.9, which is not one of those that we know.
+// Compilers before GCC 4.9 start regions this way, which Rehearse does not support.
 TEST_F(OpenmpFailure, ThreadsOfAnUnknownKindOfRegion_AreRefusedByName) {
   EXPECT_EXIT(
       {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: in real time, what a real thread signals wakes the ranks that wait for it, and no signal is lost, whenever
-// it comes. In virtual time no thread is waited for.
+// Contract: in real time, a signal of a real thread wakes the ranks that wait for it, and no signal is lost, whenever
+// it comes. In virtual time, no wait waits for a thread.
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kTurns = 2'000;
 
-// To and fro between a real thread and the rank, with every interleaving that there is: whose turn it is.
+// A real thread and the rank take turns many times, in any interleaving. The argument says whose turn it is.
 template <class Wait, class Pass>
 void play(const Wait& wait_for, const Pass& pass_to) {
   std::thread thread([&] {
@@ -140,7 +140,7 @@ TEST(OutsideThread, AllRanksOnOneObject_AreWokenTogether) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// The executor is not idle: it sees the signal at its next look.
+// The executor is never idle here. It sees the signal at its next look.
 TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   std::mutex mutex;
   std::condition_variable changed;
@@ -168,11 +168,11 @@ TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   EXPECT_TRUE(passed);
 }
 
-// The doorbell is a futex of its own: whatever ranks wait for, one signal rings it once.
+// All waits share one futex, the doorbell: whatever the ranks wait for, one signal rings it once.
 TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   interpose::WaitTable table;
   interpose::OutsideWaits waits;
-  std::array<int, 2048> objects{};  // of every number that an object can have
+  std::array<int, 2048> objects{};  // together they have every number that an object can have
   for (const int& object : objects) waits.begin(&object, table);
   std::atomic<bool> woken{false};
   std::thread sleeper([&] {
@@ -184,7 +184,7 @@ TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   sleeper.join();
 }
 
-// Which would make a run depend on when the thread comes.
+// Otherwise the run would depend on when the thread's signal comes.
 TEST(OutsideThread, InVirtualTime_IsNotWaitedFor) {
   std::mutex mutex;
   std::condition_variable changed;

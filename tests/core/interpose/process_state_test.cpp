@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What libc keeps for a process is each rank's own, and in each world as in a process that has just begun.
+// State that libc keeps per process is each rank's own. Each world starts it as a new process does.
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@ class ProcessState : public Worlds {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ProcessState,
                          ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)), world_name);
 
-// By libc's functions that are told where the state is.
+// Computed by libc's functions that take the state as an argument.
 std::vector<int> numbers_of_seed(unsigned seed, int count) {
   random_data data{};
   std::array<char, 128> table{};
@@ -34,7 +34,7 @@ std::vector<int> numbers_of_seed(unsigned seed, int count) {
 }
 
 TEST_P(ProcessState, Rand_StartsInEachRankAndWorldAsInANewProcess) {
-  ASSERT_EQ(numbers_of_seed(1, 1).front(), 1804289383);  // as every program on this libc that never calls srand()
+  ASSERT_EQ(numbers_of_seed(1, 1).front(), 1804289383);  // the first number of any program on this libc without srand()
   ::srand(77);
   for (int repetition = 0; repetition < 2; ++repetition) {
     auto w = world();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// POSIX semaphores, and what C++20 builds on futexes: latches, barriers, semaphores, atomic waits.
+// POSIX semaphores, and the C++20 types built on futexes: latches, barriers, semaphores, atomic waits.
 #include <barrier>
 #include <latch>
 #include <semaphore>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads that a rank makes are fibers of that rank.
+// Threads that a rank starts are fibers of that rank.
 #include <future>
 #include <memory>
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 class Threads : public Worlds {};
 REHEARSE_IN_WORLDS(Threads);
 
-// Under one seed or another: which of the two is first is a choice of the schedule.
+// The schedule chooses which of the two threads runs first, so each is first under some seed.
 TEST(ThreadStart, EitherThreadMayBeTheFirst) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -163,7 +163,7 @@ struct StartsAThreadInTheEnd {
   }
 };
 
-// A world that has ended begins no thread: what it was to run is freed all the same.
+// A world that has ended starts no thread, but still frees what the thread would have run.
 TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
   auto w = world();
   const auto captured = std::make_shared<int>(0);
@@ -177,7 +177,7 @@ TEST_P(Threads, NeverBegun_FreesWhatItCaptured) {
   EXPECT_EQ(captured.use_count(), 1);
 }
 
-// Joined means that what the thread captured is gone, as with a thread of the system.
+// After join(), the thread's captured objects are gone, as with a thread of the system.
 TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
   auto w = world();
   const auto outcome = w.run([](int) {
@@ -192,7 +192,8 @@ TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// A destructor that joins waits until the thread has met the world's end, instead of staying behind with all it holds.
+// A destructor that joins waits until the end of the world has ended the thread. Otherwise the rank would stay behind
+// with all that it holds.
 TEST_P(Threads, JoinWhileUnwinding_WaitsForTheThreadsEnd) {
   auto w = world();
   const auto held = std::make_shared<int>(0);
@@ -225,7 +226,7 @@ TEST_P(Threads, UncaughtException_FailsTheRank) {
   EXPECT_EQ(outcome.ranks[1], RankEnd::failed);
 }
 
-// A joinable std::thread on the unwound stack calls std::terminate(): the deadlock must be reported all the same.
+// A joinable std::thread on the unwound stack calls std::terminate(). The deadlock must still be reported.
 TEST_P(Threads, Deadlock_WithAJoinableThreadOnTheStack_IsReported) {
   auto w = world();
   WaitQueue never;
@@ -273,7 +274,7 @@ TEST_P(Threads, HandleFunctions_TakeOurHandles) {
       void* lowest = nullptr;
       std::size_t bytes = 0;
       EXPECT_EQ(pthread_attr_getstack(&attributes, &lowest, &bytes), 0);
-      // Not the address of a variable: AddressSanitizer may keep those elsewhere.
+      // AddressSanitizer may keep local variables elsewhere, so the test takes the frame's address.
       void* const frame = __builtin_frame_address(0);
       EXPECT_GT(frame, lowest);
       EXPECT_LT(frame, static_cast<char*>(lowest) + bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeps and clocks are virtual in a rank, and a loop that only reads the clock gets where it wants to.
+// Sleeps and clocks are virtual in a rank, and a loop that only reads the clock reaches its time.
 #include <thread>
 
 #include <sys/syscall.h>
@@ -70,7 +70,7 @@ TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {
   EXPECT_EQ(compared, 4 * ranks());
 }
 
-// Between two reads through libc's name, the kernel's own answer.
+// The kernel's own answer must lie between two readings through libc.
 TEST_P(Time, CpuTime_IsReal) {
   const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
   auto w = world();
@@ -102,7 +102,7 @@ TEST_P(Time, LoopOnTheClock_Ends) {
   EXPECT_LT(outcome.end_time, at(30min + 2s));
 }
 
-// Rank 0 looks for an answer until its own limit, which comes before the limits of the others and of a sleep.
+// Rank 0 polls until its own time limit, which is before the limits of the others and the end of a sleep.
 TEST_P(Time, LoopWithATimeLimit_KeepsItBesideLaterTimers) {
   auto w = world();
   bool given_up = false;
@@ -142,14 +142,14 @@ TEST_P(Time, LoopOnYieldForNothing_IsALivelock) {
   EXPECT_EQ(outcome.blocked.size(), static_cast<std::size_t>(ranks()));
 }
 
-// A rank that logs the time while it unwinds, or waits for some time to come, does not hold up the end of the world.
+// A rank that reads the clock while it unwinds, or waits for a later time, does not delay the end of the world.
 TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   auto w = world();
   int unwound = 0;
   const auto outcome = w.run([&](int rank) {
     try {
       if (rank == 0) {
-        std::this_thread::sleep_for(1ms);  // the others have all begun by then
+        std::this_thread::sleep_for(1ms);  // by then, all others have started
         throw std::runtime_error("boom");
       }
       for (;;) std::this_thread::sleep_for(1h);
@@ -167,7 +167,7 @@ TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   EXPECT_EQ(unwound, ranks() - 1);
 }
 
-// A clock of a mode in real time: each look at it finds it a microsecond on.
+// Like the clock of a real run: each reading is a microsecond later.
 class PassingClock final : public Clock {
  public:
   VirtualTime now() const noexcept override { return kTimeZero + 1us * ++looks_; }

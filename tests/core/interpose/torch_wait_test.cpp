@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LibTorch, compiled long before us, waits in our functions: ivalue::Future blocks its rank only, and unwinds.
+// LibTorch, compiled without knowledge of Rehearse, waits in our functions: ivalue::Future blocks only its rank, and
+// unwinds.
 #include <latch>
 #include <string>
 #include <string_view>
@@ -52,7 +53,7 @@ TEST_P(TorchWait, FutureThatNobodyCompletes_IsADeadlockAndUnwinds) {
   EXPECT_EQ(unwound, ranks());
 }
 
-// As one of autograd's device threads does.
+// Autograd's device threads complete futures like this.
 TEST(TorchWaitInRealTime, FutureThatARealThreadCompletes_WakesTheRanks) {
   const auto future = make_future();
   std::latch ranks_wait(2);
@@ -72,7 +73,7 @@ TEST(TorchWaitInRealTime, FutureThatARealThreadCompletes_WakesTheRanks) {
   EXPECT_EQ(seen, 14);
 }
 
-// Its neighbours are exempt, LibTorch waits in our functions as before.
+// Other libraries are exempt. LibTorch still waits in our functions.
 TEST(TorchWaitBesideExemptLibraries, Future_SuspendsItsRank) {
   const auto is_libtorch = [](std::string_view path) {
     return path.find("/libtorch") != std::string_view::npos || path.find("/libc10") != std::string_view::npos;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library that waits by itself, as a driver does: for threads of its own, with locks of its own. What each function
-// returns tells whether libc has done it, or ranks were suspended.
+// A library that waits by itself, as a driver does: for threads of its own, with locks of its own. The result of each
+// function tells whether libc blocked or Rehearse suspended a rank.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// In the data, where the loader writes the address at once.
+// A pointer in the data segment, into which the loader writes the address at load time.
 using Sleep = int (*)(useconds_t);
 Sleep volatile g_sleep = usleep;
 
@@ -51,7 +51,7 @@ void waiting_library_sleep_by_pointer() { g_sleep(1'000); }
 
 void waiting_library_yield() { sched_yield(); }
 
-// The thread that has answered.
+// Returns the id of the thread that answered.
 pid_t waiting_library_ask_thread() {
   Answer call;
   pthread_t thread{};
