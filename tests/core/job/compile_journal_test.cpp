@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the journal says of each rank what it did last with a function, and which calls did not go alike.
+// Contract: the journal tells each rank's last action with a function, and the calls in which ranks differed.
 #include <rehearse_internal/job/compile_journal.h>
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST(Divergences, KnowWhoHasNotCalledSince_AndWhoCommunicates) {
   EXPECT_TRUE(found[0].communicates);
 }
 
-// A call that compiles several segments is one.
+// If a call compiles several segments, they count as one compilation.
 TEST(Divergences, SeveralCompilationsOfACall_AreOne) {
   Journal journal;
   for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, false), "ch");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each call of a Group does to the ranks' tensors what its name and arguments say.
+// Contract: each call of a Group changes the ranks' tensors as its name and arguments say.
 #include <rehearse/job/group.h>
 
 #include <stdexcept>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// One element for each factor: rank r has (1 + r) times it, so that a result tells whose it is.
+// One element for each factor. Rank r has (1 + r) times the factor, so a result reveals its rank.
 at::Tensor of(int rank, at::ArrayRef<double> factors) { return at::tensor(factors) * (1 + rank); }
 
 void on_ranks(const World::Body& body) { comm::on_ranks(kRanks, body); }
@@ -67,7 +67,7 @@ TEST(GroupCalls, Gathering_KeepsTheOrderOfRanks) {
   });
 }
 
-// Rank 0 sends two elements to itself and none to rank 3; the others send one to each.
+// Rank 0 sends two elements to itself and none to rank 3. The others send one to each rank.
 TEST(GroupCalls, AllToAll_TakesReceivedSplitsBeforeSentOnes) {
   on_ranks([](RankContext& ctx) {
     const auto input = of(ctx.rank(), {1, 10, 100, 1000});
@@ -110,7 +110,7 @@ TEST(GroupCalls, Barrier_WaitsForAllRanks) {
     ctx.group().barrier()->wait();
     EXPECT_EQ(came % kRanks, 0) << came;
   });
-  EXPECT_EQ(came, 3 * kRanks);  // schedules
+  EXPECT_EQ(came, 3 * kRanks);  // once per schedule
 }
 
 TEST(GroupCalls, RankAndSize_AreTheGroupsOwn) {
@@ -118,7 +118,7 @@ TEST(GroupCalls, RankAndSize_AreTheGroupsOwn) {
     const auto odd = ctx.new_group({3, 1}, "odd");
     EXPECT_EQ(static_cast<bool>(odd), ctx.rank() % 2 == 1);
     if (!odd) return;
-    EXPECT_EQ(odd.rank(), ctx.rank() == 3 ? 0 : 1);  // in the order in which they are named
+    EXPECT_EQ(odd.rank(), ctx.rank() == 3 ? 0 : 1);  // the order in which new_group() names them
     EXPECT_EQ(odd.size(), 2);
   });
 }

@@ -10,8 +10,8 @@
 
 #include <rehearse/job/runner.h>
 
-// Contract: a process knows which rank of a job it is by what torchrun, mpirun and srun say, and refuses what does not
-// make sense, naming the variable.
+// Contract: a process learns its rank from the variables of torchrun, mpirun and srun. It refuses values that make no
+// sense, and names the variable.
 namespace rehearse {
 namespace {
 

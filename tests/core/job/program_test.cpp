@@ -26,7 +26,7 @@ TEST(Programs, RegisteredByMacro_FoundByNameInOrder) {
   EXPECT_EQ(find_program("beta"), nullptr);
 }
 
-// The registry is the process's: the clash is made in a process of its own.
+// The registry is global to the process, so a process of its own registers the clash.
 TEST(Programs, TwoOfOneName_SaidWhenAsked) {
   const auto clash = [] {
     RegisteredProgram again(ProgramName("zeta") << ProgramSpec{.summary = "", .body = {}});

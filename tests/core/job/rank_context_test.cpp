@@ -12,7 +12,7 @@
 namespace rehearse {
 namespace {
 
-// A context that only remembers what it was told.
+// A context that only records its calls.
 class NotingContext final : public RankContext {
  public:
   int rank() const noexcept override { return 0; }

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// Contract: what a rank notes can be read at any moment, and says how far the rank had come.
+// Contract: a rank's note can be read at any moment, and tells how far the rank had come.
 namespace rehearse {
 namespace {
 

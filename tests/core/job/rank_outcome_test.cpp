@@ -6,7 +6,7 @@
 namespace rehearse {
 namespace {
 
-// JSON reports hold these names.
+// JSON reports contain these names.
 TEST(RankOutcome, EachOne_HasItsNameAndIsFoundByIt) {
   struct Row {
     RankOutcome outcome;

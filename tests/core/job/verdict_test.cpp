@@ -6,7 +6,7 @@
 namespace rehearse {
 namespace {
 
-// Scripts compare these codes and people search for these words.
+// Scripts compare these codes, and people search for these words.
 TEST(Verdict, EachOne_HasItsNameAndExitCode) {
   struct Row {
     Verdict verdict;
