@@ -85,14 +85,14 @@ AnyExpr any_expr(int depth) {
     return {where(condition.condition, left.expr, right.expr),
             [c = condition.directly, a = left.directly, b = right.directly](const Assignment& values) -> Value {
               const std::optional<bool> holds = c(values);
-              // Both are computed, as in the canonical form.
+              // Computes both branches, as the canonical form does.
               const Value then = a(values);
               const Value otherwise = b(values);
               if (!holds || !then || !otherwise) return std::nullopt;
               return *holds ? then : otherwise;
             }};
   }
-  // A division by the number 0 is refused at once, which expr_test sees.
+  // A division by the number 0 throws at once, which expr_test covers.
   const bool divides = operation == 3 || operation == 4;
   if (divides && right.expr.is_number() && right.expr.number() == 0) right = any_leaf();
   if (divides && right.expr.is_number() && right.expr.number() == 0) return left;

@@ -18,8 +18,8 @@ inline const Expr u0 = Expr::symbol("u0");
 
 using Assignment = std::map<std::string, std::int64_t>;
 
-// An expression beside what Python would compute for it step by step, without any simplification: none where a divisor
-// is zero.
+// An expression, beside a function that computes it step by step as Python would, without simplification. That function
+// returns nothing if a divisor is zero.
 struct AnyExpr {
   Expr expr;
   std::function<std::optional<std::int64_t>(const Assignment&)> directly;
@@ -30,15 +30,15 @@ struct AnyCondition {
   std::function<std::optional<bool>(const Assignment&)> directly;
 };
 
-// Random ones over s0, s1, s2 and u0, by RapidCheck. Small numbers, so that nothing overflows.
+// Random expressions over s0, s1, s2 and u0, from RapidCheck. Numbers are small, so that nothing overflows.
 AnyExpr any_expr(int depth);
 AnyCondition any_condition(int depth);
 Assignment any_assignment(std::int64_t least, std::int64_t greatest);
 
 ValueOf values_in(const Assignment& assignment);
 
-// Whether RapidCheck finds nothing for which `property` fails. What grows beyond the size of an expression
-// (ExpressionTooLarge) says nothing about the property: other values are drawn.
+// Returns whether RapidCheck finds no values for which `property` fails. If an expression grows too large
+// (ExpressionTooLarge), that says nothing about the property, and RapidCheck draws other values.
 bool holds_for_any(const char* name, const std::function<void()>& property);
 
 }  // namespace rehearse::shapes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random expressions and conditions: canonical forms have the values of the steps that they were made of, texts parse
-// back, ranges hold every value, and what is decided without values is right for all.
+// Random expressions and conditions: canonical forms have the values of the original steps, texts parse back, ranges
+// contain every value, and decisions without values hold for all values.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -13,7 +13,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// The ranges of a capture: sizes of inputs from 2 on, others from 0.
+// The ranges in a capture: sizes of inputs start at 2, all others at 0.
 Range range_of_symbol(const Expr& expr) {
   if (!expr.is_symbol()) return {};
   return {expr.symbol_name() == "u0" ? 0 : 2, Range::kUnboundedAbove};

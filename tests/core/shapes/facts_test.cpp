@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is assumed one after the other: nothing that it decides, bounds or simplifies is wrong for values that fit it.
+// Facts that are assumed one after the other: their decisions, bounds and simplifications must be right for all values
+// that fit the facts.
 #include "shapes/expr/bounds/facts.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ TEST(Facts, AreRightForValuesThatFitThem) {
         RC_ASSERT(facts.range(expr.expr).contains(*value));
         RC_ASSERT(facts.simplify(expr.expr).evaluate(values_in(values)) == value);
       }
-      // One that divides by what is known to be zero cannot be decided: that is DivisionByZero.
+      // A condition that divides by an expression known to be zero cannot be decided: it throws DivisionByZero.
       const AnyCondition condition = any_condition(1);
       if (const std::optional<bool> expected = condition.directly(values)) {
         RC_ASSERT(facts.decide(condition.condition).value_or(*expected) == *expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks on fibers, each with a ShapeEnv of its own, that switch between questions: symbols, guards and their lines are
+// Ranks on fibers, each with a ShapeEnv of its own, switch between questions. Symbols, guards and their lines must be
 // those of each rank alone.
 #include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
@@ -12,7 +12,7 @@
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
-// Not in our namespace: what stands there is no user's code.
+// Outside our namespace, because code inside does not count as user code.
 namespace {
 
 namespace exec = rehearse::exec;
@@ -21,7 +21,7 @@ using rehearse::shapes::DataDependentError;
 using rehearse::shapes::GuardProgram;
 using rehearse::shapes::ShapeEnv;
 
-// What a rank's capture may look like, with a switch after each step.
+// Asks the questions of a typical capture, and switches after each step.
 std::string questions(std::int64_t rows) {
   const auto env = ShapeEnv::make();
   const auto pause = [] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Guards as they are checked in each call: the same answer as the conditions, and words for the first that fails.
+// The guard program that each call runs gives the same answer as the conditions, and text for the first that fails.
 #include <rehearse_internal/shapes/guard_program.h>
 
 #include <gmock/gmock.h>
@@ -79,7 +79,7 @@ TEST(GuardProgram, WhatCannotBeComputedFails) {
   EXPECT_FALSE(program.holds(Values{3, std::int64_t{1} << 40}));
 }
 
-// False too where a part of it cannot be computed, even if another part decides.
+// Returns false also if a part cannot be computed, even if another part decides the condition.
 bool holds_and_computable(const Condition& condition, const Assignment& values) {
   if (condition.is_constant() || condition.is_comparison()) {
     try {
@@ -99,7 +99,7 @@ bool holds_and_computable(const Condition& condition, const Assignment& values) 
   return holds;
 }
 
-// Random conditions, guarded at one assignment and checked at others.
+// Guards on random conditions, made for one assignment and checked at others.
 TEST(GuardProgram, AgreesWithTheConditions) {
   EXPECT_TRUE(holds_for_any("guards", [] {
     const auto env = ShapeEnv::make();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Expressions as steps: few of them, each once, with the value of the expression.
+// Expressions lower to few steps, each computed once, that have the expression's value.
 #include <rehearse_internal/shapes/lower.h>
 
 #include <map>
@@ -15,7 +15,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// Writes the steps in brackets.
+// Writes the steps as text with brackets.
 struct TextBuilder {
   using Value = std::string;
 
@@ -37,7 +37,7 @@ struct TextBuilder {
   std::map<Expr, Value> values;
 };
 
-// Computes them.
+// Computes the steps.
 struct ValueBuilder {
   using Value = std::int64_t;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a ShapeEnv records of the questions that real c10::SymInt arithmetic and ATen's helpers ask.
+// A ShapeEnv records the questions that real c10::SymInt arithmetic and ATen's helpers ask.
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include <ATen/ExpandUtils.h>
@@ -224,7 +224,7 @@ TEST_F(ShapeEnvTest, FloatsOfSizesStaySymbolic) {
   EXPECT_THAT(texts(env->guards()), ElementsAre("s0 == 8"));
 }
 
-// As the backward of a variance asks whether there are more elements than the correction takes off.
+// The backward of a variance asks whether there are more elements than the correction subtracts.
 TEST_F(ShapeEnvTest, WholeFloatsCompareAsIntegers) {
   const c10::SymFloat numel = env->add_backed(8, "x.size(0)") * env->add_backed(6, "x.size(1)");
   EXPECT_TRUE(numel - c10::SymFloat(1.0) > c10::SymFloat(0.0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every virtual function of the installed c10/core/SymNodeImpl.h is overridden by ShapeNode, or stands in the table
-// here with the reason why not. A new LibTorch that has another one fails this test.
+// ShapeNode overrides every virtual function of the installed c10/core/SymNodeImpl.h, or the table here has the reason
+// why not. This test fails if a new LibTorch has a further function.
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// What ShapeNode leaves to SymNodeImpl, and why that is right.
+// The functions that ShapeNode leaves to SymNodeImpl, with reasons.
 const std::map<std::string, std::string> kNotOverridden = {
     {"is_nested_int", "ragged sizes of nested tensors are no expressions; SymNodeImpl's answer is no"},
     {"nested_int", "as is_nested_int; SymNodeImpl's answer is none"},
