@@ -31,7 +31,7 @@ void run_backward() {
   EXPECT_TRUE(a.grad().equal(at::full({2, 2}, 2.0)));
 }
 
-// The per-fiber variables of this thread that are not what a new thread would find.
+// This thread's per-fiber variables whose value differs from that in a new thread.
 std::vector<std::string> changed_variables() {
   std::vector<std::string> changed;
   const TlsLayout& layout = tls_layout();
@@ -114,7 +114,8 @@ TEST(TorchRankState, Autocast_IsEachFibersOwn) {
 TEST(TorchRankState, SavedTensorHooks_AreEachFibersOwn) {
   TorchRankState state;
   HandFibers fibers(state, 2);
-  // Short enough for a string that points into itself, which is fine: the variable's address never changes.
+  // The text fits inside the string object, which then points into itself. That is allowed, because the variable's
+  // address never changes.
   fibers.run(0, [] { at::SavedTensorDefaultHooks::disable("rank 0"); });
   fibers.run(1, [] {
     EXPECT_TRUE(at::SavedTensorDefaultHooks::is_enabled());
@@ -164,7 +165,7 @@ TEST(TorchRankState, ThreadId_IsOneForEachRankAndTheSameInEveryWorld) {
   EXPECT_EQ(ids[1], ids[3]);
 }
 
-// The scope that at::ThreadLocalState and DisableRecordFunctionGuard use; it lives in a cache that is shared.
+// The settings that at::ThreadLocalState and DisableRecordFunctionGuard use. They live in a shared cache.
 TEST(TorchRankState, RecordFunctionSettings_AreEachFibersOwn) {
   TorchRankState state;
   HandFibers fibers(state, 2);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Ranks that suspend in the middle of what LibTorch does for a thread: the results are those of ranks that do
-// not.
+// Ranks suspend in the middle of work for which LibTorch keeps state per thread. Their results must equal those of
+// ranks that do not suspend.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -64,14 +63,14 @@ exec::RunOutcome run(int ranks, std::uint64_t seed, const std::function<void(int
   return executor.run(body);
 }
 
-// A rank that threw would have skipped what it was to check; the others go on without it.
+// A rank that threw would have skipped its checks, and the others would go on without it.
 void expect_all_returned(const exec::RunOutcome& outcome) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned);
   EXPECT_TRUE(outcome.failures.empty());
   EXPECT_EQ(outcome.ranks, std::vector<exec::RankEnd>(outcome.ranks.size(), exec::RankEnd::returned));
 }
 
-// Does nothing on the host, where the plain run happens.
+// Suspends the rank. Does nothing outside of ranks, where the reference run happens.
 void suspend_as(int rank) {
   if (!this_rank::is_fiber()) return;
   this_rank::yield();
@@ -87,7 +86,7 @@ struct SuspendAfterAccumulation final : torch::autograd::PostAccumulateGradHook 
   int rank;
 };
 
-// A backward of its own, within a hook of another one.
+// Runs a backward inside a hook of another backward.
 at::Tensor reentrant_backward(int rank, const at::Tensor& gradient) {
   const c10::AutoGradMode with_grad(true);
   const at::Tensor a = at::full({3}, static_cast<double>(rank + 1)).requires_grad_();
@@ -184,7 +183,8 @@ TEST_P(FiberAutograd, RandomDrawsBetweenSuspensions_AreEachRanksOwn) {
   }
 }
 
-// A helper fiber is another thread of the same process: own modes, but the rank's generator and number.
+// A helper fiber is like another thread of the same process: it has modes of its own, but the rank's generator and
+// number.
 TEST_P(FiberAutograd, HelperFibers_AreThreadsOfTheirRank) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     int helped = 0, compared = 0;

@@ -8,8 +8,8 @@
 
 namespace rehearse::torch_state {
 
-// Does by hand what the executor does with a RankState: main fibers 0..n-1, one for each rank, that run only
-// inside of run(). What is left at destruction is ended.
+// Calls a RankState as the executor does: for main fibers 0..n-1, one per rank, that run only inside run(). The
+// destructor ends all remaining fibers.
 class HandFibers {
  public:
   HandFibers(TorchRankState& state, int ranks) : state_(state), host_(state.image_bytes()) {
@@ -34,7 +34,7 @@ class HandFibers {
     state_.exchange(image.data(), host_.data());
   }
 
-  // What the executor does with a fiber that cannot be unwound: it never runs again.
+  // As the executor does with a fiber that it cannot unwind: the fiber never runs again.
   void leave_behind(int rank) { images_[static_cast<std::size_t>(rank)].clear(); }
 
   void end(int rank) {

@@ -40,7 +40,8 @@ Reason reason_of_reading(std::string_view library, std::string& what) {
   return Reason::unreadable;
 }
 
-// Libraries and their inventory. Those of CUDA lie beside the others, and are read without being loaded.
+// LibTorch's libraries and their inventory. The CUDA libraries are beside the others; the test reads them without
+// loading them.
 struct Libraries {
   std::vector<std::string> names;
   TlsInventory inventory;
@@ -61,7 +62,7 @@ bool is_there(const Libraries& libraries) { return std::filesystem::exists(file_
 
 TEST(TlsInventory, LibTorchsFiles_EveryVariableHasAnOwner) {
   for (const Libraries& libraries : all_libraries()) {
-    if (!is_there(libraries)) continue;  // LibTorch without CUDA
+    if (!is_there(libraries)) continue;  // a LibTorch without CUDA
     for (const std::string& library : libraries.names) {
       const std::vector<TlsSymbol> symbols = read_tls_symbols(file_of(library));
       EXPECT_FALSE(symbols.empty()) << library;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// TlsExchange against whole copies, on made-up blocks: random ranges, random initial values, random writes.
+// Compares TlsExchange with whole copies, on artificial blocks: random ranges, random initial values, random writes.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -18,12 +18,12 @@ using Exchange = void (*)(TlsExchange&, std::byte*, const std::byte*);
 
 void exchange_best(TlsExchange& tls, std::byte* out, const std::byte* in) { tls.exchange(out, in); }
 
-// Two modules' blocks, as a new thread finds them, and the ranges of them that are exchanged.
+// The blocks of two modules in a new thread's state, and the ranges in them that are exchanged.
 struct Blocks {
   Blocks(std::vector<TlsRange> the_ranges, std::size_t bytes, std::mt19937& random) : ranges(std::move(the_ranges)) {
     for (Bytes& block : initial) {
       block.resize(bytes);
-      // Mostly zero, as LibTorch's.
+      // Mostly zero, like LibTorch's blocks.
       for (std::byte& byte : block) byte = random() % 64 == 0 ? static_cast<std::byte>(random()) : std::byte{0};
     }
     std::copy(std::begin(initial), std::end(initial), std::begin(live));
@@ -44,7 +44,7 @@ struct Blocks {
     return all;
   }
 
-  // A few variables change, some back to what they were.
+  // Changes a few variables, some back to their old value.
   void scribble(std::mt19937& random) {
     for (int writes = static_cast<int>(random() % 4); writes > 0; --writes) {
       const TlsRange& range = ranges[random() % ranges.size()];
@@ -80,7 +80,7 @@ TEST_P(TlsExchanges, ManyFibers_EachFindsItsOwnBytesAgain) {
     std::mt19937 random(seed);
     Blocks blocks(random_ranges(kBytes, random), kBytes, random);
     TlsExchange tls = blocks.exchange();
-    // One image too many: a guard behind each finds writes past image_bytes().
+    // Each image is one byte too long, so that a guard byte reveals writes past image_bytes().
     std::vector<Bytes> images(kFibers, Bytes(tls.image_bytes() + 1, std::byte{0xA5}));
     std::vector<Bytes> expected(kFibers, blocks.read());
     for (Bytes& image : images) tls.create(image.data());
@@ -115,7 +115,7 @@ TEST_P(TlsExchanges, UnchangedState_TakesNoPiecesIntoUse) {
   EXPECT_EQ(tls.pieces_in_use(), 0u);
 }
 
-// What was not in use when a fiber was suspended is as a new thread has it when the fiber comes back.
+// A piece that was not in use when a fiber suspended has a new thread's values when the fiber comes back.
 TEST_P(TlsExchanges, PieceThatCameIntoUseMeanwhile_IsInitialInOlderImages) {
   std::mt19937 random(1);
   Blocks blocks({{0, 0, 336}, {1, 40, 200}}, 400, random);

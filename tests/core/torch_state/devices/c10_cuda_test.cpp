@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// With LibTorch's libc10_cuda, which needs no GPU to be loaded.
+// Tests with LibTorch's libc10_cuda, which loads without a GPU.
 #include <stdexcept>
 #include <string>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kTargetDevice = "_ZN3c104cudaL17targetDeviceIndexE";
 constexpr const char* kCurrentStreams = "_ZN3c104cuda12_GLOBAL__N_115current_streamsE";
 
-// The simulation never loads it.
+// Loads the library. A simulation never does.
 class C10Cuda : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ TEST_F(C10Cuda, Variables_AreEachFibersOwn) {
   live<signed char>(kTargetDevice) = -1;
 }
 
-// LibTorch makes the array only where there is a GPU; its destructor is registered as here.
+// LibTorch creates the array only if there is a GPU. It registers the array's destructor as this test does.
 TEST_F(C10Cuda, CurrentStreams_DieWithTheirFiber) {
   static int deaths = 0;
   deaths = 0;

@@ -16,7 +16,7 @@ namespace rehearse::torch_state {
 constexpr auto kFakeType = c10::kPrivateUse1;
 inline c10::Device fake_device(int index) { return {kFakeType, static_cast<c10::DeviceIndex>(index)}; }
 
-// Devices that do nothing, as a library of LibTorch's would bring them. One object for the process.
+// Devices that do nothing, registered as a library of LibTorch would. One object per process.
 class FakeDevices final : public c10::impl::DeviceGuardImplInterface {
  public:
   static FakeDevices& instance() {
@@ -33,8 +33,8 @@ class FakeDevices final : public c10::impl::DeviceGuardImplInterface {
   static constexpr int kDevices = 3;
 
   mutable int current = 0;
-  mutable int changes = 0;  // of the current device
-  std::string lost;         // not empty: every call throws this
+  mutable int changes = 0;  // number of changes of the current device
+  std::string lost;         // if not empty, every call throws this
 
   c10::DeviceType type() const override { return kFakeType; }
   c10::Device exchangeDevice(c10::Device device) const override {

@@ -15,7 +15,7 @@ namespace {
 
 using Reason = TorchStateError::Reason;
 
-// Ranks 0 and 1 on devices 1 and 2.
+// Puts ranks 0 and 1 on devices 1 and 2.
 TorchStateOptions on_devices() {
   TorchStateOptions options;
   options.seed = 5;
@@ -124,7 +124,7 @@ TEST_F(RankDevicesTest, DeviceThatIsNotThere_IsRefusedWithTheRank) {
   options.devices[1] = {c10::kMeta, 0};
   EXPECT_EQ(reason_for(options, what), Reason::device_missing);
   EXPECT_EQ(what, "rehearse: the device of rank 1 is meta:0, and that of rank 0 fake:1: give one type");
-  const TorchRankState state(on_devices());  // a refusal changes nothing
+  const TorchRankState state(on_devices());  // the refusal must change nothing
 }
 
 TEST_F(RankDevicesTest, TypeWithoutALibrary_IsRefusedWithTheWayOut) {
@@ -149,7 +149,7 @@ TEST_F(RankDevicesTest, ThreadsOfAutograd_AreForbiddenInEveryFiberAndNotOnTheHos
   fibers.run(1, [&] {
     EXPECT_FALSE(threads());
     EXPECT_TRUE(c10::AutogradState::get_tls_state().get_grad_mode());
-    // A thread that the rank makes, from within the rank.
+    // A thread that the rank starts from its own code.
     std::vector<std::byte> helper(state.image_bytes()), here(state.image_bytes());
     c10::AutogradState::get_tls_state().set_grad_mode(false);
     state.create_image(helper.data(), 1, 1);
