@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What aot_eager makes of a graph has the bits of eager autograd: results, gradients, changed inputs, random numbers.
+// A graph compiled by aot_eager has the bits of eager autograd: results, gradients, changed inputs, random numbers.
 #include <rehearse_internal/compile/aot_eager.h>
 
 #include <ATen/ATen.h>
@@ -282,7 +282,7 @@ TEST(AotEager, TransposedResultsAndTheirTangents) {
   EXPECT_THAT(net.compiled().joint.tangents[0].form.dim_order, ElementsAre(1, 0));
 }
 
-// What comes back for each leaf, or none, when `tangent` is the gradient of result 0 alone.
+// The gradient of each leaf, or nothing if it has none, where `tangent` is the gradient of result 0 alone.
 std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& leaves,
                                      const at::Tensor& tangent) {
   results[0].toTensor().backward(tangent);
@@ -294,7 +294,7 @@ std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, co
   return gradients;
 }
 
-// A transposed tangent, an expanded one, one with gaps: eager's operators are chosen by that.
+// A transposed tangent, an expanded one, one with gaps: eager chooses its operators by the layout.
 TEST(AotEager, TangentsOfAllForms) {
   const char* const steps = R"(
     h = aten.linear.default [%x, %w, %b]
@@ -318,7 +318,7 @@ TEST(AotEager, TangentsOfAllForms) {
       EXPECT_TRUE(at::equal(mine[i], expected[i])) << "strides " << tangent.strides() << ", input " << i;
     }
   }
-  // For results 0 and 1, and for result 0 alone in five forms; the last has gaps and is copied.
+  // One backward for results 0 and 1, and five for result 0 alone; the last tangent has gaps and is copied.
   EXPECT_EQ(net.compiled().program->backwards().recorded(), 6U);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that rehearse::compile() gives to aot_eager: what their graphs alone do not show.
+// Functions that rehearse::compile() hands to aot_eager: behaviour that their graphs alone do not show.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using rehearse_test::leaf;
 
-// As an optimizer's step does: the parameter stays a leaf, and what is computed from it afterwards is differentiated.
+// As in an optimizer's step: the parameter stays a leaf, and later uses of it are differentiated.
 TEST(AotFunctions, AParameterThatChangesWithoutGradients) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     const auto step = [](const at::Tensor& x, at::Tensor weight) {

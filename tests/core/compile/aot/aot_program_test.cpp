@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A part as one step of autograd: results, gradients, hooks and errors are those of eager operators.
+// A piece runs as one step of autograd: results, gradients, hooks and errors are those of eager operators.
 #include "compile/aot/aot_program.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ TEST(AotProgram, ResultsAndGradientsAreEagers) {
   for (const std::int64_t rows : {0, 1, 7}) {
     const at::Tensor x = leaf({rows, 3}), w = leaf({4, 3});
     const at::Tensor eager_x = copy_of(x), eager_w = copy_of(w);
-    for (int step = 0; step < 2; ++step) {  // the second adds to the gradients of the first
+    for (int step = 0; step < 2; ++step) {  // the second step adds to the gradients of the first
       const at::Tensor y = program->call({x, w})[0].toTensor();
       const at::Tensor eager = eager_x.mm(eager_w.t()).relu();
       EXPECT_TRUE(at::equal(y, eager));
@@ -55,7 +55,7 @@ TEST(AotProgram, WithoutGradientsThereIsNoHistory) {
   EXPECT_TRUE(program->call({x, w})[0].toTensor().requires_grad());
 }
 
-// As DDP's Reducer sees it: the gradients of a part come when its backward ends, the last part's first.
+// DDP's Reducer sees a piece's gradients when the piece's backward ends, those of the last piece first.
 TEST(AotProgram, ParametersGetTheirGradientsWhenTheirPartsBackwardEnds) {
   const auto first = program_of(rehearse_test::linear_relu(), "submod_0");
   const auto second = program_of(rehearse_test::linear_relu(), "submod_1");
@@ -112,7 +112,7 @@ TEST(AotProgram, TangentsInOtherStridesGiveTheSameGradients) {
   EXPECT_TRUE(at::equal(w.grad(), eager_w.grad()));
 }
 
-// Two results: exp(x), which is saved, and a * b.
+// A graph with two results: exp(x), which the backward uses, and a * b.
 capture::JointGraph two_results() {
   JointBuilder b;
   auto& x = b.input("x");
@@ -166,7 +166,7 @@ TEST(AotProgram, GradientsCannotBeDifferentiatedAgain) {
   }
 }
 
-// add_ to x, where x is differentiated: the caller's tensor has the new contents and the history of the part.
+// The graph changes x, which is differentiated. The caller's tensor gets the new contents and the piece's history.
 TEST(AotProgram, DifferentiatedInputsThatChangeAreWrittenUnderAutograd) {
   JointBuilder b;
   auto& x = b.input("x");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a compiled model whose layers are checkpoints takes no more memory than as it is, and has its gradients.
+// Contract: a compiled model whose layers are checkpoints takes no more memory than in eager mode, and has its
+// gradients.
 #include <functional>
 #include <regex>
 #include <string>
@@ -21,7 +22,7 @@ constexpr std::int64_t kCheckpoints = 12;
 
 struct MemoryOfTraining {
   std::vector<at::Tensor> gradients;
-  double peak = 0;  // MiB
+  double peak = 0;  // in MiB
 };
 
 using Step = std::function<void(CheckpointedTransformer& model)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DistributedDataParallel around compiled parts: gradients have the bits of eager's, and a bucket is reduced while the
-// backward of earlier parts runs.
+// DistributedDataParallel around compiled pieces: gradients have eager's bits, and a bucket is reduced while the
+// backward of earlier pieces runs.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr std::int64_t kWidth = 64;
 constexpr int kLayers = 4;
 constexpr int kSteps = 4;
 
-// Layers of linear and tanh, in `parts` compiled parts; eager where there are none.
+// Layers of linear and tanh, in `parts` compiled pieces; eager if `parts` is 0.
 struct LayersImpl : torch::nn::Module {
   explicit LayersImpl(int parts) : parts_(parts) {
     for (int layer = 0; layer < kLayers; ++layer) {
@@ -74,10 +74,10 @@ struct LayersImpl : torch::nn::Module {
 };
 TORCH_MODULE(Layers);
 
-// A bucket for each layer.
+// The bucket size that gives each layer its own bucket.
 constexpr double kOneLayerMb = (kWidth * kWidth + kWidth) * 8.0 / (1024 * 1024);
 
-// `squared`: else the gradient of the loss is expanded from one number, for which another backward is recorded.
+// Without `squared`, the gradient of the loss expands one number, and another backward is recorded for that layout.
 std::vector<at::Tensor> train(const RankContext& ctx, int parts, bool squared = true) {
   Layers net(parts);
   DistributedDataParallel<Layers> ddp(net, ctx.group(), {.bucket_cap_mb = kOneLayerMb});
@@ -105,8 +105,8 @@ TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
 
 struct Training {
   Report report;
-  // For each rank and step: how many all-reduces were launched after the backward of each part ended and before that of
-  // the part before it began, the last part first.
+  // For each rank and step: the number of all-reduces launched between the end of each piece's backward and the begin
+  // of the previous piece's. The last piece comes first.
   std::vector<std::vector<int>> launched_between;
 };
 
@@ -145,7 +145,7 @@ Training train_in_virtual_time(int parts) {
   return training;
 }
 
-// From the third step on: the first has one bucket for all, and the second rebuilds the buckets.
+// Looks at steps from the third on: the first step has one bucket for everything, and the second rebuilds the buckets.
 TEST(CompiledDdp, ABucketIsReducedWhileEarlierPartsRunTheirBackward) {
   const Training split = train_in_virtual_time(kLayers);
   ASSERT_EQ(split.report.verdict, Verdict::ok);

@@ -31,7 +31,7 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
-// What one step of training leaves behind; the module's buffers are put back, its gradients taken.
+// The results of one training step. Afterwards the module has its old buffers and no gradients.
 struct TrainingStep {
   at::Tensor output;
   Tensors gradients, buffers;
@@ -85,7 +85,7 @@ TEST(AotEagerModels, MlpWithDropout) {
   Mlp net;
   auto compiled = compile(net, {.backend = "aot_eager"});
   for (const std::int64_t rows : {4, 7, 2, 31}) expect_like_eager(net, compiled, at::randn({rows, 6}));
-  EXPECT_EQ(compiled.stats().compiles, 2);  // 4 rows; any number of them
+  EXPECT_EQ(compiled.stats().compiles, 2);  // one for 4 rows, one for any number
 }
 
 TEST(AotEagerModels, MlpOnBatchesOfAnyShape) {
@@ -114,7 +114,7 @@ TEST(AotEagerModels, CustomInPieces) {
   EXPECT_EQ(compiled.stats().graphs, 6);
 }
 
-// Its sizes are plain integers: each size is a graph of its own.
+// The model uses its sizes as plain integers, so each size has a graph of its own.
 TEST(AotEagerModels, LayerNormAndMultiheadAttention) {
   test::NormedAttention net(12, 3, 2);
   auto compiled = compile(net, {.backend = "aot_eager", .fullgraph = true});

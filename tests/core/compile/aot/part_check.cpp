@@ -28,7 +28,7 @@ void expect_same(const at::Tensor& mine, const at::Tensor& eager, const std::str
   EXPECT_TRUE(at::equal(mine, eager)) << what << ":\n" << mine << "\nand\n" << eager;
 }
 
-// Different for each result, and no function of the data.
+// A tangent that differs for each result, and does not depend on data.
 at::Tensor tangent_for(const at::Tensor& result, std::size_t index) {
   const at::Tensor counted = at::arange(result.numel(), at::kDouble).mul(0.37).add(static_cast<double>(index)).sin();
   return counted.view(result.sizes()).to(result.scalar_type());

@@ -12,8 +12,8 @@
 
 namespace rehearse_test {
 
-// A forward graph in few words. `inputs`: names of placeholders; `steps`: lines `name = target [args]`, in the notation
-// of graph/text.h, `aten.` for torch.ops.aten.; `outputs`: a list.
+// A forward graph in short notation. `inputs`: names of placeholders. `steps`: lines `name = target [args]` in the
+// notation of graph/text.h, with `aten.` for torch.ops.aten. `outputs`: a list.
 //
 //   part("x w", "t = aten.t.default [%w]\n y = aten.mm.default [%x, %t]", "[%y]")
 std::shared_ptr<rehearse::graph::GraphModule> part(const std::string& inputs, const std::string& steps,
@@ -22,28 +22,28 @@ std::shared_ptr<rehearse::graph::GraphModule> part(const std::string& inputs, co
 // Random numbers, as a leaf that requires a gradient.
 at::Tensor leaf(at::IntArrayRef sizes);
 
-// One input of a part.
+// One input of a graph.
 struct PartInput {
-  c10::IValue value;      // as in the call that is compiled
-  bool batched = false;   // the first dimension of this tensor is a symbol; equal sizes are one
+  c10::IValue value;      // the value in the compiled call
+  bool batched = false;   // the first dimension of this tensor is a symbol; equal sizes share one symbol
   bool is_batch = false;  // this integer is that symbol
-  bool through = false;   // the part gets not the leaf but a product of it with 1
+  bool through = false;   // the graph gets a product of the leaf with 1, not the leaf
 };
 
-// A part that aot_eager has compiled.
+// A graph that aot_eager has compiled.
 class CompiledPart {
  public:
   CompiledPart(std::shared_ptr<rehearse::graph::GraphModule> part, std::vector<PartInput> inputs);
 
-  // Runs the compiled part and, on copies of everything, the graph itself under eager autograd, twice, each with a
-  // backward from all results; then the same with what another back end restores from the part's stored form. Adds a
-  // test failure wherever bits, requires_grad, sizes, gradients (of all inputs), the contents or versions of inputs, or
-  // the state of the random generator differ. `inputs`: leaves.
+  // Runs the compiled graph, and the graph itself under eager autograd on copies of everything. Runs both twice, each
+  // time with a backward from all results. Then does the same with the program that another back end restores from the
+  // stored form. Adds a test failure if bits, requires_grad, sizes, gradients (of all inputs), the contents or versions
+  // of inputs, or the state of the random generator differ. `inputs`: leaves.
   void expect_like_eager(const std::vector<c10::IValue>& inputs) const;
-  // With the inputs that it was compiled with.
+  // The same with the inputs of the compiled call.
   void expect_like_eager() const;
 
-  // Why it has no stored form; empty: it has one.
+  // The reason why there is no stored form; empty if there is one.
   const std::string& not_stored() const { return not_stored_; }
 
   std::vector<c10::IValue> call(std::vector<c10::IValue> inputs) const { return run_(std::move(inputs)); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a tensor lies in memory, and the strides that this gives at other sizes.
+// The layout of a tensor in memory, and the strides that this layout has at other sizes.
 #include "compile/aot/tangent_form.h"
 
 #include <ATen/ATen.h>
