@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// A struct that takes part in compilation by naming its fields.
+// A struct that takes part in compilation because it names its fields.
 struct Batch {
   at::Tensor ids;
   std::optional<at::Tensor> mask;
@@ -51,7 +51,7 @@ std::vector<std::string> sources_of(T value) {
   return sources;
 }
 
-// Scalars are leaves by value.
+// Scalars are leaves, compared by value.
 TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(std::int64_t{-3}), ElementsAre("-3"));
   EXPECT_THAT(leaves_of(true), ElementsAre("true"));
@@ -64,7 +64,7 @@ TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(c10::Device("cuda:1")), ElementsAre("1", "1"));
 }
 
-// Containers tell their length, or which alternative they hold, before their parts.
+// Containers state their length, or the alternative that they hold, before their elements.
 TEST(Arguments, ContainersTellTheirStructure) {
   EXPECT_THAT(leaves_of(std::vector<std::int64_t>{4, 5}), ElementsAre("length 2", "4", "5"));
   EXPECT_THAT(leaves_of(std::vector<bool>{true}), ElementsAre("length 1", "true"));
@@ -76,7 +76,7 @@ TEST(Arguments, ContainersTellTheirStructure) {
               ElementsAre("length 2", "'a'", "1", "'b'", "2"));
 }
 
-// A leaf's source is what a user would write to get at it.
+// A leaf's source is the expression with which a user's code would reach it.
 TEST(Arguments, SourcesNameTheWay) {
   EXPECT_THAT(sources_of(std::vector<std::vector<int>>{{1}, {2}}),
               ElementsAre("x", "x[0]", "x[0][0]", "x[1]", "x[1][0]"));
@@ -84,7 +84,7 @@ TEST(Arguments, SourcesNameTheWay) {
   EXPECT_THAT(sources_of(std::map<std::string, int>{{"a", 1}}), ElementsAre("x", "x", "x.a"));
 }
 
-// Stand-ins take the places of tensors and of integers that are symbols, and nothing else changes.
+// Stand-ins replace tensors, and integers that are symbols. Nothing else changes.
 TEST(Arguments, StandInsTakeTheirPlaces) {
   Batch batch{at::ones({2}), at::ones({3}), 5};
   StandIns stand_ins{std::vector<at::Tensor>(4), std::vector<c10::SymInt>(4)};
@@ -98,7 +98,7 @@ TEST(Arguments, StandInsTakeTheirPlaces) {
   EXPECT_EQ(batch.length, 5);
 }
 
-// NaN is the same argument as NaN, and 0.0 another than -0.0.
+// NaN is the same argument as NaN, and 0.0 differs from -0.0.
 TEST(Arguments, DoublesAreComparedByTheirBits) {
   EXPECT_EQ(Leaf::of(std::nan("")).number, Leaf::of(std::nan("")).number);
   EXPECT_NE(Leaf::of(0.0).number, Leaf::of(-0.0).number);

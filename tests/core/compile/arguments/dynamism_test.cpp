@@ -18,7 +18,7 @@ std::vector<bool> dynamic_sizes(const Dynamism& dynamism, std::size_t dimensions
   return dynamic;
 }
 
-// A second value makes a size dynamic for good, and no other one.
+// A second value makes a size dynamic for good. Other sizes stay static.
 TEST(Dynamism, ASecondValueMakesASizeDynamic) {
   Dynamism dynamism(std::nullopt);
   EXPECT_THAT(dynamic_sizes(dynamism, 2), ElementsAre(false, false));
@@ -32,7 +32,7 @@ TEST(Dynamism, ASecondValueMakesASizeDynamic) {
   EXPECT_FALSE(dynamism.is_dynamic_size("y", 0));
 }
 
-// PyTorch's ndim_change: of a tensor that was seen with another number of dimensions nothing is fixed.
+// PyTorch's ndim_change: if a tensor had another number of dimensions before, all its sizes become dynamic.
 TEST(Dynamism, AnotherNumberOfDimensionsMakesAllDynamic) {
   Dynamism dynamism(std::nullopt);
   dynamism.absorb_tensor("x", {4});
@@ -50,7 +50,7 @@ TEST(Dynamism, AnIntegerIsDynamicFromItsSecondValue) {
   EXPECT_TRUE(dynamism.is_dynamic_int("x"));
 }
 
-// What was a tensor on another rank, or before, and is an integer now, is dynamic; and the other way round.
+// An argument that was a tensor, here or on another rank, and is an integer now, becomes dynamic; and the reverse.
 TEST(Dynamism, AnotherKindMakesDynamic) {
   Dynamism dynamism(std::nullopt);
   dynamism.absorb_tensor("x", {10});
@@ -68,7 +68,7 @@ TEST(Dynamism, TheUserMayDecideForAll) {
   EXPECT_FALSE(never.is_dynamic_size("x", 0));
 }
 
-// A mark stays when the mark is not given again, and outlasts what is seen; dynamic wins over static.
+// A mark stays if later calls do not repeat it, and overrides observed values. Dynamic wins over static.
 TEST(Dynamism, MarksHoldForOneDimension) {
   Dynamism dynamism(std::nullopt);
   dynamism.mark_dynamic("x", 1, 2);

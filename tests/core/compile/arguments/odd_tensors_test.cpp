@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a graph cannot hold runs as it is, whatever kind of tensor or operator it is. No internal error of the
-// capture comes out of code that runs well without compile().
+// Contract: code that a graph cannot hold runs in eager mode, whatever kind of tensor or operator it uses. If code runs
+// well without compile(), no internal error of the capture reaches its caller.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 
 #include <rehearse/compile/compile.h>
 
-// Names of its own: the sources of this program are compiled together.
+// A namespace of its own, because the sources of this program are compiled as one unit.
 namespace rehearse::compiler::odd_tensors {
 namespace {
 
@@ -169,7 +169,7 @@ TEST_P(OddTensors, RunAsInEagerMode) {
   }
 }
 
-// Dense tensors come after other ones, and are compiled or refused, never confused.
+// Dense tensors that follow other kinds are compiled or refused, never mixed up.
 TEST(OddTensors, BehindDenseOnes_RunAsInEagerMode) {
   for (const OddCase& tested : kCases) {
     if (tested.input == dense) continue;
