@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The folder of compiled graphs: what is read is what was written, whole, by the same program, and nothing else.
+// The folder of compiled graphs: a reader gets exactly what the same program wrote, whole, and nothing else.
 #include "compile/cache/cache_folder.h"
 
 #include <chrono>
@@ -56,7 +56,7 @@ TEST_F(Folder, GivesWhatWasWrittenUnderTheKey) {
   EXPECT_EQ(names_in(path_).size(), 2U);
 }
 
-// A bit of any byte, and any length.
+// Damages one bit of each byte, and cuts the file at each length.
 TEST_F(Folder, DamagedFilesAreNotRead) {
   ASSERT_EQ(folder_.write("key", "what was stored"), "");
   const fs::path file = folder_.file_of("key");
@@ -130,7 +130,7 @@ TEST_F(Folder, TheOldestFilesGoFirst) {
   EXPECT_TRUE(fs::exists(path_ / "a.stranger"));
 }
 
-// What a reader finds is always one of the texts, whole. Their lengths differ.
+// A reader always finds one of the two texts, whole. They have different lengths.
 int write_and_read(const CacheFolder& folder, char letter) {
   const std::string text(letter == 'a' ? 100000 : 3000, letter);
   for (int i = 0; i < 200; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each thing that decides what a back end makes of a graph is part of the key; where a graph comes from is not.
+// The key contains each thing that decides what a back end makes of a graph, but not where the graph comes from.
 #include "compile/cache/cache_key.h"
 
 #include <functional>
@@ -42,7 +42,7 @@ constexpr const char* kGraph = R"(graph_module "GraphModule" {
 }
 )";
 
-// One graph to compile, with every ingredient of its key open to change.
+// One graph to compile. Tests may change each ingredient of its key.
 struct Ingredients {
   std::string graph = kGraph, backend = "aot_eager", of_backend = "1";
   at::Tensor constant = at::ones({}, at::kFloat);
@@ -90,7 +90,7 @@ std::string with(const std::string& text, const std::string& before, const std::
   return changed.replace(changed.find(before), before.size(), after);
 }
 
-// Puts back what it finds when it is made.
+// Restores in its destructor the modes that its constructor finds.
 struct KeepModes {
   ~KeepModes() {
     c10::GradMode::set_enabled(true);
@@ -171,7 +171,7 @@ TEST(CacheKey, InferenceModeCounts) {
   EXPECT_NE(Ingredients().key(), without);
 }
 
-// Both by build ids: the tests are linked with Rehearse, and LibTorch is a library.
+// Build ids identify both: the tests link Rehearse statically, and LibTorch is a shared library.
 TEST(CacheKey, AProgramIsItsCode) {
   EXPECT_THAT(program_id(), ::testing::StartsWith("Rehearse " + exec::executable_build_id() + ", LibTorch 2.11.0"));
   const std::string libtorch = exec::build_id_at(&at::globalContext());
@@ -193,7 +193,7 @@ std::string reason_without_key(const BackendInput& input) {
   }
 }
 
-// A library that is loaded later may bring an operator of its own, or the derivative of one.
+// A library that is loaded later may register an operator, or a derivative of one.
 TEST(CacheKey, AnotherLibraryIsAnotherProgram) {
   for (const char* name : {"libanl.so.1", "libutil.so.1", "libBrokenLocale.so.1"}) {
     if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiled graphs that outlive the callable and its process: what is read gives the bits that compiling gives.
+// Compiled graphs that outlive the callable and its process: a graph from the folder gives the bits of a compiled one.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -74,8 +74,8 @@ std::vector<at::Tensor> train(torch::nn::Module& net, const std::function<at::Te
   return bits;
 }
 
-// The net by itself, what compiles it, and what reads it from the folder, at each of the inputs: the same bits.
-// `handle`: what is compiled. `graphs`: how many.
+// The net itself, a callable that compiles it, and one that reads it from the folder must give the same bits for each
+// input. `handle`: the net, or the wrapper around it, to compile. `graphs`: the expected number of graphs.
 template <class Net, class Handle, class... Inputs>
 void expect_same_bits(Net& net, Handle& handle, const CompileOptions& options, std::int64_t graphs,
                       const std::vector<std::tuple<Inputs...>>& calls) {
@@ -133,7 +133,7 @@ TEST_F(Cache, EachPieceOfASplitGraphIsRead) {
   expect_same_bits(net, ddp, options(), 6, std::vector{two(5), two(8), two(2)});
 }
 
-// Recording this backward fixes a size: what is read fixes it, too.
+// Recording this backward fixes a size. The graph from the folder must fix it, too.
 TEST_F(Cache, GuardsOfTheBackwardAreReadToo) {
   const auto f = [](const at::Tensor& x) { return x.trace(); };
   CompileOptions dynamic = options();
@@ -247,7 +247,7 @@ TEST_F(Cache, BypassesSayWhy) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-// A back end of one's own that stores what it made, and counts.
+// A user's back end that stores its output, and counts.
 class Doubling final : public Backend {
  public:
   explicit Doubling(std::string version) : version_(std::move(version)) {}
@@ -297,7 +297,8 @@ TEST_F(Cache, BackEndsOfOnesOwnTakePart) {
   EXPECT_EQ(failing->compiled, 2);
 }
 
-// Addresses, which differ in each process, are in no key. The other process runs this test with the folder given.
+// Addresses differ between processes, so no key may contain any. The other process runs this test with the folder's
+// path in its environment.
 TEST_F(Cache, AnotherProcessReadsIt) {
   const auto compile_all = [](CompileOptions chosen) {
     at::manual_seed(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks of a simulation with a folder of compiled graphs: what a run takes from there is a decision in its log.
+// Ranks of a simulation with a folder of compiled graphs: each read from the folder is a decision in the run's log.
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What ranks do: each compiles, and they add up. Counts of rank 0: hits, then misses.
+// Each rank compiles and then all-reduces. `counts` are rank 0's hits, then misses.
 struct RankZero {
   std::vector<std::int64_t> counts;
   VirtualTime ended{};
@@ -93,7 +93,7 @@ TEST_F(WorldCache, AReplayWithAnotherFolderSaysSo) {
                         "the log did not. Replay with the folder as it was when that run began"));
 }
 
-// A fixed order takes what is there, too.
+// Schedules that choose in a fixed order use the folder, too.
 TEST_F(WorldCache, EverySchedulerTakesWhatIsThere) {
   RankZero run;
   World(options_).run(run.body(full_));
@@ -105,7 +105,7 @@ TEST_F(WorldCache, EverySchedulerTakesWhatIsThere) {
   }
 }
 
-// A graph is in the folder once the time that compiling it takes has passed.
+// A graph appears in the folder once its compile time has passed.
 TEST_F(WorldCache, RanksReadWhatOthersOfTheirWorldHaveCompiledBefore) {
   WorldOptions options = options_;
   options.ranks = 3;
