@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: compiled code takes, makes and gives tensors whose collective is on its way, and waits where it first uses
-// them.
+// Contract: compiled code takes, makes and returns tensors whose collective is in flight, and waits at their first use.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -37,7 +36,7 @@ std::int64_t waits_in(const std::string& text) {
   return waits;
 }
 
-// In front of the first use the code goes on, which runs while the ranks reduce.
+// The code before the first use runs while the ranks reduce.
 TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {
@@ -53,7 +52,7 @@ TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
         const AsyncTensor sum = all_reduce_async(x, ctx.group());
         const at::Tensor result = compiled(sum, w);
         EXPECT_TRUE(result.equal(w.sin() * total + total));
-        EXPECT_TRUE(sum.is_pending());  // the function had a constant of it
+        EXPECT_TRUE(sum.is_pending());  // the function used a constant instead
         result.sum().backward();
         EXPECT_TRUE(w.grad().equal(w.detach().cos() * total));
       }
@@ -65,7 +64,7 @@ TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
   }
 }
 
-// One that has come already is another graph, without a wait. Which one it is the function tells its caller.
+// A tensor whose collective has ended gets another graph, without a wait. The capture guards on which of the two it is.
 TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
   expect_silent([](RankContext& ctx) {
     auto compiled = compile([](AsyncTensor& sum) { return sum + 1; }, {.fullgraph = true});
@@ -79,7 +78,7 @@ TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
   });
 }
 
-// Made and used inside, and given to the caller.
+// The function makes the tensor, uses it, and returns it.
 TEST(CompiledAsyncTensors, AreResults) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {
@@ -103,7 +102,7 @@ TEST(CompiledAsyncTensors, AreResults) {
   }
 }
 
-// aot_eager works on copies of arguments that a graph changes, and would make one before the wait.
+// aot_eager copies arguments that a graph changes. It must not copy them before the wait.
 TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {

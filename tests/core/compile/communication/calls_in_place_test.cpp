@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// c10d's calls in place, run from a graph, against the same code run as it is: bit for bit, and the same calls.
+// Compares c10d's in-place calls, run from a graph, with the same code in eager mode: bit for bit, and the same calls.
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -135,7 +135,7 @@ std::vector<Case> cases() {
        }},
       {"AllToAllUneven",
        [](const at::Tensor& x, const Group& group) {
-         // Rank r sends r + 1 rows to each.
+         // Rank r sends r + 1 rows to each rank.
          const int rows = group.rank() + 1;
          std::vector<std::int64_t> sent(static_cast<std::size_t>(group.size()), rows), received;
          for (int i = 0; i < group.size(); ++i) received.push_back(i + 1);
@@ -176,7 +176,7 @@ class CallsInPlace : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Of, CallsInPlace, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
-// What a rank has on the group by now.
+// The number of calls that this rank has made on the group.
 std::uint64_t calls_on(const Group& group) {
   return group->getBackend(c10::DeviceType::CPU)->getSequenceNumberForGroup();
 }
@@ -230,7 +230,7 @@ TEST(CallsInPlaceMore, ABufferOfAModule_IsWritten) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// A group is an argument by identity: another one is another graph.
+// Guards compare groups by identity: another group gets another graph.
 TEST(CallsInPlaceMore, AnotherGroup_CompilesAnew) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const Group other = ctx.new_group({1, 0}, "turned");
@@ -268,7 +268,7 @@ TEST(CallsInPlaceMore, ASizeThatVaries_StaysASymbol) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// What comes before and after the call has its gradients, as when the code runs as it is.
+// Gradients of the code before and after the call are those of eager mode.
 TEST(CallsInPlaceMore, Gradients_PassWhereTheCodeLetsThem) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const Group group = ctx.group();

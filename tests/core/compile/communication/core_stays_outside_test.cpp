@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What core itself sends while a function is compiled (meetings, what DDP sets up and reduces) is in no graph.
+// Communication of core itself during a compilation (compiler collectives, DDP's set-up and reductions) is in no graph.
 #include <set>
 #include <string>
 #include <vector>
@@ -16,13 +16,13 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
 using namespace rehearse::compiler;
 
-// Keeps the targets of what it is given, and runs it operator by operator.
+// Records the targets of its graphs' calls, and runs the graphs operator by operator.
 class Targets final : public Backend {
  public:
   std::string name() const override { return "targets"; }
@@ -45,12 +45,12 @@ TEST(CoreStaysOutside, Meetings) {
         [group](const at::Tensor& x) {
           at::Tensor sum = x * 2;
           group.allreduce(sum)->wait();
-          // The next segment has meetings of its own, in the middle of the capture.
+          // The next segment has compiler collectives of its own, in the middle of the capture.
           return (sum.sum() > 0).item<bool>() ? sum + 1 : sum;
         },
         {.backend = backend, .group = ctx.group(), .guard_collectives = true, .name = "f"});
     for (const int rows : {3, 3, 4}) compiled(at::ones({rows}));
-    // Once for 3 rows and once for any number.
+    // Compiled once for 3 rows and once for any number.
     EXPECT_EQ(compiled.stats().compiles, 2);
     EXPECT_THAT(backend->found, testing::ElementsAre("torch.ops.c10d.allreduce_.default", "wait",
                                                      "torch.ops.c10d.allreduce_.default", "wait"));
@@ -72,8 +72,8 @@ TEST(CoreStaysOutside, DataParallelism) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// DDP sets itself up by broadcasts that wait: while this rank captures, another rank's set-up goes on, and the other
-// way round. Nothing of one is in the other's graph.
+// DDP's set-up broadcasts and waits. While one rank captures, the other one's set-up goes on. Neither appears in the
+// other's graph.
 TEST(CoreStaysOutside, SetUpOfOtherRanks) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     WorldOptions options{.ranks = 4, .seed = seed};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a graph holds for the groups that it was captured with. What a function finds outside of its arguments is
-// guarded, or refused with the line and the cure; nothing is sent to ranks of another group in silence.
+// Contract: a graph is valid only for the groups of its capture. A group that a function finds outside its arguments is
+// guarded, or refused with the line and the cure. A graph never silently sends to ranks of another group.
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/world_groups.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -35,7 +35,7 @@ void on_two_ranks(const World::Body& body) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Two groups of the same ranks, in other orders: rank 0 of one is rank 1 of the other.
+// Two groups of the same ranks in opposite orders: rank 0 of one is rank 1 of the other.
 struct TwoGroups {
   explicit TwoGroups(RankContext& ctx)
       : straight(ctx.new_group({0, 1}, "straight")), crossed(ctx.new_group({1, 0}, "crossed")) {}
@@ -115,7 +115,7 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
-// All ways to a group that the function has by reference. `compiled`: the second call would be of another group.
+// Each way to use a group that the function holds by reference: the second call would use another group.
 TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndTheCure) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },
@@ -143,7 +143,7 @@ TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndTheCure) {
                        "captured function, at group_guards_test.cpp:[0-9]+ in .*::lambda\\. Make the group an .*"))
           << i;
       EXPECT_THAT(refusal_of(whole), HasSubstr(kCure)) << i;
-      // Without fullgraph it runs as it is, of whatever group there is.
+      // Without fullgraph it runs in eager mode, with the current group.
       auto as_it_is = compile([&](const at::Tensor& x) { return uses[i](x, group); });
       const at::Tensor x = at::arange(2.) + ctx.rank();
       for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
@@ -210,7 +210,7 @@ TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
     EXPECT_TRUE(sizes(x).equal(x + 4));
     EXPECT_EQ(sizes.stats().compiles, 1);
 
-    // As in a life of the rank in which it has another world.
+    // Stands for a later incarnation of the rank, which has another world.
     const Group alone = ctx.new_local_group({ctx.rank()});
     const WorldGroups::Entry other(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), alone);
     auto size = compile([](const at::Tensor& x) { return x + world_group().size(); }, {.fullgraph = true});
@@ -224,7 +224,7 @@ TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
   });
 }
 
-// What runs between two graphs runs in each call, with whatever group is there.
+// An eager region between two graphs runs in each call, with the current group.
 TEST(GroupGuards, AnEagerRegion_MayTakeAnyGroup) {
   on_two_ranks([](RankContext& ctx) {
     const TwoGroups groups(ctx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: meshes and placements are constants of a graph, guarded by value and identity, as arguments, watched and as
-// results: another one compiles anew, and the first one finds its graph again.
+// Contract: meshes and placements are constants of a graph, guarded by value and identity, as arguments, as watched
+// objects and as results. Another mesh recompiles, and the first one finds its graph again.
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -34,7 +34,7 @@ void on_four_ranks(const World::Body& body) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Calls it with each value twice, then with the first again: how many compilations each of these took.
+// Calls the function twice with each value, then again with the first. Returns the number of compilations of each.
 template <class Compiled, class Value, class Reference>
 std::vector<std::int64_t> compiles_of(Compiled& compiled, std::vector<Value> values, const Reference& reference) {
   std::vector<std::int64_t> counts;
@@ -48,7 +48,7 @@ std::vector<std::int64_t> compiles_of(Compiled& compiled, std::vector<Value> val
   return counts;
 }
 
-// All that a mesh tells, as a number.
+// Combines everything that a mesh can tell into a tensor.
 at::Tensor told(const at::Tensor& x, const DeviceMesh& mesh) {
   at::Tensor sum = functional::all_reduce(x, mesh.group(mesh.ndim() - 1));
   if (const auto place = mesh.coordinate()) sum = sum + 10 * place->front() + mesh.local_rank(0);
@@ -154,7 +154,7 @@ TEST(MeshArguments, AMeshAsAResult_IsThatOfTheCall) {
   });
 }
 
-// All that a placement tells, as a number.
+// Combines everything that a placement can tell into a tensor.
 at::Tensor placed(const at::Tensor& x, const AnyPlacement& placement) {
   if (const auto* const shard = std::get_if<Shard>(&placement)) return x + shard->dim;
   if (const auto* const partial = std::get_if<Partial>(&placement)) return x * (partial->reduce_op == "sum" ? 2 : 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a graph sends, it sends in the name of the code that was captured: its line, and the label that was set there.
+// A graph's calls carry the origin of the captured code: its source line, and the label that was set there.
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -21,7 +21,7 @@ using namespace rehearse::compiler;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-int g_line = 0;  // of the call in `summed`
+int g_line = 0;  // the line of the call in summed()
 
 at::Tensor summed(const at::Tensor& x, const Group& group, const std::string& by) {
   if (by == "functional") {
@@ -45,7 +45,7 @@ TEST_P(Origins, Mismatch_NamesTheLineInTheFunction) {
     auto compiled = compile([group](const at::Tensor& x) { return summed(x * 2, group, GetParam()); },
                             {.backend = "eager", .fullgraph = true});
     compiled(at::ones({3}));
-    compiled(at::ones({3}));  // from the cache
+    compiled(at::ones({3}));  // served from the cache
     compiled(at::ones({ctx.rank() == 0 ? 3 : 4}));
   });
   EXPECT_EQ(report.verdict, Verdict::mismatch);
@@ -107,7 +107,7 @@ TEST_P(Origins, Label_OfTheFunctionStaysWithTheGraph) {
     for (const char* step : {"step 0", "step 1"}) {
       const auto label = ctx.label(step);
       compiled(at::ones({3}));
-      ctx.group().barrier()->wait();  // the graph leaves the caller's label
+      ctx.group().barrier()->wait();  // the graph has restored the caller's label
     }
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Work of a captured call: waited for late, twice, in another order, never; and what is refused.
+// The Work of a captured call: waited for late, twice, in another order, or never. Also the uses that a capture
+// refuses.
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -24,7 +25,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Tensors = std::vector<at::Tensor>;
 
-// The code as it is and compiled, on 2 and 4 ranks, three calls each: same bits, no remarks.
+// Runs the code in eager mode and compiled, on 2 and 4 ranks, with three calls each. Expects the same bits and no
+// remarks.
 template <class Code>
 void expect_same(const Code& code, std::int64_t compiles = 1, bool fullgraph = true, std::int64_t graphs = 1) {
   for (const char* backend : {"eager", "aot_eager"}) {
@@ -104,7 +106,7 @@ TEST(CapturedWorks, SynchronousCalls) {
   });
 }
 
-// As when the code runs as it is: a remark names the call.
+// As in eager mode, a remark names the call.
 TEST(CapturedWorks, NeverWaitedFor) {
   std::vector<std::string> remarks[2];
   for (const bool is_compiled : {false, true}) {
@@ -127,7 +129,7 @@ TEST(CapturedWorks, NeverWaitedFor) {
   EXPECT_EQ(remarks[1], remarks[0]);
 }
 
-// The call is in one graph, its wait in the next.
+// The call is in one graph and its wait in the next.
 TEST(CapturedWorks, AcrossARead) {
   expect_same(
       [](const at::Tensor& x, const Group& group) {
@@ -159,7 +161,7 @@ TEST(CapturedWorks, AcrossAReadAtTheLimit) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// What a graph cannot hold is refused with the line.
+// The error for code that no graph can hold names the line.
 template <class Code>
 void expect_refused(const Code& code, const std::string& reason) {
   const auto report = World({.ranks = 2}).run([&](RankContext& ctx) {
@@ -232,7 +234,7 @@ TEST(CapturedWorks, CallsPastTheProcessGroup_AreRefused) {
       "c10d::Backend");
 }
 
-// Nothing says at run time which group it is.
+// At run time, nothing identifies this group.
 TEST(CapturedWorks, AGroupThatIsNotRegistered_IsRefused) {
   const Group group = fakes::lone_group(0, 2, "nowhere");
   const auto code = [](const at::Tensor& x, const Group& group) {
