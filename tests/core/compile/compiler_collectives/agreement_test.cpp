@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a rank takes of the others' arguments is one function of all facts in order of rank.
+// Contract: what a rank takes from the others' arguments depends only on the facts of all ranks, in rank order.
 #include "compile/compiler_collectives/agreement.h"
 
 #include <gmock/gmock.h>

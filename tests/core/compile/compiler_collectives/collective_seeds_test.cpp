@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of PyTorch's test_dynamo_distributed.py, of the same names: what ranks agree on when they compile. Set-up and
-// numbers are those that docs/SEEDS.md lists; counts are compilations of each call.
+// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py: what ranks agree on when they
+// compile. docs/SEEDS.md lists their set-up and numbers. Counts are the compilations of each call.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -30,7 +30,7 @@ const std::vector<std::uint64_t> kSeeds = {1, 2, 3};
 
 at::Tensor lengths_of(std::int64_t length) { return at::arange(length, at::kFloat) + 1; }
 
-// Three steps of DDP over a module whose forward is compiled, beside one that is not.
+// Three steps of DDP over a module with a compiled forward, compared with an eager one.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     torch::nn::Linear net(10, 2), eager(10, 2);
@@ -89,7 +89,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_di
   });
 }
 
-// What prints before any operator makes an empty graph, for which ranks meet as for others.
+// Code that only prints before its first operator makes an empty graph. Ranks agree on it as on any other.
 TEST_F(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_collective) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     static std::map<int, int> printed;  // by rank
@@ -162,7 +162,7 @@ at::Tensor tensor_of_either(const Either& x) {
   return number != nullptr ? at::scalar_tensor(*number, at::kLong) : std::get<at::Tensor>(x).sum();
 }
 
-// In the second call the types are swapped: all ranks compile again, and agree.
+// The second call swaps the types. All ranks compile again, and agree.
 TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
   for (const bool guards_too : {false, true}) {
     on_ranks(kSeeds, [this, guards_too](RankContext& ctx) {
@@ -179,9 +179,9 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
   }
 }
 
-// The call that the seed leaves out, since PyTorch hangs in it: the types as before, and other values. A std::int64_t
-// is a constant of the graph, so that ranks with the number compile each call; rank 0, whose length is a symbol from
-// the second call on, compiles with them.
+// The PyTorch test leaves out this call because PyTorch hangs in it: the types stay, and the values change. A
+// std::int64_t is a constant of the graph, so ranks with the number compile at each call. Rank 0's length is a symbol
+// from the second call on, yet it compiles with them.
 TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
   for (const bool guards_too : {false, true}) {
     on_ranks([guards_too](RankContext& ctx) {
@@ -257,7 +257,7 @@ TEST_F(TestMultiProc, test_asymmetric_compilation) {
 
 using MissHitBypass = std::vector<std::int64_t>;
 
-// Ranks that take their graph from the folder wait for rank 0, which compiles: by as much as they have saved.
+// Ranks that read their graph from the folder wait for rank 0, which compiles, for as long as they saved.
 TEST_F(TestMultiProc, test_asymmetric_compilation_with_fx_cache) {
   for (const int size : ranks()) {
     const test::TemporaryFolder temporary;

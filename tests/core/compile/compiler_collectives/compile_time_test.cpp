@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: compiling takes what the world says, and the oracle lets ranks differ.
+// Contract: compiling takes the time that the world's options state, and the oracle may let ranks differ.
 #include "compile/compiler_collectives/compile_time.h"
 
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(CompileTime, ByDefault_IsNone) {
-  pass_compile_time(100);  // outside of worlds
+  pass_compile_time(100);  // outside of any world, it does nothing
   World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {
     pass_compile_time(100);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: all ranks of a group see what all gave, in order of rank; an error of one is everybody's; the user's calls
-// on the group do not notice.
+// Contract: all ranks of a group get the contributions of all, in rank order. An error of one rank is an error of all.
+// The user's calls on the group are not affected.
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 #include <ATen/ATen.h>
@@ -72,18 +72,18 @@ TEST_P(CompileMeetings, Commit_GivesAllHashesOrTheErrorOfOne) {
     for (int rank = 0; rank < ctx.size(); ++rank) {
       EXPECT_EQ(hashes.at(static_cast<std::size_t>(rank)).value, static_cast<std::uint64_t>(rank * 7));
     }
-    EXPECT_THAT(collectives.commit(ErrorText{"no graph"}, kLabel), testing::IsEmpty());  // all alike
+    EXPECT_THAT(collectives.commit(ErrorText{"no graph"}, kLabel), testing::IsEmpty());  // the same error on all
     if (ctx.size() == 1) return;
     const int last = ctx.size() - 1;
     const auto mine = ctx.rank() == last ? CompileOutcome(ErrorText{"no graph"}) : CompileOutcome(GraphHash{1});
     EXPECT_THAT([&] { collectives.commit(mine, kLabel); },
                 testing::ThrowsMessage<CompileError>("rank " + std::to_string(last) +
                                                      " could not compile f for the call at train.cpp:7: no graph"));
-    EXPECT_TRUE(collectives.all_hit(true, kLabel));  // it goes on
+    EXPECT_TRUE(collectives.all_hit(true, kLabel));  // the collectives still work
   }));
 }
 
-// Ranks are on their way for different times; the group's own calls lie in between.
+// Ranks arrive at different times, with calls of the group itself in between.
 TEST_P(CompileMeetings, UsersCalls_KeepTheirOrder) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());

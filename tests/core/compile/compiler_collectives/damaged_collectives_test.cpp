@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: no rank trusts a number that a peer sent at compile time. A call that was left out and bytes that were
-// damaged on the way give the same CompileError in every run, and it names the rank.
+// Contract: no rank trusts a number that a peer sent at compile time. After a left-out call, or bytes damaged on the
+// way, every run throws the same CompileError, which names the rank.
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ InputFacts some_facts() {
           {.source = "mode", .kind = Kind::String, .text = "mean"}};
 }
 
-// Runs it twice with one fault in the compile-time group of a world of 3 ranks: both runs tell the same.
+// Runs `body` twice with one fault in the compile-time group of a world of 3 ranks. Both reports must agree.
 Report run(const std::string& fault, const World::Body& body) {
   std::optional<Report> first;
   for (int run = 0; run < 2; ++run) {
@@ -64,7 +64,7 @@ void meet(RankContext& ctx) {
   collectives.all_hit(true, kLabel);
 }
 
-// What the rank's compiler collective throws; empty: nothing.
+// The error that the rank's compiler collective throws; empty if none.
 std::string error_of(RankContext& ctx) {
   try {
     meet(ctx);
@@ -109,7 +109,7 @@ TEST(DamagedMeetings, AComparisonThatWasDamaged_IsAnError) {
   EXPECT_THAT(errors, testing::Each(StartsWith("rank 1 got ")));
 }
 
-// The first output is what rank 0 sent. Text may change without a trace; no number may.
+// The first part of the output is rank 0's. Damaged text may pass unnoticed, a damaged number may not.
 TEST(DamagedMeetings, AnyDamagedByte_IsReadOrNamesTheSender) {
   int found = 0;
   for (const int call : {1, 2, 3, 4}) {

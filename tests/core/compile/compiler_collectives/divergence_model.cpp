@@ -61,7 +61,7 @@ class Walk {
     for (auto& rank : ranks_) rank.guarded(all);
   }
 
-  // The k-th compilation of each rank meets the k-th of the others. Segments tell nothing of lengths.
+  // The k-th compilation of each rank meets the k-th of the others. Compilations of segments exchange no lengths.
   void meet() {
     for (auto& rank : ranks_) {
       if (rank.in_branch) continue;
@@ -83,7 +83,7 @@ class Walk {
     }
     const auto& small = program_.small_buckets;
     if (program_.fixed_buckets && std::find(small.begin(), small.end(), !small[0]) != small.end()) {
-      expected_.verdict = Verdict::mismatch;  // in all-reduces of other sizes
+      expected_.verdict = Verdict::mismatch;  // the all-reduces have different sizes
       return;
     }
     for (auto& rank : ranks_) {
@@ -101,12 +101,12 @@ class Walk {
                                                              : fmt::format(" in call {} of f", call));
       return;
     }
-    // Nobody meets: its all-reduces are what the others wait for, or for which it waits.
+    // No rank takes part in compiler collectives. The ranks hang in all-reduces of the function.
     const auto told = divergences();
     if (!told.empty()) expected_.in_headline = {told.back()};
   }
 
-  // Calls of f, of ranks that do not meet, in which some compiled and others did not.
+  // For ranks without compiler collectives: the calls of f in which some ranks compiled and others did not.
   std::vector<std::string> divergences() const {
     std::vector<std::string> told;
     if (program_.together != Together::Nobody) return told;
@@ -155,7 +155,7 @@ DivergentProgram program_of(std::uint64_t seed) {
   const auto ranks = 2 + draw(15), calls = 1 + draw(5);
   std::vector<std::int64_t> lengths;
   std::vector<bool> signs;
-  const bool is_steady = draw(3) != 0;  // what does not vary is compiled for one length, until a rank gets another
+  const bool is_steady = draw(3) != 0;  // such a rank compiles once, for one length, until another length comes
   for (std::uint64_t call = 0; call < calls; ++call) {
     const auto other = static_cast<std::int64_t>(2 + draw(4));
     lengths.push_back(is_steady && call > 0 ? lengths[0] : other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: who waits for a compilation that another rank does not make is told so at once, with both ranks' calls; who
-// compiles alone where nothing comes of it is a remark.
+// Contract: if a rank waits for a compilation that another rank does not make, the report comes at once, with both
+// ranks' calls. A rank that compiles alone without consequences gets a remark.
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ using testing::StartsWith;
 const CollectiveLabel kNoLine{"f", ""};
 constexpr const char* kWhy = "y is 4, guard y == 3 of entry 0";
 
-// A compiled function as far as meetings and journal know it.
+// A compiled function, as the compiler collectives and the compile journal see it.
 struct Function {
   Function(RankContext& ctx, bool meets) : collectives(ctx.group()), record(record_function("f", meets)) {}
 
@@ -71,7 +71,7 @@ TEST(MeetingReports, RankThatHitItsCache_IsNamedWithWhereItIs) {
           ".*, rank 0 hit entry 0 in call 2 and is in allreduce #1 on group \"world\".* at "
           "divergence_report_test\\.cpp:[0-9]+ in .*; guard collectives would have made both compile; ranks 0 -> 1 "
           "-> 0 wait for each other: .*"));
-  EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // told at once
+  EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // the report comes at once
 }
 
 TEST(MeetingReports, World_KnowsWhoCompiledWhenAndWhereItsCallsWereMade) {
@@ -157,7 +157,7 @@ TEST(MeetingReports, RankThatCompilesAlone_IsARemark) {
   EXPECT_THAT(failed.remarks, IsEmpty());
 }
 
-// Where it costs a hang, it is the cause.
+// If a lone compilation leads to a hang, it is the cause.
 TEST(MeetingReports, RankThatCompilesAloneAndHangs_IsTheCause) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, false);
@@ -173,7 +173,7 @@ TEST(MeetingReports, RankThatCompilesAloneAndHangs_IsTheCause) {
 
 constexpr const char* kAlone = "rank 1 alone recompiled f in call 2: y is 4, guard y == 3 of entry 0 at ";
 
-// `ranks` ranks of which the second recompiles in its second call.
+// A world of `ranks` ranks in which rank 1 alone recompiles in its second call.
 Report run_alone(int ranks, const std::function<void(RankContext&, Function&)>& rest, bool communicates = false) {
   return World({.ranks = ranks}).run([&](RankContext& ctx) {
     Function f(ctx, false);
@@ -184,7 +184,7 @@ Report run_alone(int ranks, const std::function<void(RankContext&, Function&)>& 
   });
 }
 
-// Where it did not lead there, it is a remark below.
+// A lone compilation that did not lead to the failure is a remark.
 void expect_remark(const Report& report, Verdict verdict) {
   EXPECT_EQ(report.verdict, verdict) << sim::to_text(report);
   EXPECT_THAT(report.headline, testing::Not(HasSubstr("recompiled")));
@@ -219,10 +219,10 @@ TEST(MeetingReports, LaterCallsThatWentAlike_ClearIt) {
     if (ctx.rank() != 1) ctx.group().barrier()->wait();
   };
   expect_remark(run_alone(3, rest), Verdict::deadlock);
-  expect_cause(run_alone(3, rest, true), Verdict::deadlock);  // what it made sends
+  expect_cause(run_alone(3, rest, true), Verdict::deadlock);  // the new graph communicates
 }
 
-// One collective too many, for which the others never come.
+// Rank 1 makes one collective more than the others.
 TEST(MeetingReports, GraphWithCollectives_IsTheCauseAlsoOfItsOwnWait) {
   const auto rest = [](RankContext& ctx, Function&) {
     if (ctx.rank() == 1) ctx.group().allreduce(at::ones({1}))->wait();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of programs whose ranks compile different things at different times, each ends as it must, known before:
-// no false alarm, no miss.
+// Contract: programs whose ranks compile different things at different times end exactly as the model predicts: no
+// false alarm, no miss.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -48,7 +48,7 @@ at::Tensor sum_over_ranks(const at::Tensor& x, const std::string& group) {
   return functional::wait_tensor(all_reduce.call(x, "sum", group));
 }
 
-// One rank of a program; `function` as it is gives what the compiled one must.
+// Runs one rank of a program. The function in eager mode is the reference for the compiled one.
 class SweptRank {
  public:
   SweptRank(const DivergentProgram& program, RankContext& ctx, std::vector<int>& compiles)
@@ -156,7 +156,7 @@ void expect_as_known(std::uint64_t seed, Seen& seen) {
 TEST(DivergenceSweep, ThousandSeeds_EndAsKnownBefore) {
   Seen seen;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) expect_as_known(seed, seen);
-  // The family has enough of each kind. Timeouts come of slow compilations, which two kinds have.
+  // Each kind must occur often enough. Timeouts come from slow compilations, which two kinds have.
   using Kind = DivergentProgram::Kind;
   for (const auto kind : {Kind::Plain, Kind::Reduces, Kind::Reads, Kind::Splits}) {
     for (const auto verdict : {Verdict::ok, Verdict::deadlock, Verdict::mismatch, Verdict::check_failed}) {

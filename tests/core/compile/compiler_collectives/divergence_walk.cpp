@@ -67,7 +67,7 @@ void RankModel::compiled() {
   behind_entry();
 }
 
-// The first segment has run.
+// Runs after the first segment.
 void RankModel::behind_entry() {
   if (program.kind != Kind::Reads) return behind_code();
   in_branch = true;

@@ -9,12 +9,12 @@
 
 namespace rehearse::compiler {
 
-// One rank's cache: entries for one length or for all, the branches of each, and what has been seen.
+// A model of one rank's cache: entries for one length or for all, the branches of each, and the lengths seen so far.
 class CacheModel {
  public:
   explicit CacheModel(DivergentProgram::Kind kind) : kind_(kind) {}
 
-  // Does an entry serve the length? Makes it the one that is looked at first.
+  // Returns whether an entry serves the length, and if so moves it to the front.
   bool find(std::int64_t length);
   void see(std::int64_t length);
   void add(std::int64_t length);
@@ -23,17 +23,17 @@ class CacheModel {
 
  private:
   struct Entry {
-    std::optional<std::int64_t> length;  // none: all, or all of its class
+    std::optional<std::int64_t> length;  // no value: serves all lengths, or all of its class
     bool is_long = false;
     bool branches[2] = {};
   };
   const DivergentProgram::Kind kind_;
-  std::vector<Entry> entries_;  // the one that was used last comes first
+  std::vector<Entry> entries_;  // the most recently used first
   std::optional<std::int64_t> seen_;
   bool varies_ = false;
 };
 
-// One rank on its way: it goes on by itself to what it has to wait in.
+// A model of one rank. Each step takes it to the next point where it must wait.
 struct RankModel {
   enum class At { Guard, Compile, Reduce, Barrier, End };
 
@@ -44,9 +44,9 @@ struct RankModel {
   bool negative() const { return program.negative[rank][call]; }
 
   void begin_call();
-  // Guards have been compared, or are not: does all that comes next exist?
+  // Continues after the guards. `is_served`: all that the call needs is compiled, on all ranks with guard collectives.
   void guarded(bool is_served);
-  // Ranks have met, or do not: it compiles.
+  // Compiles, after the compiler collectives if there are any.
   void compiled();
   void reduced();
 
@@ -55,11 +55,11 @@ struct RankModel {
   CacheModel cache;
   std::size_t call = 0;
   At at = At::End;
-  bool has = false;           // at Guard: what it compares
-  bool in_branch = false;     // behind the read
-  int reductions = 0;         // that are left
-  int minutes = 0;            // that this call's compilations take
-  std::vector<int> compiles;  // 1: in that call
+  bool has = false;           // at Guard: whether this rank's cache serves the call
+  bool in_branch = false;     // past the read
+  int reductions = 0;         // all-reduces left to do
+  int minutes = 0;            // compile time of this call
+  std::vector<int> compiles;  // 1 for each call that compiled
 
  private:
   void look(bool has_it);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what one rank sends is what the others read, whatever is in it; what nobody sent is refused.
+// Contract: any facts that one rank sends arrive unchanged at the others. Bytes that no rank could have sent are
+// refused.
 #include "compile/compiler_collectives/input_facts.h"
 
 #include <cmath>
@@ -56,7 +57,7 @@ TEST(InputFacts, CutShortAnywhere_IsRefused) {
 }
 
 TEST(InputFacts, NumbersThatCannotBe_AreRefused) {
-  EXPECT_THROW(decode_facts(std::string(8, '\xff')), CompileError);  // so many facts
+  EXPECT_THROW(decode_facts(std::string(8, '\xff')), CompileError);  // a huge number of facts
   auto bytes = encode(InputFacts{{.source = ""}});
   bytes[16] = 99;
   EXPECT_THAT([&] { decode_facts(bytes); }, testing::ThrowsMessage<CompileError>(testing::HasSubstr("99 is no kind")));

@@ -28,14 +28,14 @@ inline void on_ranks(const World::Body& body) {
   }
 }
 
-// What the tests call "same-N": every rank has compiled as often as rank 0.
+// The tests call this "same-N": every rank has compiled as often as rank 0.
 template <class Compiled>
 void expect_same_number(RankContext& ctx, const Compiled& compiled) {
   const auto all = comm::all_gather_object(ctx.group(), std::to_string(compiled.stats().compiles));
   for (const auto& number : all) EXPECT_EQ(number, all[0]);
 }
 
-// Compiler collectives among all ranks, and what else a test wants.
+// Compiler collectives among all ranks. A test may change the other options.
 inline CompileOptions together(RankContext& ctx) {
   CompileOptions options;
   options.group = ctx.group();
@@ -44,7 +44,7 @@ inline CompileOptions together(RankContext& ctx) {
   return options;
 }
 
-// The compilations of each call; results are those of the function itself, bit for bit.
+// The compilations of each call. The results must be those of the function itself, bit for bit.
 template <class Function, class Compiled, class... Args>
 Counts call_each(Function function, Compiled& compiled, const std::vector<std::tuple<Args...>>& calls) {
   Counts counts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each segment behind a read or an eager region is a compilation for which ranks meet; nobody runs one that
-// another rank failed to make; with guard collectives all compile what one lacks.
+// Contract: each segment after a read or an eager region is a compilation with compiler collectives. No rank runs a
+// segment that another rank failed to compile. With guard collectives, all ranks compile what one lacks.
 #include <memory>
 #include <string>
 
@@ -36,7 +36,7 @@ CompileOptions segmented(RankContext& ctx, bool guards = false) {
   return options;
 }
 
-// One call on each tensor.
+// Calls `compiled` with each tensor, and returns the compilations of each call.
 template <class Compiled>
 Counts compiles_of(Compiled& compiled, const std::vector<at::Tensor>& inputs) {
   return call_each(clipped, compiled, std::vector<std::tuple<at::Tensor>>(inputs.begin(), inputs.end()));
@@ -52,7 +52,8 @@ TEST(SegmentMeetings, RanksThatTakeOtherBranches_MeetInEach) {
   });
 }
 
-// Rank 0's two entries and its branch meet an entry, a branch and another entry of the others, in other calls.
+// Rank 0 compiles two entries and a branch. They meet an entry, a branch and another entry of the others, in other
+// calls.
 TEST(SegmentMeetings, AnySegment_MeetsAnyOther) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));
@@ -110,7 +111,7 @@ TEST(SegmentMeetings, EagerRegions_EndSegmentsToo) {
       const at::Tensor x = at::arange(length, at::kFloat) / 8;
       EXPECT_TRUE(compiled(x).equal(in_three(x)));
     }
-    EXPECT_EQ(compiled.stats().graphs, 4 + 1);  // another size of what a region gives is another branch
+    EXPECT_EQ(compiled.stats().graphs, 4 + 1);  // a region's result of another size makes another branch
     expect_same_number(ctx, compiled);
   });
 }
@@ -143,7 +144,7 @@ TEST(SegmentMeetings, WhatOneRankCannotCompile_NobodyRuns) {
   });
 }
 
-// A branch that failed is as if it had never been there.
+// A failed branch leaves no trace.
 TEST(SegmentMeetings, BranchThatOneRankCannotCompile_IsNotKept) {
   on_ranks([](RankContext& ctx) {
     auto options = segmented(ctx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a group without a back end for tensors of the CPU meets in its store, with the same results.
+// Contract: for a group without a back end for CPU tensors, compiler collectives use its store, with the same results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using namespace rehearse::compiler;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// As one of NCCL alone.
+// A group like one of NCCL alone.
 Group of_gpus(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store) {
   using BackendType = c10d::ProcessGroup::BackendType;
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ctx.rank(), ctx.size());
@@ -47,7 +47,7 @@ void on_sizes(const World::Body& body) {
 TEST(StoreMeetings, AllSteps_GiveAllRanksWhatAllGave) {
   on_sizes([](RankContext& ctx) {
     const auto group = of_gpus(ctx, ctx.store());
-    CompilerCollectives first(group), second(group);  // they share the count
+    CompilerCollectives first(group), second(group);  // both share the counter
     for (int round = 0; round < 4; ++round) {
       auto& collectives = (ctx.rank() + round) % 2 == 0 ? first : second;
       const auto all = collectives.exchange(fact_of(ctx.rank() + round), {"f", ""});
@@ -67,7 +67,7 @@ TEST(StoreMeetings, AllSteps_GiveAllRanksWhatAllGave) {
   });
 }
 
-// One key of each rank is left, and its count.
+// One key and one counter of each rank remain.
 TEST(StoreMeetings, KeysOfThePast_AreDeleted) {
   on_sizes([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
@@ -103,7 +103,7 @@ TEST(StoreMeetings, CompiledFunctions_Agree) {
       auto sum = compile([](const at::Tensor& x) { return x.sum(); },
                          {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .guard_collectives = guards});
       for (const int batch : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3}) sum(at::ones({batch}));
-      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // the second batch is another one
+      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // the second batch has another size
     }
   });
 }

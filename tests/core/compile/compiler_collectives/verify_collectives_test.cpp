@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: with Verify::Always a recompilation, which no guard asked for, meets those of the other ranks as any other.
+// Contract: Verify::Always may recompile although all guards hold. That compilation meets those of the other ranks as
+// any other does.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
 // Outside of rehearse, whose own frames reports leave out.
@@ -17,7 +18,7 @@ CompileOptions always(RankContext& ctx, bool guards = false) {
   return options;
 }
 
-// What a call hides from guards; `runs`: how often the code ran.
+// State that guards do not see. `runs`: how often the code ran.
 struct Hidden {
   double factor = 1;
   int runs = 0;
@@ -75,7 +76,7 @@ TEST(VerifyMeetings, GuardCollectives_SeeTheChange) {
   });
 }
 
-// Other ranks' sizes, heard of when the code has run, count from the next compilation on.
+// The ranks exchange sizes after the code has run. Those sizes count from the next compilation on.
 TEST(VerifyMeetings, WhatOthersTell_CountsFromTheNextOneOn) {
   on_ranks([](RankContext& ctx) {
     Hidden hidden;
@@ -88,7 +89,7 @@ TEST(VerifyMeetings, WhatOthersTell_CountsFromTheNextOneOn) {
     EXPECT_TRUE(compiled(third).equal(third * hidden.factor));
     EXPECT_EQ(compiled.stats().compiles, 3);
     EXPECT_TRUE(compiled(at::ones({6})).equal(at::ones({6}) * hidden.factor));
-    EXPECT_EQ(compiled.stats().compiles, 3);  // it varies
+    EXPECT_EQ(compiled.stats().compiles, 3);  // the size is dynamic
     EXPECT_EQ(hidden.runs, 4);
   });
 }
