@@ -15,12 +15,12 @@
 
 namespace rehearse_test {
 
-// What a rank has after some steps: outputs and gradients of each, then its shards.
+// A rank's results of some steps: outputs and gradients of each step, then its shards.
 struct ShardedTraining {
   std::vector<at::Tensor> outputs, gradients, shards;
 };
 
-// Trains `fsdp`, which `call` calls with a batch: outputs of any size, whose squares are summed.
+// Trains `fsdp` with these batches. `call` calls it. Outputs may have any size; the loss is the sum of their squares.
 template <class Fsdp, class Call>
 ShardedTraining train_sharded(Fsdp& fsdp, Call&& call, const std::vector<at::Tensor>& batches) {
   ShardedTraining training;
@@ -48,8 +48,8 @@ inline void expect_same_training(const ShardedTraining& found, const ShardedTrai
   EXPECT_TRUE(same_bits(found.shards, expected.shards)) << "shards";
 }
 
-// Trains two models that `make` makes, one compiled and one as it is, on these batches. All must be the same, bit for
-// bit. Returns what compile() did.
+// Trains two models from `make` on these batches, one compiled and one in eager mode. Expects equal bits everywhere.
+// Returns the explanation of the compiled one.
 template <class Make>
 rehearse::compiler::Explanation expect_trains_like_eager(rehearse::RankContext& ctx, Make&& make,
                                                          const rehearse::FullyShardedOptions& sharded,

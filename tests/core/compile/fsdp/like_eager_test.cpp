@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A compiled FullyShardedDataParallel trains with the bits of the same one as it is, and as one process does.
+// A compiled FullyShardedDataParallel trains with the bits of an eager one, and as one process does.
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using rehearse::UnitPolicy;
 
 Mlp mlp() { return Mlp(); }
 
-// On worlds of 1, 2 and 3 ranks, by both back ends: one compilation in all steps, and so many graphs.
+// Runs on 1, 2 and 3 ranks, with both back ends. Expects one compilation in all steps, and `graphs` graphs.
 template <class Make>
 void expect_like_eager(Make&& make, const FullyShardedOptions& sharded, std::int64_t graphs) {
   for (const int ranks : {1, 2, 3}) {
@@ -45,7 +45,7 @@ void expect_like_eager(Make&& make, const FullyShardedOptions& sharded, std::int
 
 TEST(CompiledFsdp, RootAlone_IsOneGraph) { expect_like_eager(mlp, {}, 1); }
 TEST(CompiledFsdp, UnitForEachLinear_IsAGraphForEach) { expect_like_eager(mlp, {.units = kEachLinear}, 3); }
-// "second" is a unit, and the root, which has the rest, comes before and behind it.
+// "second" is a unit. The root unit has the rest, and runs before and after it.
 TEST(CompiledFsdp, RootAroundAUnit_IsCutTwice) { expect_like_eager(mlp, {.units = UnitPolicy::named({"second"})}, 3); }
 TEST(CompiledFsdp, UnitsThatStayWhole_TrainAlike) {
   expect_like_eager(mlp, {.units = kEachLinear, .reshard_after_forward = false}, 3);
@@ -89,7 +89,7 @@ TORCH_MODULE(Block);
 TEST(CompiledFsdp, NestedSequentials_AreAGraphForEachBlock) {
   const auto nested = [] { return torch::nn::Sequential(Block(), torch::nn::ReLU(), Block()); };
   expect_like_eager(nested, {.units = UnitPolicy::of_type<BlockImpl>()}, 2);
-  // A unit inside of a unit is cut out of it.
+  // A unit inside another unit gets graphs of its own.
   expect_like_eager(nested, {.units = UnitPolicy::named({"0", "0.layers.in", "2"})}, 3);
 }
 
@@ -105,11 +105,11 @@ TORCH_MODULE(Checkpointed);
 TEST(CompiledFsdp, Checkpoints_RunAgainInBackward) {
   const auto make = [] { return Checkpointed(); };
   expect_like_eager(make, {.units = UnitPolicy::named({"first", "second"})}, 2);
-  // A checkpoint is one node: the graph that has it uses both units.
+  // A checkpoint is one node, so both units are in the graph that contains it.
   expect_like_eager(make, {.units = kEachLinear}, 2);
 }
 
-// One tensor in two modules: in one unit.
+// One tensor that two modules share, both in one unit.
 struct TiedImpl : torch::nn::Module {
   TiedImpl()
       : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {
@@ -124,7 +124,7 @@ TEST(CompiledFsdp, TiedParameter_AddsUpItsGradients) {
   expect_like_eager([] { return Tied(); }, {.units = UnitPolicy::named({"second"})}, 3);
 }
 
-// Views of parameters, made where the unit is whole and used behind another unit's code.
+// Views of parameters, made while the unit is whole and used after another unit's code.
 struct ViewsImpl : torch::nn::Module {
   ViewsImpl()
       : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {}
@@ -193,7 +193,7 @@ TEST(CompiledFsdp, NoSync_KeepsGradientsOnTheirRank) {
   }
 }
 
-// One operator is given parameters of all units: they are in one graph, and whole at once.
+// One operator takes parameters of all units, so one graph has them all, and they are whole at the same time.
 struct JoinedImpl : MlpImpl {
   JoinedImpl() : MlpImpl(6, 6, 6) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -206,7 +206,7 @@ TEST(CompiledFsdp, OperatorOfAllUnits_FindsThemWhole) {
   expect_like_eager([] { return Joined(); }, {.units = kEachLinear}, 1);
 }
 
-// The first unit's code gives nothing to the code behind it.
+// The first unit's code has no result that later code uses.
 struct NotingImpl : MlpImpl {
   NotingImpl() : noted(register_buffer("noted", at::zeros({}, at::kDouble))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -223,7 +223,7 @@ TEST(CompiledFsdp, UnitThatOnlyWritesABuffer_IsAGraph) {
   expect_like_eager([] { return Noting(); }, {.units = kEachLinear}, 4);
 }
 
-// A leaf made inside cuts besides, and the units in front of it get no gradients.
+// The function makes a leaf, which cuts the graph, too. The units before the leaf get no gradients.
 struct LeafInsideImpl : MlpImpl {
   LeafInsideImpl() : MlpImpl(6, 6, 6) {}
   at::Tensor forward(const at::Tensor& x) { return third(second(first(x).detach().requires_grad_())); }
@@ -233,7 +233,7 @@ TEST(CompiledFsdp, LeafMadeInside_CutsBesides) {
   expect_like_eager([] { return LeafInside(); }, {.units = kEachLinear}, 3);
 }
 
-// Ranks of a line have the same shard, those of the other line the rest.
+// Ranks in one line of the mesh have the same shard; those of the other line have the rest.
 TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
   run_ranks({.ranks = 4}, [](RankContext& ctx) {
     const rehearse::DeviceMesh mesh(ctx, {2, 2}, {"replicas", "shards"});
@@ -251,7 +251,7 @@ TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
   });
 }
 
-// Autocast's copies of parameters are made in each call anew. Each parameter is used once: a graph adds up the
+// Autocast copies parameters anew in each call. The module uses each parameter once, because a graph adds up the
 // gradients of several uses in another dtype.
 struct AutocastImpl : MlpImpl {
   AutocastImpl() { to(at::kFloat); }
@@ -278,7 +278,7 @@ TEST(CompiledFsdp, Autocast_TrainsAlike) {
   }
 }
 
-// Gradients are the rows of what one process has for the whole batch.
+// Each rank's gradients are its rows of the gradients that one process gets for the whole batch.
 TEST(CompiledFsdp, Gradients_AreThoseOfOneProcess) {
   const auto loss = [](auto& model, const at::Tensor& x) { return loss_of(model(x)); };
   for (const int ranks : {1, 2, 3}) {

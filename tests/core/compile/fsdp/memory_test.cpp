@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a compiled sharded model takes no more memory than as it is.
+// Contract: a compiled sharded model takes no more memory than in eager mode.
 #include <algorithm>
 #include <memory>
 #include <regex>
@@ -16,7 +16,7 @@ namespace {
 using namespace rehearse_test;
 using rehearse::RankContext;
 
-// MiB that a rank's tensors take at most in two steps of a transformer, each block a unit.
+// Peak memory in MiB of a rank's tensors in two steps of a transformer with each block as a unit.
 double peak_of(bool compiles) {
   rehearse::World world({.ranks = 4, .memory_bytes = std::uint64_t{8} << 30});
   const auto report = world.run([&](RankContext& ctx) {

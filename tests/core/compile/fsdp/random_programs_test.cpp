@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules whose code is drawn: parameters of units in any order, views of them, several in one operator, checkpoints,
-// buffers, reads. Compiled, they train as eager mode does.
+// Modules with random code: parameters of units in any order, views of them, several in one operator, checkpoints,
+// buffers, reads. Compiled, they train as in eager mode.
 #include <cstdint>
 #include <random>
 #include <string>
@@ -49,7 +49,7 @@ enum class Kind {
 struct Line {
   Kind kind;
   std::size_t part, other;
-  std::size_t value, more;  // counted from the last one back
+  std::size_t value, more;  // indices, counted back from the last value
 };
 
 std::vector<Line> drawn(std::uint32_t seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What compiled code must not do with sharded parameters, and what it is told.
+// Uses of sharded parameters that compiled code must avoid, and their errors.
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ using rehearse::RankContext;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// A module whose code does something to the parameters of "second" between its layers.
+// A module that calls `meddle` on a parameter of "second" between its layers.
 struct MeddlingImpl : MlpImpl {
   std::function<void(const at::Tensor& weight)> meddle;
   at::Tensor forward(const at::Tensor& x) {
@@ -35,7 +35,7 @@ struct MeddlingImpl : MlpImpl {
 };
 TORCH_MODULE(Meddling);
 
-// What a compiled call tells, in a world of 2 ranks.
+// Expects the error of a compiled call, in a world of 2 ranks.
 template <class Error>
 void expect_refused(std::function<void(const at::Tensor&)> meddle, const rehearse::CompileOptions& options,
                     const std::string& begin) {
@@ -57,7 +57,7 @@ TEST(CompiledFsdpRefusals, QuestionAboutAStorage_IsRefused) {
       "FullyShardedDataParallel frees and fills");
 }
 
-// As it is, the code finds the whole there, as in eager mode.
+// Without fullgraph, the code runs in eager mode and finds the whole parameter.
 TEST(CompiledFsdpRefusals, QuestionAboutAStorage_RunsAsItIs) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<std::int64_t> bytes;
@@ -96,11 +96,11 @@ TEST(CompiledFsdpRefusals, ChangeInPlace_IsRefused) {
   };
   expect_refused<c10::Error>(change, {.backend = "eager", .fullgraph = true},
                              std::string("FSDP: aten::mul_") + kChanged);
-  // aot_eager changes a copy, and then writes that back.
+  // aot_eager changes a copy, and then writes the copy back.
   expect_refused<c10::Error>(change, {.fullgraph = true}, std::string("FSDP: aten::copy_") + kChanged);
 }
 
-// A back end that manages the memory of its inputs by itself.
+// A back end that frees the memory of its inputs by itself.
 class Resizing final : public rehearse::compiler::Backend {
  public:
   std::string name() const override { return "resizing"; }
@@ -130,7 +130,7 @@ TEST(CompiledFsdpRefusals, BackEndThatResizesStorages_IsFoundAtTheNextUse) {
   });
 }
 
-// Uses another parameter than when it was captured, because of a member that the compiler does not see.
+// Uses another parameter than at capture, because of a member that the compiler does not see.
 struct SwitchingImpl : MlpImpl {
   SwitchingImpl() : MlpImpl(6, 6, 6) {
     for (const auto& each : {second->weight, third->weight}) each.set_requires_grad(false);
@@ -161,7 +161,7 @@ TEST(CompiledFsdpRefusals, FunctionAroundAForward_IsToldWhatToCompile) {
   });
 }
 
-// The graph lacks what nobody uses, and so the unit: two units of the same sizes are told apart.
+// The graph drops unused code, and so the unit that it used. The report distinguishes two units of the same sizes.
 struct WastefulImpl : MlpImpl {
   WastefulImpl() : MlpImpl(6, 6, 6) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -185,7 +185,7 @@ TEST(CompiledFsdpRefusals, UnitThatOneRankLacks_IsAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"second\": parameters"));
 }
 
-// A step between a forward and its backward, which gathers again.
+// An optimizer step between a forward and its backward, which gathers again.
 TEST(CompiledFsdpRefusals, StepInFrontOfBackward_IsRefused) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where graphs of a sharded model are cut, and what the units do around them.
+// compile() cuts a sharded model's graphs at its units, which gather and reduce around them.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ TEST(CompiledFsdpUnits, Graphs_SayWhichUnitBeginsBehindThem) {
   });
 }
 
-// A parameter has its whole size in the graph, whatever lies on the rank.
+// In the graph, a parameter has its whole size, whatever part the rank holds.
 TEST(CompiledFsdpUnits, Parameters_HaveTheirWholeSizes) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp net;
@@ -65,7 +65,7 @@ TEST(CompiledFsdpUnits, Parameters_HaveTheirWholeSizes) {
   });
 }
 
-// What the group carried on rank 0 in four steps: calls in order, each with its unit.
+// The group's calls on rank 0 in four steps, in order, each with its unit.
 Texts calls_of_training(bool compiles, const rehearse::FullyShardedOptions& options) {
   rehearse::World world({.ranks = 2, .keep_all_events = true});
   const auto report = world.run([&](RankContext& ctx) {
@@ -84,7 +84,7 @@ Texts calls_of_training(bool compiles, const rehearse::FullyShardedOptions& opti
   return calls;
 }
 
-// Units come back, go, and are reduced in the order of eager mode, in forward and in backward.
+// Units are gathered, freed and reduced in eager mode's order, in forward and in backward.
 TEST(CompiledFsdpUnits, Calls_AreThoseOfEagerMode) {
   for (const bool prefetches : {true, false}) {
     for (const auto& units : {kEachLinear, UnitPolicy::named({"second"}), UnitPolicy()}) {
@@ -96,7 +96,7 @@ TEST(CompiledFsdpUnits, Calls_AreThoseOfEagerMode) {
   }
 }
 
-// Asks in the backward of each unit's output which units are whole.
+// During the backward, a hook notes which units are whole.
 TEST(CompiledFsdpUnits, Backward_FreesAUnitBeforeTheOneAfterNextComes) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<std::vector<bool>> whole(2);
@@ -131,7 +131,7 @@ TEST(CompiledFsdpUnits, SizesThatVary_CompileTwice) {
   });
 }
 
-// Ranks tell each other their batches in the midst of a forward, beside the units' all-gathers.
+// Ranks exchange their batch sizes in the middle of a forward, beside the units' all-gathers.
 TEST(CompiledFsdpUnits, RanksThatMeet_CompileTogether) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<at::Tensor> batches;
@@ -144,7 +144,7 @@ TEST(CompiledFsdpUnits, RanksThatMeet_CompileTogether) {
   });
 }
 
-// Code that reads data between units: what is in front of the read has run when it goes on.
+// The code reads data between two units. The code before the read has run when the call goes on.
 struct ReadingImpl : MlpImpl {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor y = second(first(x).relu());
@@ -160,12 +160,12 @@ TEST(CompiledFsdpUnits, Reads_CutBesides) {
       EXPECT_EQ(told.refusal, "");
       EXPECT_EQ(told.stats.eager_calls, 0);
       EXPECT_EQ(told.stats.compiles, 1);
-      EXPECT_EQ(told.stats.graphs, 3) << told.text();  // two up to the read, one behind it
+      EXPECT_EQ(told.stats.graphs, 3) << told.text();  // two up to the read, one after it
     });
   }
 }
 
-// A compiled module in a sharded model's forward is cut by that one's units.
+// A compiled module inside a sharded model's forward is cut by that model's units.
 TEST(CompiledFsdpUnits, CompiledModuleInForward_IsCutToo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, reference;
