@@ -20,7 +20,7 @@ std::string failure_of(const TensorGuard& guard, const at::Tensor& tensor) {
   return holds ? "" : text_of(failure);
 }
 
-// Dtype, device, layout and requires_grad of a tensor; not its data, nor where in its storage it lies.
+// Dtype, device, layout and requires_grad of a tensor; not its data, nor its offset in the storage.
 TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   const TensorGuard guard(at::ones({4, 8}), "x");
   EXPECT_EQ(failure_of(guard, at::zeros({4, 8})), "");
@@ -34,7 +34,7 @@ TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   EXPECT_EQ(failure_of(guard, at::Tensor()), "x: expected a tensor, found none");
 }
 
-// A size that varies is not compared; strides that follow from sizes vary with them, others do not.
+// The guard ignores a dynamic size, and strides that follow from dynamic sizes. It compares other strides.
 TEST(TensorGuard, StridesFollowSizesThatVary) {
   const TensorGuard contiguous(at::ones({4, 8}), "x", {true, true});
   EXPECT_EQ(failure_of(contiguous, at::ones({5, 9})), "");
@@ -46,7 +46,7 @@ TEST(TensorGuard, StridesFollowSizesThatVary) {
   EXPECT_EQ(failure_of(sliced, at::ones({7, 8})), "x.stride(0): expected 16, found 8");
 }
 
-// A tensor that the graph does not look into may have any sizes.
+// If the graph only passes a tensor on, its sizes may be any.
 TEST(TensorGuard, SizesOfNoInterestAreNotGuarded) {
   TensorGuard guard(at::ones({4}), "x");
   guard.ignore_layout();
@@ -54,7 +54,7 @@ TEST(TensorGuard, SizesOfNoInterestAreNotGuarded) {
   EXPECT_EQ(failure_of(guard, at::ones({9, 9})), "x.dim(): expected 1, found 2");
 }
 
-// A view requires a gradient where its base does, which may have been switched on later.
+// A view requires a gradient if its base does, which code may switch on later.
 TEST(TensorGuard, AViewIsAskedByWayOfItsBase) {
   const at::Tensor base = at::ones({4, 8});
   const at::Tensor view = base.view({8, 4});
@@ -66,7 +66,7 @@ TEST(TensorGuard, AViewIsAskedByWayOfItsBase) {
   EXPECT_EQ(failure_of(TensorGuard(view, "x"), view), "");
 }
 
-// A run of guards stops at each one that takes a second look, and goes on behind it.
+// The fast check of many guards stops at each guard that needs a closer look, and continues after it.
 TEST(TensorGuard, OfManyTheDoubtfulAreFoundInOrder) {
   std::vector<at::Tensor> tensors;
   std::vector<TensorGuard> guards;
@@ -113,7 +113,7 @@ std::string failure_of(const GuardSet& guards, const LeafList& leaves) {
   return holds ? "" : text_of(failure);
 }
 
-// Which arguments are one tensor is part of what was captured.
+// Guards compare which arguments are the same tensor.
 TEST(GuardSet, OneTensorTwiceIsAnotherCallThanTwoTensors) {
   const at::Tensor x = at::ones({3}), y = at::ones({3});
   EXPECT_EQ(failure_of(guards_of(Leaves({x, x})), Leaves({y, y}).list), "");
@@ -123,7 +123,7 @@ TEST(GuardSet, OneTensorTwiceIsAnotherCallThanTwoTensors) {
             "x1: expected a tensor of its own, found the tensor x0");
 }
 
-// An argument that is a parameter stays that parameter.
+// If an argument was a parameter at capture, it must stay that parameter.
 TEST(GuardSet, AnArgumentThatIsAParameterStaysIt) {
   const at::Tensor weight = at::ones({3});
   const Leaves same({weight});
@@ -137,7 +137,7 @@ TEST(GuardSet, AnArgumentThatIsAParameterStaysIt) {
             "x: expected the tensor weight, found a tensor of its own");
 }
 
-// The kinds and number of leaves, and the values of all that are no tensors.
+// Guards compare the kinds and number of leaves, and the values of all leaves but tensors.
 TEST(GuardSet, ValuesAndKindsAreCompared) {
   const std::string mean = "mean", sum = "sum";
   LeafList leaves{Leaf::of(LeafKind::Int, 3), Leaf::of(mean), Leaf::of(2.5)};
@@ -153,7 +153,7 @@ TEST(GuardSet, ValuesAndKindsAreCompared) {
             "arguments: expected 3 values, found 2 values");
 }
 
-// What operators read beside arguments.
+// State that operators read besides their arguments.
 TEST(GuardSet, GlobalStateIsCompared) {
   const GuardSet guards = guards_of(Leaves({at::ones({2})}));
   const Leaves leaves({at::ones({2})});
@@ -173,7 +173,7 @@ TEST(GuardSet, GlobalStateIsCompared) {
   EXPECT_EQ(failure_of(guards, leaves.list), "");
 }
 
-// train() and eval() of every module below.
+// The train() or eval() mode of every submodule.
 TEST(GuardSet, TrainingModesAreCompared) {
   torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 2));
   GuardSet guards;
