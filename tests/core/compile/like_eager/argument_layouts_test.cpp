@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments that lie in memory in several ways and are changed in place: what the graph computes of strides is
-// about the argument, whatever tensor it works on.
+// Arguments with various memory layouts that the function changes in place: strides in the graph are those of the
+// argument, even if the graph works on a copy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 struct Layout {
   const char* name;
-  at::Tensor (*make)(std::int64_t n, std::int64_t m);  // [n, m, 4]
+  at::Tensor (*make)(std::int64_t n, std::int64_t m);  // sizes [n, m, 4]
 };
 
 at::Tensor numbers(std::vector<std::int64_t> sizes) {
@@ -102,7 +102,7 @@ TEST(ArgumentLayouts, WhereATensorBegins_IsAGuardOfCodeThatAsks) {
   }
 }
 
-// What is changed on both sides of a read is an argument of the second graph.
+// An argument that the function changes before and after a read is an argument of the second graph, too.
 TEST(ArgumentLayouts, ElementsThatShareMemory) {
   const auto function = [](const at::Tensor& x, const at::Tensor& s) {
     const at::Tensor windows = x.unfold(0, 2, 1);
@@ -118,7 +118,7 @@ TEST(ArgumentLayouts, ElementsThatShareMemory) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
 }
 
-// The conjugate of what is in the memory, and the negative of it (the imaginary part of a conjugate).
+// The tensor is the conjugate of its memory, or the negative of it (the imaginary part of a conjugate).
 TEST(ArgumentLayouts, LazyBitsAreThoseOfEager) {
   using Function = at::Tensor (*)(const at::Tensor& z);
   const std::pair<const char*, Function> functions[] = {

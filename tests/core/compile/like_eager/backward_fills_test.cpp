@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients that come by other ways than from value to value: a backward that fills a tensor through its views, and one
-// that gives zeros whatever it is given.
+// Gradients that do not simply pass from value to value: a backward that fills a tensor through its views, and one that
+// returns zeros for any gradient.
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ using rehearse_test::observe;
 using rehearse_test::Program;
 using rehearse_test::Tensors;
 
-// A square, two matrices, a vector; all require grad.
+// A square, two matrices and a vector. All require a gradient.
 Tensors arguments(int call) {
   at::manual_seed(5 + static_cast<std::uint64_t>(call));
   Tensors given = {at::randn({4, 4}) + 3 * at::eye(4), at::randn({4, 3}), at::rand({3}) + 0.1, at::randn({4, 4})};
@@ -88,7 +88,7 @@ TEST(BackwardFills, EachResultAndAllTogether) {
   }
 }
 
-// Differentiates one of several results: inputs that only the other results depend on get no gradient.
+// Differentiates one of several results. An input that only the other results depend on gets no gradient.
 TEST(BackwardFills, OneOfSeveralResults) {
   for (const Program& program : kPrograms) {
     SCOPED_TRACE(program.name);
@@ -105,7 +105,7 @@ TEST(BackwardFills, OneOfSeveralResults) {
   }
 }
 
-// As the caller of a module has it: an output that is not used, made of the same parameters and of others.
+// The caller leaves some outputs unused. They depend on the same parameters as the others, and on further ones.
 TEST(BackwardFills, ZerosBesideWhatHasAGradient) {
   const auto function = [](const Tensors& g) { return Tensors{g[0].sgn() + g[1].sum(), g[3] * 2, g[0].round()}; };
   auto compiled = compile(function, {.fullgraph = true});
@@ -123,7 +123,7 @@ TEST(BackwardFills, ZerosBesideWhatHasAGradient) {
   }
 }
 
-// What sgn() gives behind the graph is a tensor of zeros without memory.
+// The tangent comes from sgn()'s backward: a tensor of zeros without memory.
 TEST(BackwardFills, TangentsWithoutMemory) {
   const auto function = [](const Tensors& g) {
     const at::Tensor h = g[0] * 2;

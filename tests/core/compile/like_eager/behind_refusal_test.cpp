@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a function does behind a read or a refusal: the rest of that call runs as it is, on the caller's arguments.
+// Code after a read or a refusal: the rest of that call runs in eager mode, on the caller's arguments.
 #include <utility>
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Behind a read, the rest of the call runs as it is: what it does to an argument is done to the caller's.
+// After a read, the rest of the call runs in eager mode. Its changes of an argument reach the caller's tensor.
 TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     const bool positive = (y.sum() > 0).item<bool>();
@@ -35,8 +35,8 @@ TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   }
 }
 
-// What a graph gave in front of the read is no view: nothing in the call can answer. Later calls run as they
-// are.
+// The first graph returns a plain tensor for the view, so the first call cannot answer the question and throws. Later
+// calls run in eager mode.
 TEST(BehindARefusal, QuestionsBehindARead) {
   using Question = bool (*)(const at::Tensor& rows);
   for (const Question question : {Question([](const at::Tensor& rows) { return rows.is_view(); }),
@@ -74,7 +74,7 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   EXPECT_TRUE(compiled(x).equal(function(x)));
 }
 
-// LibTorch reads such an index while it looks at the sizes of the tensor, which the read makes a real one.
+// LibTorch reads such an index while it computes the tensor's sizes. After the read, the tensor is a real one.
 TEST(BehindARefusal, SizesOfWhatIsIndexedByANumberFromData) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = at::cat({x, x}, 1);
@@ -115,7 +115,7 @@ TEST(BehindARefusal, AHistoryComesThroughAView) {
   }
 }
 
-// Eager mode refuses to use the parts, which nobody does.
+// Eager mode would refuse a use of the parts; the code does not use them.
 TEST(BehindARefusal, PartsOfWhatIsChanged) {
   const auto function = [](const at::Tensor& x, const at::Tensor& other) {
     for (const at::Tensor& part : x.unbind(0)) {
@@ -150,7 +150,7 @@ TEST(BehindARefusal, ARegionOfAViewWithAHistory) {
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory"));
 }
 
-// What is written there has a history afterwards, and so has all that is in its memory.
+// The argument that the function writes to has a history afterwards, and so have the tensors that share its memory.
 TEST(BehindARefusal, ArgumentsGetHistories) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y, const at::Tensor& view, const at::Tensor& leaf) {
     x.requires_grad_();
@@ -172,7 +172,7 @@ TEST(BehindARefusal, ArgumentsGetHistories) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
 }
 
-// Whether the code may ask for memory; it goes on either way.
+// Returns whether the function runs without an exception. The code goes on either way.
 template <class Function>
 bool has_memory(Function&& function) {
   try {
@@ -183,7 +183,7 @@ bool has_memory(Function&& function) {
   }
 }
 
-// The rest of such a call has fakes of its arguments, with the memory of the real ones. If a size is symbolic, asking
+// The rest of such a call sees fakes of its arguments, with the memory of the real ones. With a symbolic size, asking
 // for the memory is an error, even if the code catches it.
 TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   const auto function = [](const at::Tensor& x) {
@@ -201,10 +201,10 @@ TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   }
   auto with_symbols = compile(function, {.dynamic = true});
   EXPECT_THROW(with_symbols(at::ones({2})), capture::FakeError);
-  EXPECT_TRUE(with_symbols(at::ones({2})).equal(at::full({2}, 6.0)));  // it runs as it is from then on
+  EXPECT_TRUE(with_symbols(at::ones({2})).equal(at::full({2}, 6.0)));  // runs in eager mode from then on
 }
 
-// Its backward runs the code again when the call, and with it the capture, is gone.
+// The checkpoint's backward runs the code again after the call, and its capture, have ended.
 TEST(BehindARefusal, ACheckpointRunsAgainWithWhatItsCodeHolds) {
   const auto function = [](const at::Tensor& x, const at::Tensor& weight) {
     const at::Tensor inside = x * 3;

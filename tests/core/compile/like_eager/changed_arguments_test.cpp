@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments that are no tensors and that the function changes through references: in each call, as it does without
-// compile(). And which overload is called.
+// Arguments other than tensors that the function changes through references: each call changes them as eager mode does.
+// Also which overload is called.
 #include <array>
 #include <map>
 #include <optional>
@@ -39,7 +39,7 @@ namespace {
 using changed_arguments::Batch;
 using testing::HasSubstr;
 
-// All that a function below may change.
+// Everything that a function below may change.
 struct Everything {
   std::int64_t number = 3;
   double real = 0.5;
@@ -148,7 +148,7 @@ TEST(ChangedArguments, OfAFunctionThatReturnsNothing) {
   }
 }
 
-// A number that comes from a size that varies is fixed by a guard, so it is right for each size.
+// A number computed from a dynamic size is fixed by a guard, so it is right for each size.
 TEST(ChangedArguments, NumbersOfSizes) {
   const auto function = [](const at::Tensor& x, std::int64_t& rows) {
     rows = x.size(0) * 2;
@@ -162,7 +162,7 @@ TEST(ChangedArguments, NumbersOfSizes) {
   }
 }
 
-// What no later call could repeat runs as it is.
+// Code with an effect that no later call could repeat runs in eager mode.
 TEST(ChangedArguments, RefusedWhereASizeOrATensorIsLeft) {
   {
     auto compiled = compile(
@@ -208,7 +208,7 @@ TEST(ChangedArguments, TheOverloadIsTheOneOfTheCall) {
   }
 }
 
-// Equal numbers of other types: another function, which may return something else.
+// Equal numbers of different types select different functions, which may return different types.
 TEST(ChangedArguments, TypesAreTold) {
   const auto function = [](const at::Tensor& x, auto number) {
     if constexpr (std::is_same_v<decltype(number), int>) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a checkpoint in a compiled function is one node with a body that its backward runs again; or its operators
-// are nodes of the graph, and explain() says why. Either way results, gradients, draws and buffers are eager mode's.
+// Contract: a checkpoint in a compiled function is one node whose body the backward runs again. Otherwise its operators
+// are nodes of the graph, and explain() says why. Either way, results, gradients, random draws and buffers are those of
+// eager mode.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <memory>
@@ -44,13 +45,13 @@ class Autocast {
 
 at::Tensor dropped(const at::Tensor& x) { return at::dropout(x, 0.4, true); }
 
-// A draw behind the function shows the state in which the generator was left.
+// Draws random numbers after the function, which shows the generator's final state.
 Tensors and_draw(Tensors results) {
   results.push_back(at::rand({3}));
   return results;
 }
 
-// Given x [n, 4] and w [4, 4], leaves that require grad, and c [n, 4], which does not.
+// Inputs: x [n, 4] and w [4, 4] are leaves that require a gradient; c [n, 4] does not.
 const Program kBodies[] = {
     {"a layer with dropout, twice",
      [](const Tensors& g) {
@@ -277,7 +278,7 @@ TEST(CompiledCheckpoints, AReadInside_EndsTheBody) {
   }
 }
 
-// A body in front of a read and one behind it are bodies.
+// A checkpoint before a read and one after it both keep their bodies.
 TEST(CompiledCheckpoints, ReadsOutside_LeaveTheBodies) {
   const auto reads = [](const Tensors& g) {
     const auto code = [w = g[1]](const at::Tensor& h) { return dropped(h.matmul(w).tanh()); };
@@ -318,7 +319,7 @@ TEST(CompiledCheckpoints, AnExceptionInside_LeavesAsItIs) {
   EXPECT_THAT(text_of(compiled.explain()), HasSubstr("tag_activation_checkpoint"));
 }
 
-// The graph of the second run is compared with the first one's, bodies too.
+// The check of the second run compares the whole graph with the first one's, bodies included.
 TEST(CompiledCheckpoints, OtherCodeInside_IsFound) {
   bool cosine = false;
   auto compiled = compile([&](const at::Tensor& x) {

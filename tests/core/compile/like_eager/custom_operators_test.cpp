@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that a program registers: compile() knows of their results what a kernel for Meta tensors tells it, and
-// never guesses from what their kernels do with other sizes.
+// Operators that a program registers: compile() learns their results' sizes only from a kernel for Meta tensors. It
+// never guesses them from runs of their kernels at other sizes.
 #include <string>
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 int kernel_runs = 0;
 
-// Twice the rows, but only of large tensors.
+// Doubles the rows, but only of large tensors.
 at::Tensor doubled(const at::Tensor& x) {
   ++kernel_runs;
   return x.size(0) > 5 ? at::cat({x, x}) : x.clone();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a number that comes from data may have any value, negative ones too. An operator with such an argument
-// gives what it gives in eager mode, throws where eager mode throws, and tells the same sizes to the code behind it.
+// Contract: a number that comes from data may have any value, also a negative one. An operator with such an argument
+// returns what it returns in eager mode, throws if eager mode throws, and reports the same sizes to later code.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,8 +24,8 @@ using c10::SymInt;
 struct BoundCase {
   const char* name;
   at::Tensor (*apply)(const at::Tensor& x, const SymInt& n, const SymInt& m);
-  bool is_captured = true;  // else it runs as it is
-  int sizes = 0;            // how many of the numbers are sizes of which -1 is an error, though eager mode finds it out
+  bool is_captured = true;  // false: runs in eager mode
+  int sizes = 0;            // number of sizes for which -1 is an error, though eager mode infers it
 };
 
 constexpr std::int64_t kRows = 4;
@@ -95,7 +95,7 @@ const BoundCase kCases[] = {
      [](const at::Tensor& x, const SymInt& n, const SymInt&) { return x.expand_symint({n - 1, kRows, 3}); }},
 };
 
-// The result, and the sizes that the code behind the operator is told.
+// The result, and the sizes that code after the operator sees.
 std::vector<at::Tensor> results_of(const BoundCase& of, const at::Tensor& x, const at::Tensor& y) {
   const std::vector<SymInt> numbers = rehearse::sym_tolist(y);
   const at::Tensor made = of.apply(x * 2, numbers[0], numbers[1]);
@@ -120,7 +120,7 @@ Outcome outcome_of(Function&& function, const at::Tensor& x, const at::Tensor& y
   return outcome;
 }
 
-// Every first number with a few second ones; an ordinary pair comes first.
+// Each first number with several second numbers. An ordinary pair comes first.
 std::vector<at::Tensor> all_numbers() {
   std::vector<at::Tensor> all{at::tensor(std::vector<std::int64_t>{1, 2}, at::kLong)};
   for (std::int64_t n = -3; n <= kRows + 3; ++n) {
@@ -158,7 +158,7 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
   }
 }
 
-// Truths of such numbers, and what a back end states of them, stay in the segment that has them.
+// Facts about such numbers, and a back end's statements about them, stay in their own segment.
 TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Forward-mode differentiation: a graph has no tangents, so a call with dual tensors runs as it is.
+// Forward-mode differentiation: a graph has no tangents, so a call with dual tensors runs in eager mode.
 #include <cstdint>
 #include <tuple>
 

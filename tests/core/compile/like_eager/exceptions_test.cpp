@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What differs from eager mode, as docs/COMPILE.md lists it ("What cannot be captured"). A test here that fails because
-// both are the same means that a line of the list can go.
+// The differences from eager mode that docs/COMPILE.md lists ("What cannot be captured"). A test here fails if both
+// modes agree: then the line of the list can go.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -93,7 +93,7 @@ TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
   EXPECT_TRUE(gradient_by(compiled).equal(at::full({3}, 3.0)));
 }
 
-// The error comes when the graph runs: autograd refuses to change a leaf in place.
+// The error comes when the graph runs, because autograd refuses an in-place change of a leaf.
 TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
   const auto function = [](const at::Tensor& x, std::int64_t& calls) {
     ++calls;
@@ -108,7 +108,7 @@ TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
   EXPECT_EQ(by_graph, 0);
 }
 
-// Terms of one gradient, of which eager mode adds the argument's own last.
+// A gradient of several terms. Eager mode adds the argument's own term last.
 TEST(ExceptionsFromEager, InWhichOrderGradientsAreAdded) {
   const at::Tensor scales = at::arange(64, at::kFloat) / 7;
   const auto function = [&](const at::Tensor& x) {
@@ -137,7 +137,7 @@ TEST(ExceptionsFromEager, SetRequiresGradOfWhatAFunctionFinds) {
   auto compiled = compile(function, {.verify = Verify::Never});
   for (int call = 0; call < 3; ++call) {
     compiled(at::ones({1, 2}));
-    EXPECT_FALSE(layer->weight.requires_grad());  // switched once
+    EXPECT_FALSE(layer->weight.requires_grad());  // switched only once
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a graph takes part in a backward as the operators in it would. What no gradient comes from is not asked
-// for, and a value has a history exactly if it has one in eager mode.
+// Contract: in a backward, a graph behaves like its operators. Autograd does not ask it for gradients that its
+// operators would not give, and a value has a history exactly if it has one in eager mode.
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ namespace {
 
 bool reads(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
 
-// Given two leaves that require grad, and a tensor that does not.
+// Inputs: two leaves that require a gradient, and a tensor that does not.
 const Program kPrograms[] = {
     {"a value changed behind the read of what else it gave",
      [](const Tensors& g) {
@@ -89,7 +89,7 @@ TEST(Histories, LikeEager) {
   }
 }
 
-// In a call without gradients.
+// The caller calls the function without grad mode.
 TEST(Histories, OfCodeThatSwitchesGradientsOn) {
   const at::Tensor weight = at::ones({3}).requires_grad_();
   const std::pair<const char*, Tensors (*)(const at::Tensor& x, const at::Tensor& weight)> functions[] = {
@@ -128,7 +128,7 @@ TEST(Histories, OfCodeThatSwitchesGradientsOn) {
   }
 }
 
-// The view was made before its base was changed.
+// The view exists before its base is changed.
 TEST(Histories, AreLostThroughAViewBehindARead) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;
@@ -159,7 +159,7 @@ class Counting final : public torch::autograd::FunctionPostHook {
   int& called_;
 };
 
-// A hook of a leaf, as that of DistributedDataParallel, is called in a backward only if eager mode calls it.
+// Hooks of leaves, such as those of DistributedDataParallel, run in a backward only if eager mode runs them.
 TEST(Histories, HooksOfWhatGivesNoGradient) {
   const auto forward = [](const at::Tensor& x, const at::Tensor& leaf, const at::Tensor& detached) {
     x.zero_();
@@ -174,7 +174,7 @@ TEST(Histories, HooksOfWhatGivesNoGradient) {
     int called = 0;
     const at::Tensor origin = at::ones({3}).requires_grad_();
     const Tensors leaves = {at::ones({3}).requires_grad_(), at::ones({3}).requires_grad_()};
-    std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // a leaf does not keep them
+    std::vector<std::shared_ptr<torch::autograd::Node>> accumulators;  // a leaf does not keep its accumulator alive
     for (const at::Tensor& leaf : leaves) {
       accumulators.push_back(torch::autograd::impl::grad_accumulator(leaf));
       accumulators.back()->add_post_hook(std::make_unique<Counting>(called));
@@ -190,8 +190,8 @@ TEST(Histories, HooksOfWhatGivesNoGradient) {
             0);
 }
 
-// An argument and a captured tensor that get a history behind a read: the entry is for tensors as they were before. One
-// that has a history from the beginning is another case, and its gradients come through.
+// An argument or a captured tensor gets a history after a read. The compiled entry is for tensors without one. A tensor
+// with a history from the start needs another entry, and its gradients pass through.
 TEST(Histories, ArgumentsThatGetOneBehindARead) {
   const at::Tensor leaf = at::full({3}, 2.0).requires_grad_();
   for (const bool is_argument : {true, false}) {
@@ -234,8 +234,8 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
 }
 
-// A result that is a view of what the backward needs: who changes it in place before the backward gets an error, as in
-// eager mode.
+// The result is a view of a value that the backward needs. If the caller changes it in place before the backward, there
+// is an error, as in eager mode.
 TEST(Histories, OfResultsThatTheCallerChanges) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function functions[] = {
@@ -244,7 +244,7 @@ TEST(Histories, OfResultsThatTheCallerChanges) {
       [](const at::Tensor& x) { return x.exp().slice(0, 0, 1); },
       [](const at::Tensor& x) { return x.exp().reshape({-1}); },
       [](const at::Tensor& x) { return at::stack({x, x}).exp().select(0, 1); },
-      [](const at::Tensor& x) { return (x * 3).t(); },  // nobody needs it
+      [](const at::Tensor& x) { return (x * 3).t(); },  // the backward does not need this value
   };
   for (const Function& function : functions) {
     auto compiled = rehearse::compile(function);
@@ -266,7 +266,7 @@ TEST(Histories, OfResultsThatTheCallerChanges) {
   }
 }
 
-// Without gradients, too, a result is no view of what nobody can see.
+// Without gradients, too, a result must not be a view of a tensor that only the graph has.
 TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor pair = at::stack({x, x});
@@ -282,7 +282,8 @@ TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   }
 }
 
-// A buffer that the function changes by what requires grad: from there on it has a history, which the code may ask for.
+// The function changes a buffer by a tensor that requires a gradient. From then on the buffer has a history, for which
+// the code may ask.
 TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
   for (const bool is_asked_for_leaf : {false, true}) {
     const at::Tensor leaf = at::full({}, 2.0).requires_grad_();
@@ -303,7 +304,7 @@ TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
   }
 }
 
-// Whether a number from data is 1 decides how many dimensions are left.
+// The number of dimensions depends on whether a number from data is 1.
 TEST(Histories, OfAViewThatIsSqueezedByANumberFromData) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor rows = x.narrow_symint(0, 0, rehearse::sym_item(x.sum().sign().to(at::kLong)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors kept by code that throws, must be one graph, or is verified.
+// Tensors that user code keeps, if that code throws, must be one graph, or is verified.
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of one call, and what it has thrown.
+// Returns the text of the exception that the call throws.
 std::string outcome_of(const std::function<void()>& call) {
   try {
     call();
@@ -68,7 +68,7 @@ TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
   EXPECT_TRUE(state.other.equal(x * 2));
 }
 
-// What code keeps of a leaf that requires a gradient is a second object for it, in whatever way the call ends.
+// A kept leaf that requires a gradient is a second object for the same leaf, however the call ends.
 TEST(KeptTensorsOfCode, OfALeaf_HasItsGradients) {
   for (const bool reads : {false, true}) {
     std::vector<at::Tensor> kept;

@@ -14,7 +14,7 @@
 
 namespace rehearse::compiler::kept_tensors {
 
-// What a function keeps from one call to the next.
+// State that a function keeps from one call to the next.
 struct State {
   at::Tensor cache, other;
   std::vector<at::Tensor> list;
@@ -35,13 +35,13 @@ struct State {
   }
 };
 
-// Looks at the memory of a tensor.
+// Reads the memory of a tensor.
 inline void write_down(const at::Tensor& tensor) {
   std::ostringstream out;
   out << tensor;
 }
 
-// The same, by code that goes on where that is an error.
+// Reads the memory of a tensor, and goes on if that is an error.
 inline void try_to_write_down(const at::Tensor& tensor) {
   try {
     write_down(tensor);

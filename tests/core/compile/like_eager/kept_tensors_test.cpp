@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that a function keeps in members and the like: a first call that captures or refuses must leave in them what
+// Tensors that a function keeps, for example in members. A first call that captures or refuses must leave in them what
 // eager mode leaves, and run the code as often.
 #include <functional>
 #include <map>
@@ -36,8 +36,8 @@ using testing::HasSubstr;
 struct Program {
   const char* name;
   at::Tensor (*run)(State& state, const at::Tensor& x);
-  std::int64_t compiles;     // in the six calls; -1: as many as there are segments
-  const char* refusal = "";  // what explain() says in the end
+  std::int64_t compiles;     // in the six calls; -1: one for each segment
+  const char* refusal = "";  // explain()'s refusal in the end
   bool is_refused_by_an_exception = false;
 };
 
@@ -372,7 +372,7 @@ TEST_P(KeptTensors, AreThoseOfEagerMode) {
       const std::string what = std::string(backend) + ", call " + std::to_string(++call);
       const Observed expected = observe_call([&](const at::Tensor& y) { return program.run(eager, y); }, eager, x);
       if (call == 1 && program.is_refused_by_an_exception) {
-        // The call ends there, and what the code has kept by then stays.
+        // The call ends with this exception. What the code has kept by then stays.
         EXPECT_THROW(observe_call(compiled, compiled_state, x), CompileError) << what;
         continue;
       }

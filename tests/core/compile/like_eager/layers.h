@@ -11,7 +11,7 @@ namespace rehearse_test {
 struct LayersImpl;
 using Body = at::Tensor (*)(LayersImpl& net, const at::Tensor& x);
 
-// Three layers of six, each a bucket of its own, and a forward to choose. Give it a matrix of four rows.
+// Three layers of six, each a bucket of its own, with a forward of your choice. The input is a matrix of four rows.
 struct LayersImpl : torch::nn::Module {
   explicit LayersImpl(Body body) : body_(body) {}
   at::Tensor forward(const at::Tensor& x) { return body_(*this, x); }
@@ -31,8 +31,8 @@ struct LayersProgram {
   Body body;
 };
 
-// Three calls of each program, compiled and as it is: results, gradients of all parameters and what the generator draws
-// next are the same. The second layer gets a gradient, and no call runs eagerly.
+// Calls each program three times, compiled and in eager mode. Expects equal results, gradients of all parameters, and
+// next random numbers. Also expects a gradient for the second layer, and no eager call.
 void expect_like_eager_in_pieces(std::span<const LayersProgram> programs);  // cut by DDP's buckets
 void expect_like_eager_in_one_piece(std::span<const LayersProgram> programs);
 

@@ -9,7 +9,7 @@
 namespace rehearse_test {
 namespace {
 
-// Empty: none.
+// Describes how the tensors differ; empty if they do not.
 std::string difference(const at::Tensor& left, const at::Tensor& right) {
   if (left.scalar_type() != right.scalar_type() || left.sizes() != right.sizes()) return "another dtype or other sizes";
   const at::Tensor a = left.detach(), b = right.detach();

@@ -10,26 +10,26 @@ namespace rehearse_test {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What is run compiled and as it is.
+// A function that tests run both compiled and in eager mode.
 struct Program {
   const char* name;
   Tensors (*run)(const Tensors& given);
 };
 
-// What a call has left behind.
+// The effects of a call.
 struct Observed {
-  std::vector<at::Tensor> results;    // and whether they require grad
-  std::vector<at::Tensor> gradients;  // of the leaves, in order; undefined where there is none
-  std::vector<at::Tensor> arguments;  // what is in them afterwards
+  std::vector<at::Tensor> results;    // and whether they require a gradient
+  std::vector<at::Tensor> gradients;  // of the leaves, in order; undefined if there is none
+  std::vector<at::Tensor> arguments;  // their contents afterwards
 };
 
-// Calls `forward` on copies of the arguments, goes backward from the results that require grad, and takes the gradients
-// of `leaves` away. Arguments that require grad are leaves too. The random generator begins at the same place each
-// time.
+// Calls `forward` on copies of the arguments, runs the backward from all results that require a gradient, and takes the
+// gradients away from `leaves`. Arguments that require a gradient are leaves, too. The random generator starts in the
+// same state each time.
 template <class Forward>
 Observed observe(Forward&& forward, const std::vector<at::Tensor>& arguments, std::vector<at::Tensor> leaves = {});
 
-// A test failure for each bit in which they differ; an undefined gradient is not one of zeros.
+// Adds a test failure for each bit that differs. An undefined gradient differs from a gradient of zeros.
 void expect_same(const Observed& found, const Observed& expected, const std::string& what);
 
 std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& arguments);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a tensor that a captured function tells to require grad is a leaf, as in eager mode: its gradient is in it
-// after a backward, and goes no further.
+// Contract: if a captured function makes a tensor require a gradient, the tensor is a leaf, as in eager mode: after a
+// backward it holds its gradient, and the gradient goes no further.
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// Given a leaf of four columns, which may require grad, and another one, which does.
+// Inputs: a leaf of four columns, which may require a gradient, and another leaf, which does.
 const Program kLeafPrograms[] = {
     {"of an argument's memory",
      [](const Tensors& g) {
@@ -121,7 +121,7 @@ Tensors input(std::int64_t rows, bool requires_grad) {
           at::randn({rows, 4}, at::kDouble).requires_grad_()};
 }
 
-// With gradients of the leaves that it gives, too.
+// Also collects the gradients of the leaves among the results.
 template <class Forward>
 Observed run(Forward&& forward, const Tensors& given, bool grad_enabled) {
   Tensors mine = copies_of(given), leaves = mine;
@@ -157,7 +157,7 @@ TEST(MadeLeaves, HaveTheirGradients) {
   }
 }
 
-// A back end gets what is in front of it and what is behind it, and never the node itself.
+// A back end gets the graphs before and after the node that makes the leaf, but never that node.
 TEST(MadeLeaves, AreMadeBetweenPieces) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {
@@ -196,7 +196,7 @@ const LayersProgram kLayers[] = {
 TEST(MadeLeaves, InAModuleInPieces) { expect_like_eager_in_pieces(kLayers); }
 TEST(MadeLeaves, InAModule) { expect_like_eager_in_one_piece(kLayers); }
 
-// What eager mode makes of the argument itself is seen in it.
+// Eager mode changes the argument itself. So must the compiled function.
 TEST(MadeLeaves, AnArgumentIsSwitchedOn) {
   for (const char* backend : {"eager", "aot_eager"}) {
     for (const bool is_used : {false, true}) {
@@ -254,7 +254,7 @@ TEST(MadeLeaves, WhatIsRefused) {
     const auto call = [&] { compiled(at::ones({3}).requires_grad_()); };
     EXPECT_THAT(call, ThrowsMessage<rehearse::capture::NotCapturable>(
                           AllOf(HasSubstr(each.why), HasSubstr("made_leaves_test.cpp:"))));
-    // Without fullgraph the call is as in eager mode.
+    // Without fullgraph, the call runs as in eager mode.
     auto loose = rehearse::compile(each.run);
     for (int again = 0; again < 2; ++again) {
       const at::Tensor x = at::ones({3}).requires_grad_(), twin = at::ones({3}).requires_grad_();

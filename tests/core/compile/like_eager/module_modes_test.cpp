@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A function that finds modules by itself, and train() and eval() between its calls.
+// A function that finds modules outside its arguments, with train() and eval() between its calls.
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ torch::nn::Sequential network() {
   return torch::nn::Sequential(torch::nn::Linear(3, 3), torch::nn::BatchNorm1d(3), torch::nn::Dropout(0.5));
 }
 
-// Modes by turns: results and what the generator draws next are those of the twin that is not compiled.
+// Alternates the modes. Results and the next random numbers must equal those of the eager twin.
 template <class Function, class Switch>
 void expect_like_eager(Function mine, Function twin, Switch switch_modes) {
   auto compiled = compile(mine);
@@ -72,7 +72,7 @@ TEST(ModuleModes, OfAnAnyModule) {
   expect_like_eager(function, function, [&](bool trains) { dropout->train(trains); });
 }
 
-// One level below: only a child is switched.
+// Switches only a child, one level below.
 TEST(ModuleModes, OfAChildAlone) {
   struct Outer : torch::nn::Module {
     Outer() : inner(register_module("inner", network())) {}
@@ -87,7 +87,7 @@ TEST(ModuleModes, OfAChildAlone) {
   });
 }
 
-// As with LibTorch's own: children first or not, all are switched, and switching twice changes nothing.
+// As in LibTorch: train() and eval() switch all submodules, in any order, and repeating them changes nothing.
 TEST(ModuleModes, TrainDoesWhatItDoes) {
   auto net = network();
   net->eval();
@@ -103,7 +103,7 @@ TEST(ModuleModes, TrainDoesWhatItDoes) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// A function that switches modes itself: no graph repeats that.
+// The function switches modes itself, which no graph can repeat.
 TEST(ModuleModes, SwitchedInside) {
   auto net = network(), other = network();
   const auto function = [](torch::nn::Sequential held) {
@@ -124,7 +124,7 @@ TEST(ModuleModes, SwitchedInside) {
   EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("(last: torch::nn::SequentialImpl to eval())"));
 }
 
-// What operators choose by, and numbers that became tensors.
+// Settings by which LibTorch chooses kernels, and numbers that became tensors.
 TEST(ModuleModes, OtherFactsAreGuarded) {
   const auto attention = [](const at::Tensor& x) { return at::scaled_dot_product_attention(x, x, x); };
   auto compiled = compile(attention);

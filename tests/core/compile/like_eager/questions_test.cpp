@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that give no tensor: questions about tensors, answered while the function is captured.
+// Operators that return no tensor: questions about tensors, which the capture answers.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

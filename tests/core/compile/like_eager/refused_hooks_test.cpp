@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: hooks that no backward can hold are refused with their line, and then are eager mode's.
+// Contract: the compiler refuses hooks that no recorded backward can hold, with their line. They then run as in eager
+// mode.
 #include <exception>
 #include <functional>
 #include <memory>
@@ -28,7 +29,7 @@ struct Refused {
   const char* why;
 };
 
-at::Tensor kept;  // by a hook
+at::Tensor kept;  // a hook keeps this tensor
 
 const Refused kRefused[] = {
     {"reads its gradient",
@@ -144,7 +145,7 @@ TEST(TensorHooks, WhatNoBackwardCanHold_IsRefused) {
   }
 }
 
-// Without fullgraph the rest of the function runs as it is, and so does the hook: in each backward.
+// Without fullgraph, the rest of the function runs in eager mode, and so does the hook, in each backward.
 TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
   for (const std::size_t i : {0, 1, 2, 3, 4}) {
     const Refused& program = kRefused[i];
@@ -164,7 +165,7 @@ TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
   }
 }
 
-// A tensor that is made in front of a read, and its hook behind it.
+// The function makes the tensor before a read, and registers its hook after the read.
 TEST(TensorHooks, BehindARead_IsRefused) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();

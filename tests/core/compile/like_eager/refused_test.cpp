@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What C++ does to tensors and to LibTorch's state without an operator: no graph can repeat it. It is refused, even if
-// the code catches the refusal, and the function runs as it is.
+// C++ code can change tensors and LibTorch's state without an operator, which no graph can repeat. The compiler refuses
+// such a function, even if the code catches the refusal, and the function runs in eager mode.
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a function finds outside of its arguments.
+// Objects that a function finds outside its arguments.
 struct World {
   torch::nn::Linear layer = [] {
     at::manual_seed(7);
@@ -38,7 +38,7 @@ struct Program {
 
 at::Generator default_generator() { return at::detail::getDefaultCPUGenerator(); }
 
-// Whether the function ends without an exception, as code asks that goes on either way.
+// Returns whether the function ends without an exception. The calling code goes on either way.
 template <class Function>
 bool works(Function&& function) {
   try {
@@ -190,7 +190,7 @@ const Program kPrograms[] = {
      "The memory of a fake tensor"},
 };
 
-// Three calls, each behind the generator's same place.
+// Three calls, each with the random generator in the same state.
 std::vector<at::Tensor> three_calls(const std::function<at::Tensor(const at::Tensor&)>& function, World& world) {
   std::vector<at::Tensor> seen;
   for (int call = 0; call < 3; ++call) {
@@ -236,11 +236,11 @@ TEST(Refused, FailsWhereItMustBeOneGraph) {
       EXPECT_THAT(error.what(), HasSubstr(program.refusal));
     }
     EXPECT_EQ(c10::get_default_dtype_as_scalartype(), at::kFloat);
-    EXPECT_GT(at::rand({2}).sum().item<float>(), 0);  // of the real generator
+    EXPECT_GT(at::rand({2}).sum().item<float>(), 0);  // from the real generator
   }
 }
 
-// Nobody tells when a parameter that the function finds gets another gradient.
+// Nothing notifies the compiler when a parameter that the function finds gets another gradient.
 TEST(Refused, GradientsOfWhatAFunctionFinds) {
   for (const bool fullgraph : {false, true}) {
     torch::nn::Linear layer(2, 2);
@@ -258,14 +258,14 @@ TEST(Refused, GradientsOfWhatAFunctionFinds) {
   }
 }
 
-// item() ends a graph, which is an error in a function that must be one.
+// item() ends a graph, which is an error with fullgraph.
 TEST(Refused, AReadAndACatchInOneGraph) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.sum().item<float>(); }) ? x * 2 : x * 3; };
   auto compiled = compile(function, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({2})), capture::DataDependentRead);
 }
 
-// What any code may catch: an operator's own error is the same as without a capture.
+// Code may catch an operator's own error, which is the same as without a capture.
 TEST(Refused, AnOperatorsErrorMayBeCaught) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.view({7}); }) ? x * 2 : x * 3; };
   auto compiled = compile(function, {.fullgraph = true});

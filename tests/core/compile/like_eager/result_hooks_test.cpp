@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hooks that callers register on results of compiled functions: they run when and as often as in eager mode, whatever
-// hooks the function has registered itself.
+// Hooks that callers register on results of compiled functions run when and as often as in eager mode, whichever hooks
+// the function registered itself.
 #include <exception>
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ using Tensors = std::vector<at::Tensor>;
 
 const char* const kBackends[] = {"eager", "aot_eager"};
 
-// A gradient of 1 comes to y; the function's hook adds 1, and then the caller's takes ten times as much.
+// The gradient at y is 1. The function's hook adds 1, then the caller's hook multiplies by 10.
 TEST(ResultHooks, OfTheCaller_RunAfterThoseOfTheFunction) {
   const auto f = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();
@@ -56,7 +56,7 @@ std::shared_ptr<ModuleHooks<torch::nn::Linear>> linear_with_hooks() {
   return module;
 }
 
-// The hooks of a module are a step of their own behind its result.
+// The hooks of a module belong to a backward step of their own, after its result.
 TEST(ResultHooks, OfTheCaller_RunBeforeThoseOfTheModule) {
   const auto build = [] {
     auto module = linear_with_hooks();
@@ -83,7 +83,7 @@ TEST(ResultHooks, OfTheCaller_RunBeforeThoseOfTheModule) {
   }
 }
 
-// A graph's results share one step of autograd, which every backward through one of them calls.
+// All results of a graph share one autograd node, which runs in a backward from any of them.
 TEST(ResultHooks, OfAResultThatTheBackwardDoesNotReach_AreNotCalled) {
   const auto f = [](const at::Tensor& a, const at::Tensor& b) { return std::tuple(a.sin(), b.exp()); };
   for (const char* const backend : kBackends) {
@@ -105,7 +105,8 @@ TEST(ResultHooks, OfAResultThatTheBackwardDoesNotReach_AreNotCalled) {
   }
 }
 
-// A hook that no graph can hold, behind a read: the call goes on eagerly, and the hook is on a result of the graph.
+// No graph can hold this hook, which the code registers after a read. The call goes on in eager mode, with the hook on
+// a result of the graph.
 TEST(ResultHooks, BehindARead_AreNotCalledWithoutAGradient) {
   const at::Tensor seen = at::zeros({1});
   const auto f = [seen](const at::Tensor& a, const at::Tensor& b) {
@@ -125,7 +126,7 @@ TEST(ResultHooks, BehindARead_AreNotCalledWithoutAGradient) {
   }
 }
 
-// In eager mode that takes the gradient away; what a graph records has no gradient that is not there.
+// In eager mode, this hook removes the gradient. A recorded graph cannot have a missing gradient.
 TEST(ResultHooks, OfAModuleThatLeavesNoGradient_AreRefused) {
   const auto with = [](bool pre) {
     auto module = linear_with_hooks();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors in the same memory of which one is written: arguments, results, values on both sides of a read.
+// Tensors that share memory, of which the code writes one: arguments, results, values before and after a read.
 #include <string>
 #include <vector>
 
@@ -22,7 +22,7 @@ using rehearse_test::Tensors;
 
 bool is_positive(const at::Tensor& x) { return (x.sum() > -1e9).item<bool>(); }
 
-// Given a leaf that requires grad, and two tensors that do not.
+// Inputs: a leaf that requires a gradient, and two tensors that do not.
 const Program kPrograms[] = {
     {"detach() of a leaf, changed and returned",
      [](const Tensors& g) {
@@ -155,7 +155,7 @@ const Program kPrograms[] = {
      }},
 };
 
-// For each result: which of the arguments it shares memory with.
+// For each result, which of the arguments share its memory.
 std::vector<bool> sharing(const Tensors& results, const Tensors& given) {
   std::vector<bool> shares;
   for (const at::Tensor& result : results) {
@@ -164,7 +164,7 @@ std::vector<bool> sharing(const Tensors& results, const Tensors& given) {
   return shares;
 }
 
-// The second of the given is a tensor of its own, or in the memory of the third.
+// The second input has memory of its own, or shares that of the third.
 Tensors arguments(int call, bool shared) {
   at::manual_seed(5 + static_cast<std::uint64_t>(call));
   const at::Tensor base = at::randn({4, 4});
@@ -185,7 +185,7 @@ std::pair<rehearse_test::Observed, std::vector<bool>> seen(Function& function, i
   return {std::move(observed), std::move(shares)};
 }
 
-// Calls with arguments of their own and with shared ones, by turns: one entry must not serve the other.
+// Calls alternate between separate and shared arguments. The entry for one kind must not serve the other.
 TEST(SharedMemory, LikeEager) {
   for (const Program& program : kPrograms) {
     for (const char* const backend : {"aot_eager", "eager"}) {
@@ -202,7 +202,7 @@ TEST(SharedMemory, LikeEager) {
   }
 }
 
-// Sizes of an argument count as they were when the call began.
+// Sizes of an argument are those at the start of the call.
 TEST(SharedMemory, SizesBehindATransposition) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     x.t_();
@@ -217,7 +217,7 @@ TEST(SharedMemory, SizesBehindATransposition) {
   }
 }
 
-// What gives a list or a tuple, where a bucket is full.
+// Operators that return a list or a tuple, at the point where a bucket is full.
 const rehearse_test::LayersProgram kLists[] = {
     {"unbind()",
      [](rehearse_test::LayersImpl& net, const at::Tensor& x) {
@@ -241,7 +241,7 @@ const rehearse_test::LayersProgram kLists[] = {
      }},
 };
 
-// Changes of what an operator gives, where that is its argument or a view of it against the operator's schema.
+// Changes the result of an operator that returns its argument or a view of it, although its schema says otherwise.
 template <at::Tensor (*gives)(const at::Tensor&)>
 at::Tensor changed_behind(rehearse_test::LayersImpl& net, const at::Tensor& x) {
   const at::Tensor h = net.a->forward(x);

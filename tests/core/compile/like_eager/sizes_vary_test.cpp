@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: operators whose backward holds for one size alone train at every size as in eager mode: what recording a
-// backward asks of sizes is a guard.
+// Contract: operators whose backward is right for one size only train at every size as in eager mode, because the
+// conditions that recording a backward puts on sizes become guards.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ struct VaryingCase {
   Results (*apply)(const at::Tensor& x);
 };
 
-// Of square matrices, in a batch or not.
+// Cases on square matrices, with and without a batch dimension.
 const VaryingCase kCases[] = {
     {"masked_select", [](const at::Tensor& x) { return Results{x.masked_select(x > 0.5)}; }},
     {"trace", [](const at::Tensor& x) { return Results{x.dim() == 2 ? x.trace() : x[0].trace()}; }},
@@ -112,7 +112,7 @@ TEST_P(SizesVary, TrainsAsInEagerMode) {
   }
 }
 
-// The guard is checked, and so the user's mark is: the size cannot vary.
+// The guard fixes the size, and the user marked the size dynamic, so the call throws.
 TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   int errors = 0;
   for (const VaryingCase& tested : kCases) {
@@ -134,8 +134,8 @@ TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   EXPECT_GT(errors, 0);
 }
 
-// A leaf that the code never looks at has no guard. In a later call its sizes may differ from those of the leaf that
-// had the same ones at capture, or be 0 and 1, which are no symbols.
+// A leaf that the code never uses has no guard. In a later call its sizes may differ from those of another leaf that
+// had the same sizes at capture. They may also be 0 or 1, for which there are no symbols.
 TEST(SizesVary, ALeafThatIsNotUsed_MayHaveAnySize) {
   const auto forward = [](const at::Tensor& /*unused*/, const at::Tensor& x) {
     if ((x.sum() > 0).item<bool>()) return x + 1;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured function frees the memory of tensors, gives it back and asks how much there is, as it does in
-// eager mode.
+// Contract: a captured function frees the memory of tensors, allocates it again and asks for its size as in eager mode.
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -36,7 +35,7 @@ TEST(Storages, AreResizedInEagerMode) {
   resize_storage(view, 8);
   EXPECT_EQ(bytes_of(x), 8);
   resize_storage(x, 16);
-  EXPECT_TRUE(x.slice(0, 0, 2).equal(at::arange(2, at::kFloat)));  // bytes that stay keep their values
+  EXPECT_TRUE(x.slice(0, 0, 2).equal(at::arange(2, at::kFloat)));  // the bytes that stay keep their values
   EXPECT_EQ(x._version(), version);
 }
 
@@ -61,7 +60,7 @@ struct StorageSetting {
 constexpr StorageSetting kStorageSettings[] = {
     {"eager", false}, {"eager", true}, {"aot_eager", false}, {"aot_eager", true}};
 
-// Frees its argument in the middle, and gives the memory back with other numbers in it.
+// Frees its argument halfway, and fills the new memory with other numbers.
 at::Tensor free_and_fill(const at::Tensor& x, const at::Tensor& whole) {
   const at::Tensor y = x * whole.sum();
   const c10::SymInt bytes = storage_bytes(whole);
@@ -94,7 +93,7 @@ TEST(Storages, OfOneCompilationForEachLength) {
   }
 }
 
-// What was freed outside is another graph if the function asks.
+// If the function asks for the size of a storage, another size needs another graph.
 TEST(Storages, QuestionsAreGuards) {
   const auto function = [](const at::Tensor& x, const at::Tensor& whole) {
     const c10::SymInt had = storage_bytes(whole);
@@ -124,7 +123,7 @@ TEST(Storages, QuestionsAreGuards) {
   }
 }
 
-// Of a tensor that the function finds by itself, too.
+// The same for a tensor that the function finds outside its arguments.
 TEST(Storages, QuestionsAboutATensorOutside) {
   const at::Tensor outside = at::ones({5});
   auto compiled = rehearse::compile([&](const at::Tensor& x) { return storage_bytes(outside) == 0 ? x * 2 : x * 3; },
@@ -136,7 +135,8 @@ TEST(Storages, QuestionsAboutATensorOutside) {
   EXPECT_EQ(compiled.stats().compiles, 2);
 }
 
-// What is computed inside has memory as in eager mode, and all that shares it sees the change.
+// Tensors that the function computes have memory as in eager mode, and all tensors that share the memory see the
+// change.
 TEST(Storages, OfWhatIsComputed) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x * 2, view = y.view(-1);
@@ -165,8 +165,8 @@ TEST(Storages, ThatAotEagerLeavesToAutograd) {
               AllOf(HasSubstr("it changes the size of a storage, at "), HasSubstr("storages_test.cpp:")));
 }
 
-// What such a graph gives is found by running it on fakes, if strides are products of symbols: in that run what the
-// graph changes is no leaf either.
+// If strides are products of symbols, aot_eager determines the outputs of such a graph by running it on fakes. In that
+// run, too, a tensor that the graph changes must not be a leaf.
 TEST(Storages, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured hook is called when eager mode calls it, with what its closure has in that call.
+// Contract: a captured hook runs when eager mode runs it, with its closure's values in that call.
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What central differences say of a hook that triples a gradient: the function's own derivative, times three.
+// The hook triples the gradient, so the result is three times the derivative by central differences.
 TEST(TensorHooks, AreWhatDifferencesSay) {
   const auto forward = [](const at::Tensor& x) { return x.sin().exp().sum(); };
   auto compiled = compile([](const at::Tensor& x) {
@@ -47,7 +47,7 @@ TEST(TensorHooks, AreWhatDifferencesSay) {
   }
 }
 
-// Numbers and watched values of the closure are guarded, as those of other code.
+// Guards compare numbers and watched values in a hook's closure, as in other code.
 TEST(TensorHooks, NumbersOfTheClosure) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     double watched = 2;
@@ -67,11 +67,11 @@ TEST(TensorHooks, NumbersOfTheClosure) {
       function(same, given, c10::SymInt(call + 2)).sum().backward();
       EXPECT_TRUE(x.grad().equal(same.grad())) << backend << call;
     }
-    EXPECT_EQ(compiled.stats().hits, 7) << backend;  // once each pair of numbers is there, and the count varies
+    EXPECT_EQ(compiled.stats().hits, 7) << backend;  // after all pairs of numbers are compiled and the count is dynamic
   }
 }
 
-// Only one of two results goes backward: a hook on the way of the other one is not called.
+// The backward starts at one of two results. A hook on the way to the other result must not run.
 TEST(TensorHooks, AreCalledWhereAGradientComes) {
   const auto function = [](const at::Tensor& x, const at::Tensor& calls) {
     const at::Tensor a = x.sin(), b = x.cos();
@@ -102,7 +102,7 @@ TEST(TensorHooks, AreCalledWhereAGradientComes) {
   }
 }
 
-// Two calls before their backwards: each hook has the closure of its own call.
+// Two calls come before their backwards. Each hook has the closure of its own call.
 TEST(TensorHooks, KeepTheClosureOfTheirCall) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     auto compiled = compile(
@@ -127,7 +127,7 @@ TEST(TensorHooks, KeepTheClosureOfTheirCall) {
   }
 }
 
-// A gradient of another shape: eager mode's error, in the backward.
+// The hook returns a gradient of another shape. The backward throws eager mode's error.
 TEST(TensorHooks, AnotherShape_IsEagerModesError) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();
@@ -156,7 +156,7 @@ TEST(TensorHooks, OfWhatRequiresNoGrad_AreEagerModesError) {
   EXPECT_THAT(error_of([&] { compiled(at::ones({3})); }), HasSubstr("doesn't require gradient"));
 }
 
-// On both sides of a read: the hook's tensor is used behind it, and by another segment.
+// Hooks before and after a read. The first hook's tensor is also used after the read, in another segment.
 TEST(TensorHooks, InFrontOfARead_AreInTheirSegment) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x.sin();
@@ -178,7 +178,7 @@ TEST(TensorHooks, InFrontOfARead_AreInTheirSegment) {
   }
 }
 
-// The code of the hook is compared when the function runs again.
+// Verification compares the code of the hook when the function runs again.
 TEST(TensorHooks, OtherCode_IsFound) {
   double factor = 2;
   auto compiled = compile([&](const at::Tensor& x) {
@@ -192,7 +192,7 @@ TEST(TensorHooks, OtherCode_IsFound) {
   EXPECT_THROW(compiled(x), StaleCapture);
 }
 
-// Graphs that differ in the code of their hooks alone are two files of the cache, and each is found again.
+// Two graphs that differ only in their hooks' code make two files in the cache, and each finds its own.
 TEST(TensorHooks, InTheCacheOnDisk) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "graphs with hooks";
   std::filesystem::remove_all(folder);
@@ -224,7 +224,7 @@ TEST(TensorHooks, InTheCacheOnDisk) {
   expect_gradients(thrice, 3, 1);
 }
 
-// Backward twice through one call, and only to one of two leaves.
+// Runs the backward of one call several times, also to only one of the two leaves.
 TEST(TensorHooks, BackwardTwice) {
   const auto function = [](const at::Tensor& x, const at::Tensor& w) {
     const at::Tensor y = x * w;
@@ -247,7 +247,7 @@ TEST(TensorHooks, BackwardTwice) {
   }
 }
 
-// A second derivative through the hook's own code: as eager mode's, by the back end that can.
+// A second derivative through the hook's own code is that of eager mode, with the back end that supports it.
 TEST(TensorHooks, DifferentiatedAgain) {
   const auto function = [](const at::Tensor& x, const at::Tensor& c) {
     const at::Tensor y = x.sin();
@@ -266,7 +266,7 @@ TEST(TensorHooks, DifferentiatedAgain) {
   EXPECT_THAT(error_of([&] { twice(other(x, w), x); }), HasSubstr("cannot be differentiated again"));
 }
 
-// What eager mode leaks, a closure that has the hook's own tensor, goes with the graph.
+// A closure that holds its hook's own tensor leaks in eager mode. A captured one dies with the graph.
 TEST(TensorHooks, KeepNothingAlive) {
   auto compiled = compile(
       [](const at::Tensor& x, const at::Tensor& c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a hook that captured code registers on a tensor which it has computed is part of the graph. Its backward
-// does what the hook does in eager mode, with the closure's values of that call.
+// Contract: a hook that captured code registers on a tensor that it has computed is part of the graph. The graph's
+// backward does what the hook does in eager mode, with the closure's values of that call.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -22,7 +22,7 @@ using rehearse_test::observe;
 using rehearse_test::Program;
 using rehearse_test::Tensors;
 
-// Given x [n, 4] and w [4, 4], leaves that require grad, and c [n, 4], which does not.
+// Inputs: x [n, 4] and w [4, 4] are leaves that require a gradient; c [n, 4] does not.
 const Program kPrograms[] = {
     {"a factor",
      [](const Tensors& g) {
@@ -224,9 +224,9 @@ TEST(TensorHooks, HaveEagerModesGradients) {
   }
 }
 
-// Else hooks of aot_eager would be eager autograd's alone.
+// If hooks were missing from the backward graph, eager autograd would have to run them under aot_eager.
 TEST(TensorHooks, AreInTheBackwardGraph) {
-  // A caller's hook on such a result runs after the function's.
+  // A hook that a caller registers on such a result must run after the function's hook.
   const std::set<std::string> eager = {"a view of an argument, as a result", "of a result"};
   for (const Program& program : kPrograms) {
     auto compiled = compile(program.run, {.fullgraph = true});

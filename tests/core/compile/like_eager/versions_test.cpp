@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured function reads and sets the versions of tensors as it does in eager mode, and a version is no
-// guard.
+// Contract: a captured function reads and sets the versions of tensors as in eager mode, and versions are not guarded.
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -66,7 +65,8 @@ TEST(Versions, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
 }
 
-// Changes, questions and views in between; gradients on and off, at two lengths.
+// Changes and views a tensor and asks for its version in between. The test runs it with and without gradients, at two
+// lengths.
 std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
   std::vector<c10::SymInt> seen = {version(w)};
   const at::Tensor result = w.sin() * x, own = x.detach().clone();
@@ -106,7 +106,7 @@ TEST(Versions, InOneGraphForAll) {
         EXPECT_EQ(w._version(), start);
         EXPECT_EQ(own._version(), 9);
         if (!grad_enabled) continue;
-        found.sum().backward();  // takes w as it is now, without an error
+        found.sum().backward();  // uses w's present values, without an error
         expected.sum().backward();
         EXPECT_TRUE(w.grad().equal(twin.grad()));
       }
@@ -115,7 +115,7 @@ TEST(Versions, InOneGraphForAll) {
   }
 }
 
-// Where strides are products of symbols, what a graph gives is found by running it on fakes.
+// If strides are products of symbols, aot_eager determines the outputs of a graph by running it on fakes.
 TEST(Versions, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {
@@ -136,7 +136,7 @@ TEST(Versions, WhereSizesAreSymbols) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// The pieces of a split would not count what the others did.
+// A piece of a split graph could not count the changes that other pieces make.
 TEST(Versions, KeepAGraphInOnePiece) {
   Layers net([](LayersImpl& layers, const at::Tensor& x) {
     const at::Tensor h = layers.a->forward(x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that begin to require grad after they are made, because a view of them is written: across the pieces of a
-// split graph, and behind reads and eager regions.
+// Tensors that start to require a gradient after they are made, because the code writes to a view of them: across the
+// pieces of a split graph, and after reads and eager regions.
 #include <vector>
 
 #include <ATen/ATen.h>
