@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A back end that lays out in memory what its graphs give.
+// A back end that changes the memory layout of its graphs' outputs.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 namespace rehearse::test {
 
 enum class OutputLayout {
-  ChannelsLast,  // tensors of 4 dimensions
+  ChannelsLast,  // for tensors of 4 dimensions
   Reversed,      // the first dimension is the innermost
-  Padded,        // two elements in front, and one behind each row
+  Padded,        // two elements before the first row, and one after each row
 };
 enum class Statement { True, None, False };
 
-// Has another back end compile, and copies each output that it may into the layout.
+// Lets another back end compile, and copies each output whose layout is free into the layout.
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")
@@ -57,19 +57,19 @@ class LayoutBackend final : public compiler::Backend {
     return {run, statement_ == Statement::True ? stated : *inner.outputs};
   }
 
-  // The graphs in the order in which they came.
+  // The names of the graphs, in the order of their compilation.
   const std::vector<std::string>& names() const { return names_; }
-  // Inputs that a graph was compiled for in another layout than the capture's.
+  // The number of inputs that came in another layout than at capture.
   std::size_t other_inputs() const { return other_inputs_; }
 
-  bool obeys = true;  // BackendInput::fixed_layouts
+  bool obeys = true;  // leave outputs in BackendInput::fixed_layouts alone
 
  private:
   bool is_wanted(std::size_t dimensions) const {
     return layout_ == OutputLayout::ChannelsLast ? dimensions == 4 : dimensions >= 2;
   }
 
-  // From the innermost dimension on.
+  // The dimensions, from the innermost on.
   static std::vector<std::size_t> order(std::size_t dimensions, OutputLayout layout) {
     std::vector<std::size_t> order(dimensions);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -116,7 +116,7 @@ class LayoutBackend final : public compiler::Backend {
       const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
       place.copy_(tensor);
     }
-    // A view that was made without grad mode of what requires grad requires it, too, and has no history.
+    // Without grad mode, a view of a tensor that requires a gradient requires one, too, and has no history.
     if (tensor.requires_grad() && !place.requires_grad()) place.set_requires_grad(true);
     return place;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Back ends that change how outputs lie in memory: the pieces behind them are compiled for that, and give what eager
-// mode gives.
+// Back ends that change the memory layout of outputs. Later pieces are compiled for the new layout, and give eager
+// mode's results.
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -26,11 +26,11 @@ using test::Statement;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What the second piece does with what comes from the first.
+// The operations of the second piece on the result of the first.
 using Middle = std::function<at::Tensor(const at::Tensor&)>;
 
-// The first piece is the first convolution alone: what is in the middle, the scale and the second convolution fill the
-// other bucket.
+// The first piece is the first convolution alone. The middle part, the scale and the second convolution fill the other
+// bucket.
 struct ConvolutionsImpl : torch::nn::Module {
   explicit ConvolutionsImpl(Middle between)
       : first(register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 1).bias(false)))),
@@ -71,7 +71,8 @@ Ran run(Convolutions& net, Forward&& forward, const at::Tensor& x) {
   return ran;
 }
 
-// `is_true`: a false statement is believed of what leaves the function.
+// `is_true`: the back end's statement is true. compile() trusts a statement about the function's results, so a false
+// one leaves them in the wrong layout.
 void expect_like_eager(Convolutions& net, const CompileOptions& options, bool is_true, std::int64_t batches) {
   fakes::FakeDDP<Convolutions> ddp(net, kSecondPiece);
   auto compiled = compile(ddp, options);
@@ -99,8 +100,8 @@ class OutputLayouts : public testing::TestWithParam<std::tuple<OutputLayout, Sta
   }
   bool is_stated() const { return std::get<1>(GetParam()) == Statement::True; }
 
-  // In training and without gradients; gives in how many layouts the second piece was compiled that the capture has
-  // not.
+  // Runs training, and a forward without gradients. Returns in how many layouts other than the capture's the second
+  // piece was compiled.
   std::size_t expect_all_like_eager(const Middle& middle, std::optional<bool> dynamic = std::nullopt) const {
     Convolutions net(middle);
     const bool is_true = std::get<1>(GetParam()) != Statement::False;
@@ -132,7 +133,7 @@ TEST_P(OutputLayouts, APieceThatNamesStrides) {
             }),
             0U);
 }
-// Random numbers are drawn in the order of memory.
+// Random numbers are drawn in memory order.
 TEST_P(OutputLayouts, APieceThatDraws) {
   EXPECT_EQ(expect_all_like_eager([](const at::Tensor& x) { return x * at::rand_like(x); }), 0U);
 }
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(All, OutputLayouts,
                                           testing::Values(Statement::True, Statement::None, Statement::False),
                                           testing::Values("aot_eager", "eager")));
 
-// Behind a read the code goes on with tensors that lie as in eager mode.
+// After a read, the code continues with tensors in eager mode's layout.
 TEST(OutputLayoutsOfSegments, BehindARead) {
   for (const Statement statement : {Statement::True, Statement::None}) {
     const auto backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement);
@@ -167,8 +168,8 @@ TEST(OutputLayoutsOfSegments, BehindARead) {
   }
 }
 
-// Where a result overlaps itself, what is brought back to its place is written to one element several times. Each of
-// its gradients counts once.
+// If a result overlaps itself, restoring its layout writes to one element several times. Each of its gradients must
+// count once.
 TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
   const auto windows = [](const at::Tensor& x) { return (x + 0).unfold(0, 2, 1); };
   const at::Tensor gradient = at::arange(24, at::kFloat).view({3, 4, 2});
@@ -200,8 +201,8 @@ TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
     EXPECT_EQ(result.is_leaf(), eager.is_leaf());
   }
 }
-// The first piece makes z, the second one writes to a view of it, the third one takes it with its history. Leaves that
-// are made inside end the pieces.
+// The first piece makes z, the second writes to a view of it, the third uses it with its history. Leaves that the
+// function makes end the pieces.
 TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor z = at::zeros_like(x);
@@ -227,8 +228,8 @@ TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
     }
   }
 }
-// Called without grad mode. A view of a leaf requires grad there, and has no history; what was computed with grad mode
-// keeps its own.
+// The caller has no grad mode. There, a view of a leaf requires a gradient and has no history. A tensor computed with
+// grad mode keeps its history.
 TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function part_of_leaf = [](const at::Tensor& x) {
@@ -253,7 +254,7 @@ TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
   }
 }
 
-// A false statement is not believed there.
+// compile() does not trust a back end's statement at a read.
 TEST(OutputLayoutsOfSegments, AFalseStatementIsFoundBehindARead) {
   auto compiled = compile(
       [](const at::Tensor& x) {
@@ -299,7 +300,7 @@ TEST(BackendStatement, AFalseOneIsReportedByTheCheck) {
   EXPECT_EQ(error_of({.backend = "eager", .check_backend = true}, relu), "no error");
 }
 
-// States and gives what it is told to.
+// A back end that runs the graph in eager mode and makes a statement of the test's choice about its outputs.
 struct Stating final : Backend {
   std::string name() const override { return "stating"; }
   CompiledGraph compile(const BackendInput& input) override {
@@ -332,8 +333,8 @@ TEST(BackendStatement, SizesDtypeAndNumberAreNotItsToChange) {
             "the back end 'stating' states 0 outputs of graph submod_0, which has 1");
 }
 
-// Two outputs of a piece share memory and are used later: a copy of one of them would miss what is written to the
-// other.
+// Two outputs of a piece share memory, and later code uses both. If one were copied, a write to the other would not
+// reach it.
 TEST(BackendStatement, SharedMemoryStaysAsItIs) {
   const auto call = [&](bool obeys, Statement statement) -> std::string {
     const auto backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement);

@@ -12,7 +12,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// y = x + x; z = y * x; returns z, y, none, x: two values cross, one of which is an output too.
+// y = x + x; z = y * x; returns z, y, none, x. Two values cross the cut, and one of them is an output, too.
 std::shared_ptr<graph::GraphModule> two_steps() {
   auto module = std::make_shared<graph::GraphModule>();
   graph::Graph& graph = module->graph();
@@ -53,7 +53,7 @@ TEST(PartitionedGraph, RunsPartitionsAndReturnsWhatTheGraphReturns) {
   EXPECT_THROW(glue.run({}), graph::GraphError);
 }
 
-// A partition that was not compiled, and a graph that has more than calls of partitions, are refused.
+// A graph with a partition that was not compiled, or with nodes other than calls of partitions, is refused.
 TEST(PartitionedGraph, RefusesWhatItCannotRun) {
   EXPECT_THROW(PartitionedGraph(*two_steps(), {}), graph::GraphError);
   int next = 0;

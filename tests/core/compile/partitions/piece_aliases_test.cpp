@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of a split whose inputs lie in the same memory: what one of them gets in place is seen in the other.
+// Pieces of a split whose inputs share memory: an in-place change of one input must show in the other.
 #include <memory>
 #include <vector>
 
@@ -20,7 +20,7 @@ using testing::ElementsAre;
 
 using Change = at::Tensor (*)(at::Tensor product, at::Tensor alias);
 
-// The product is made in the first piece, with something that may be an alias of it; the second piece gets both.
+// The first piece makes the product, and a tensor that may be an alias of it. The second piece gets both.
 struct AliasedImpl : torch::nn::Module {
   AliasedImpl(at::Tensor (*alias)(const at::Tensor&), Change change)
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -61,7 +61,7 @@ Gradients run(Aliased& net, Forward&& forward) {
   return got;
 }
 
-// Which pieces run under eager autograd.
+// For each piece, whether it runs under eager autograd.
 std::vector<bool> eager_pieces(at::Tensor (*alias)(const at::Tensor&), Change change) {
   Aliased net(alias, change);
   fakes::FakeDDP<Aliased> ddp(net, 1);
@@ -112,7 +112,7 @@ TEST(PieceAliases, ACopyIsChanged) {
               ElementsAre(false, false));
 }
 
-// reshape() may give a view: its schema does not tell, and the piece runs under eager autograd to be sure.
+// reshape() may return a view. Its schema does not say so, so the piece runs under eager autograd to be safe.
 TEST(PieceAliases, AReshapedCopyIsChanged) {
   EXPECT_THAT(eager_pieces(
                   +[](const at::Tensor& product) { return product.t().reshape({3, 512}); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cuts by caps that are given: by a back end, and by DDP's options; and the pieces as text.
+// Cuts by given caps, which come from a back end or from DDP's options. Also the pieces as text.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -58,7 +58,7 @@ TEST(SplitByDdp, CutsByItsCapsAndTellsItsBuckets) {
   EXPECT_EQ(split->pieces()[1].bucket_bytes, 2 * kLayer);
 }
 
-// The second size of x begins as a symbol, which the first layer fixes: x lies as recorded all the same.
+// The second size of x starts as a symbol, and the first layer fixes it. The split graph still takes x as it is.
 TEST(SplitByDdp, CutsAGraphWhoseSymbolsAreFixedByTheCode) {
   auto net = layers(4);
   const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = 2 * kLayer});
@@ -70,7 +70,7 @@ TEST(SplitByDdp, CutsAGraphWhoseSymbolsAreFixedByTheCode) {
 
 TEST(SplitByDdp, NeedsAnInnerBackEnd) { EXPECT_THROW(SplitByDdp({}, nullptr), std::invalid_argument); }
 
-// Bytes of the pieces, in the graph's order, of four layers under a DDP with these options.
+// The bytes of the pieces, in the graph's order, of four layers under a DDP with these options.
 std::vector<std::int64_t> pieces_under(const DistributedDataParallelOptions& options) {
   std::vector<std::int64_t> bytes;
   World world({.ranks = 1});
