@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seeds with BERT at their own size: 110 million parameters, 4 texts of 512 words. The pieces are as many as
-// PyTorch makes of it at these caps (tests/data/bert_splits.json.gz).
+// The seed tests with BERT at PyTorch's size: 110 million parameters, 4 texts of 512 words. PyTorch makes the same
+// number of pieces at these caps (tests/data/bert_splits.json.gz).
 #include "bert_seed.h"
 #include "core/compile/seeds/seed_test.h"
 
@@ -20,7 +20,7 @@ TEST_F(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_inductor) {
   expect_listed(stats, compiles);
 }
 
-// Two texts on each of two ranks: in all as much memory for activations as one rank of the seed has.
+// Two texts on each of two ranks need as much memory for activations, in all, as one rank of the seed test.
 BertSeed base_bert_on_ranks(double bucket_cap_mb) {
   BertSeed seed = base_bert(bucket_cap_mb);
   seed.texts = 2;
@@ -33,7 +33,7 @@ TEST_F(TestMultiProcAtBaseSize, test_hf_bert_ddp_aot_eager) {
     expect_listed(stats, compiles, ctx.rank());
   });
 }
-// The second step reduces in the order that the first one has learned.
+// The second step reduces in the order that the first step recorded.
 TEST_F(TestMultiProcAtBaseSize, test_hf_bert_ddp_aot_eager_static_graph) {
   on_ranks([this](RankContext& ctx) {
     BertSeed seed = base_bert_on_ranks(cap_mb());

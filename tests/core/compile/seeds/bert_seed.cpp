@@ -32,8 +32,8 @@ struct TrainingStep {
   std::vector<at::Tensor> gradients;
 };
 
-// Forward and backward of `net`, whose parameters are those of `module`, from a seed of its own; takes the gradients
-// away from the parameters.
+// Forward and backward of `net`, with the random seed `number`. `module` owns the parameters of `net`. Takes the
+// gradients away from the parameters.
 template <class Net>
 TrainingStep step_of(Net& net, const torch::nn::Module& module, const BertSeed& seed, std::uint64_t number) {
   at::manual_seed(number);
@@ -70,14 +70,15 @@ void expect_same_step(const TrainingStep& found, const TrainingStep& expected, c
   expect_same_tensors(found.gradients, expected.gradients, where + ", gradient ");
 }
 
-// The generator's seed for one step of one rank.
+// The random seed for one step of one rank.
 std::uint64_t number_of(int rank, int step) { return 1337 + 100 * static_cast<std::uint64_t>(rank) + step; }
 
 void damage_buffers(const torch::nn::Module& module) {
   for (at::Tensor& buffer : module.buffers()) buffer.zero_().add_(1);
 }
 
-// All eager steps come first, so that the eager reducer's buckets are gone (440 MB of base) when compiled steps begin.
+// Runs all eager steps first, so that the eager reducer's buckets (440 MB at base size) are freed before the compiled
+// steps start.
 std::vector<TrainingStep> eager_steps(RankContext& ctx, BertWithLoss& net, const BertSeed& seed,
                                       const DistributedDataParallelOptions& options) {
   DistributedDataParallel eager(net, ctx.group(), options);

@@ -17,7 +17,7 @@ struct BertSeed {
   std::int64_t words = 16;
   double bucket_cap_mb = 25;
   int steps = 1;
-  bool static_graph = false;  // of DistributedDataParallel
+  bool static_graph = false;  // option of DistributedDataParallel
 };
 
 struct BertRun {
@@ -25,15 +25,15 @@ struct BertRun {
   Counts compiles;  // of each step
 };
 
-// PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor: BERT for masked words with its loss, in training mode, eager
-// and then compiled, each step of both from the same seed of the generator. Loss, logits and the gradient of each
-// parameter must be the same, bit for bit, and no parameter may change.
+// PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor: BERT for masked words with its loss, in training mode, first
+// in eager mode and then compiled. Each step of both starts from the same random seed. Loss, logits and the gradient of
+// each parameter must be equal, bit for bit, and no parameter may change.
 
-// Under FakeDDP.
+// Runs under FakeDDP.
 BertRun expect_bert_like_eager(const BertSeed& seed);
 
-// Under DistributedDataParallel, with compiler collectives. Ranks have different texts, labels and seeds of dropout,
-// and from the second step on a rank that is not 0 damages its buffers before each forward.
+// Runs under DistributedDataParallel, with compiler collectives. Ranks have different texts, labels and dropout seeds.
+// From the second step on, all ranks but 0 damage their buffers before each forward.
 BertRun expect_bert_like_eager_on_rank(RankContext& ctx, const BertSeed& seed);
 
 }  // namespace rehearse::compiler

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seeds with BERT in a tiny shape. The pieces are as many as PyTorch makes of it at these caps
+// The seed tests with a tiny BERT. PyTorch makes the same number of pieces at these caps
 // (tests/data/bert_splits.json.gz).
 #include "bert_seed.h"
 #include "core/compile/seeds/seed_test.h"
@@ -9,7 +9,7 @@ namespace {
 
 BertSeed tiny_bert(double bucket_cap_mb) { return {.shape = test::BertShape::tiny(), .bucket_cap_mb = bucket_cap_mb}; }
 
-// Three steps: in the first all gradients make one bucket, in the second buckets are rebuilt.
+// Three steps: in the first, all gradients form one bucket; in the second, the buckets are rebuilt.
 BertSeed tiny_bert_on_ranks(double bucket_cap_mb, bool static_graph) {
   BertSeed seed = tiny_bert(bucket_cap_mb);
   seed.steps = 3;

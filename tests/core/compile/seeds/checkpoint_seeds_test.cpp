@@ -35,7 +35,7 @@ void copy_parameters(torch::nn::Module& to, torch::nn::Module& from) {
   for (std::size_t i = 0; i < source.size(); ++i) to.parameters()[i].copy_(source[i]);
 }
 
-// The gradients of `net`, which are taken away.
+// Returns the gradients of `net` and takes them away from its parameters.
 std::vector<at::Tensor> gradients_of(torch::nn::Module& net) {
   std::vector<at::Tensor> gradients;
   for (at::Tensor& parameter : net.parameters()) {
@@ -45,7 +45,7 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& net) {
   return gradients;
 }
 
-// Each layer by itself in a checkpoint.
+// A model with each layer in a checkpoint of its own.
 struct CheckpointedLayersImpl : torch::nn::Module {
   CheckpointedLayersImpl() {
     const std::vector<std::int64_t> widths = {64, 32, 16, 8};
@@ -98,7 +98,7 @@ struct TwoLayersImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoLayers);
 
-// Each half in a checkpoint, and a cosine behind it.
+// Each half is a checkpoint, followed by a cosine.
 struct TwoHalvesImpl : torch::nn::Module {
   TwoHalvesImpl() : first(register_module("first", TwoLayers())), second(register_module("second", TwoLayers())) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -109,7 +109,8 @@ struct TwoHalvesImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoHalves);
 
-// The parameters of a body are operands of its node, so buckets see them: each half is one piece.
+// The parameters of a checkpoint's body are operands of its node, so the bucket splitter counts them: each half is one
+// piece.
 template <class Ddp>
 CompileStats expect_halves_like_eager(Ddp& ddp, TwoHalves& net, Counts& compiles) {
   const auto counting = std::make_shared<CountingBackend>(make_backend("aot_eager"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds that wrap the model in DDP, on fiber ranks with the real Reducer.
+// Seed tests that wrap the model in DDP, on fiber ranks with the real Reducer.
 #include <memory>
 #include <vector>
 
@@ -36,7 +36,7 @@ void on_worlds(const World::Body& body) {
   }
 }
 
-// Trains a small Toy under DDP with such buckets.
+// Trains a small Toy under DDP with this bucket size.
 Trained train_toy(RankContext& ctx, double bucket_cap_mb, bool optimize_ddp) {
   return expect_toy_trains_like_eager(ctx, {.ddp = {.bucket_cap_mb = bucket_cap_mb},
                                             .compile = {.backend = "aot_eager", .optimize_ddp = optimize_ddp}});
@@ -55,7 +55,7 @@ TEST_F(TestSingleProc, test_graph_split_inductor) {
   });
 }
 
-// optimize_ddp off: one graph, whatever the buckets.
+// With optimize_ddp off there is one graph, whatever the buckets.
 TEST_F(TestMultiProc, test_ddp_baseline_aot_eager_multiprocess) {
   on_ranks([this](RankContext& ctx) {
     const CompileOptions options{.backend = "aot_eager", .group = ctx.group(), .optimize_ddp = false};
@@ -77,7 +77,7 @@ TEST_F(TestSingleProc, test_ddp_baseline_inductor) {
   });
 }
 
-// Options that change the module's inputs or outputs, or how gradients lie in memory.
+// DDP options that change the module's inputs or outputs, or the layout of gradients.
 void expect_trains_with(DistributedDataParallelOptions ddp, std::int64_t graphs) {
   ddp.bucket_cap_mb = 0.3;
   on_worlds([&](RankContext& ctx) {
@@ -90,7 +90,7 @@ void expect_trains_with(DistributedDataParallelOptions ddp, std::int64_t graphs)
 TEST(CompileDdpOptions, FindUnusedParameters) { expect_trains_with({.find_unused_parameters = true}, 3); }
 TEST(CompileDdpOptions, StaticGraph) { expect_trains_with({.static_graph = true}, 3); }
 TEST(CompileDdpOptions, GradientAsBucketView) { expect_trains_with({.gradient_as_bucket_view = true}, 3); }
-// Lowered parameters have half the bytes, and so fill fewer buckets.
+// Parameters in lower precision have half the bytes, and so fill fewer buckets.
 TEST(CompileDdpOptions, MixedPrecision) {
   expect_trains_with({.mixed_precision = MixedPrecision{.param_dtype = at::kBFloat16}}, 2);
 }
@@ -102,7 +102,7 @@ TEST_F(TestSingleProc, test_graph_split) {
   });
 }
 
-// Splitting is off, and the back end splits: what DDP ignores is counted into no bucket.
+// optimize_ddp is off, and the back end splits instead. Parameters that DDP ignores count in no bucket.
 TEST_F(TestSingleProc, test_ignored_parameters) {
   on_ranks([this](RankContext& ctx) {
     test::Custom net;
@@ -126,7 +126,7 @@ TEST_F(TestSingleProc, test_ignored_parameters) {
   });
 }
 
-// A function of nothing but the group: an empty graph, compiled once.
+// A function that only reads the group's size: an empty graph, compiled once.
 TEST_F(TestSingleProc, test_empty_graph_inductor) {
   on_ranks([this](RankContext& ctx) {
     auto compiled = compile([&] { return std::tuple(ctx.group().size()); }, {.backend = "aot_eager"});
@@ -140,7 +140,7 @@ TEST_F(TestSingleProc, test_empty_graph_inductor) {
   });
 }
 
-// A compiled module inside of an eager DDP is split by that DDP's buckets.
+// A compiled module inside an eager DDP is split by that DDP's buckets.
 TEST(CompileInsideDdp, IsSplitByItsBuckets) {
   on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 300});
@@ -152,7 +152,7 @@ TEST(CompileInsideDdp, IsSplitByItsBuckets) {
   });
 }
 
-// Code that calls a FakeDDP is split; that of a real one communicates, and is to be compiled itself.
+// Code around a FakeDDP is split. Code around a real DDP communicates, so it is refused: compile the DDP itself.
 TEST(CompileAroundDdp, FakesAreSplitAndRealOnesRefused) {
   on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 700});

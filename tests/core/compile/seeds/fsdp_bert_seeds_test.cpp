@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kTexts = 4, kWords = 16;
 constexpr int kSteps = 3;
 
-// BERT for masked words with its loss; each layer in a checkpoint, or none.
+// BERT for masked words with its loss. With `saves`, each layer is a checkpoint.
 struct ShardedBertImpl : torch::nn::Module {
   explicit ShardedBertImpl(bool saves)
       : model(register_module("model", test::BertForMaskedLM(test::BertShape::tiny()))), saves(saves) {}
@@ -44,7 +44,7 @@ struct ShardedBertImpl : torch::nn::Module {
 };
 TORCH_MODULE(ShardedBert);
 
-// Loss, logits and the gradients of the shards, which take a step.
+// Returns loss, logits and the gradients of the shards, and applies the gradients to the shards.
 template <class Net, class Call>
 std::vector<at::Tensor> step_of(Net& net, Call& call, std::uint64_t seed) {
   at::manual_seed(seed);
@@ -60,7 +60,7 @@ std::vector<at::Tensor> step_of(Net& net, Call& call, std::uint64_t seed) {
   return found;
 }
 
-// Ranks have different texts, labels and seeds of dropout.
+// Ranks have different texts, labels and dropout seeds.
 TrainedShards expect_bert_like_eager(RankContext& ctx, bool saves, const FullyShardedOptions& options) {
   const auto made = [&] {
     at::manual_seed(1337);
@@ -86,7 +86,7 @@ TEST_F(TestMultiProc, test_hf_bert_fsdp) {
   });
 }
 
-// The root, which has embeddings and head, comes before and behind the layers.
+// The root unit has embeddings and head, so it runs before and after the layers.
 TEST_F(TestMultiProc, test_hf_bert_fsdp_activation_checkpointing) {
   on_ranks([this](RankContext& ctx) {
     const auto [told, compiles] =

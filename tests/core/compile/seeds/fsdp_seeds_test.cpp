@@ -58,7 +58,7 @@ TEST_F(TestMultiProcWithUnits, test_fsdp_inductor) {
   });
 }
 
-// Its forward writes a member, and reads it.
+// The forward writes a member, and then reads it.
 struct SettingToyImpl : torch::nn::Module {
   SettingToyImpl() : toy(register_module("toy", test::Toy(kToy))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -81,7 +81,7 @@ TEST_F(TestMultiProc, test_fsdp_setattr) {
   });
 }
 
-// Has a layer that it has not registered, and counts its calls.
+// Has a layer that is not registered, and counts its calls.
 struct HidingImpl : torch::nn::Module {
   HidingImpl() : layer(register_module("layer", torch::nn::Linear(1, 1))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -93,7 +93,7 @@ struct HidingImpl : torch::nn::Module {
 };
 TORCH_MODULE(Hiding);
 
-// The layer that is hidden is the rank's own, and no unit's.
+// The hidden layer belongs to no unit; each rank has its own.
 TrainedShards train_hiding(RankContext& ctx, const CompileOptions& options) {
   std::vector<Hiding> made;
   auto trained = expect_sharded_like_eager(
@@ -148,7 +148,7 @@ TEST_F(TestMultiProc, test_fsdp_activation_checkpointing) {
   });
 }
 
-// compile() by itself does nothing.
+// compile() alone compiles nothing; the first call does.
 TEST_F(TestSingleProc, test_fsdp_orig_params_assert) {
   on_ranks([this](RankContext& ctx) {
     test::Toy net(kToy);
@@ -160,7 +160,7 @@ TEST_F(TestSingleProc, test_fsdp_orig_params_assert) {
   });
 }
 
-// Guards are about modules, and not about the memory of parameters, which is there in one call and not in the next.
+// Guards check modules, but not the memory of parameters, which differs from call to call.
 TEST_F(TestSingleProc, test_fsdp_skip_guards) {
   on_ranks([this](RankContext& ctx) {
     at::manual_seed(1);
@@ -237,7 +237,7 @@ struct ChildImpl : torch::nn::Module {
 };
 TORCH_MODULE(Child);
 
-// Its buffer is its child's, too, and grows in each call.
+// The module shares its buffer with its child. The buffer grows in each call.
 struct ParentImpl : torch::nn::Module {
   ParentImpl()
       : parameter(register_parameter("parameter", at::randn({1}))),

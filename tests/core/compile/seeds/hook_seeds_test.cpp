@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds of DistributedPatternTests: hooks of tensors and of modules in a compiled function.
+// Seed tests of DistributedPatternTests: hooks of tensors and of modules in a compiled function.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,7 +53,7 @@ struct Step {
   Counts counts;
 };
 
-// Objects with 88 and 99: the second call is served by the first one's graph.
+// Objects that hold 88 and 99. The first call's graph also serves the second call.
 Step expect_like_eager(Hooked function, const char* backend) {
   auto compiled = compile(function, {.backend = backend, .fullgraph = true});
   Counts counts;
@@ -85,7 +85,7 @@ TEST_F(DistributedPatternTests, test_intermediate_hook_with_nested_closure) {
 
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
-// The seed's module: both hooks count in a tensor, and on the host, where they run while the code is captured alone.
+// The seed test's module. Both hooks count in a tensor, and in `on_host`, which counts only while the code is captured.
 struct Layer {
   std::shared_ptr<HookedLinear> module;
   at::Tensor calls = at::zeros({2}, at::kLong);
@@ -147,10 +147,10 @@ Step expect_trains_like_eager(const char* backend, int layers) {
       expect_same(parameters["module.bias"].grad(), wanted["module.bias"].grad(), "bias.grad");
       expect_same(net.layers[i].calls, eager.layers[i].calls, "calls of hooks");
       EXPECT_EQ(net.layers[i].calls[0].item<int>(), step + 1);
-      EXPECT_EQ(*net.layers[i].on_host, step == 0 ? 2 : 4);  // captured, and compared in the second call
+      EXPECT_EQ(*net.layers[i].on_host, step == 0 ? 2 : 4);  // at capture, and at the check in the second call
     }
   }
-  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because, "");  // the hooks are in the graph's backward
+  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because, "");  // the backward graph has them
   return {compiled.stats(), counts};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PyTorch's tests of pieces whose compiler changes strides, by a back end that makes every output of four dimensions
-// channels-last and says so.
+// PyTorch's tests of pieces whose compiler changes strides, with a back end that makes every output of four dimensions
+// channels-last and states so.
 #include <memory>
 #include <vector>
 
@@ -43,7 +43,7 @@ struct Followed {
   Counts compiles;  // of each call
 };
 
-// Two pieces, the second of which gets its input channels-last; each rank has data of its own.
+// Two pieces. The second gets its input in channels-last. Each rank has data of its own.
 Followed expect_layouts_followed(RankContext& ctx, double cap_mb, bool trains) {
   const at::AutoGradMode mode(trains);
   at::manual_seed(3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds of DistributedPatternTests: storages and versions that a captured function changes, and leaves that it makes,
-// in place of nn.Parameter.
+// Seed tests of DistributedPatternTests: a captured function changes storages and versions, and makes leaves, which
+// take the place of nn.Parameter.
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -21,8 +21,8 @@ namespace {
 using Two = std::vector<at::Tensor>;
 using MakesLeaf = Two (*)(const at::Tensor& x);
 
-// Goes backward from both outputs, if they require grad, and compares them: type, value, gradient, whether they require
-// grad and are leaves.
+// Compares both outputs: type, value, gradient, requires_grad and is_leaf. Runs the backward from those that require a
+// gradient.
 void expect_like(const Two& found, const Two& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -44,7 +44,7 @@ void expect_like(const Two& found, const Two& expected) {
   }
 }
 
-// Through each back end; gives what it has compiled in two calls.
+// Runs the function with each back end. Returns the compilations of two calls.
 std::vector<std::pair<CompileStats, Counts>> expect_leaf_like_eager(MakesLeaf function) {
   std::vector<std::pair<CompileStats, Counts>> of_backends;
   for (const char* backend : {"eager", "aot_eager"}) {
@@ -62,7 +62,7 @@ std::vector<std::pair<CompileStats, Counts>> expect_leaf_like_eager(MakesLeaf fu
   return of_backends;
 }
 
-// What `compiled` has compiled in each of the calls.
+// The number of compilations in each call.
 template <class Compiled, class Call>
 Counts counts_of(Compiled& compiled, int calls, const Call& call) {
   Counts counts;
@@ -160,7 +160,7 @@ TEST_F(DistributedPatternTests, test_unsafe_preserve_version_counter1) {
   });
 }
 
-// r = sin(w) has saved w, which is x by the time of the backward.
+// r = sin(w) saves w, which has x's values by the time of the backward.
 template <class Compiled>
 void expect_overwritten_value(Compiled& compiled) {
   const at::Tensor w = at::randn({16}).requires_grad_(), x = at::randn({16}), before = w.detach().clone();

@@ -8,22 +8,22 @@
 
 namespace rehearse::compiler {
 
-// Compilations of each call, in order.
+// The number of compilations of each call, in order.
 using Counts = std::vector<int>;
 
-// What a row of docs/SEEDS.md lists for one GoogleTest: how the test runs, and what must come of it.
+// The expectation in a row of docs/SEEDS.md for one test: how it runs, and its result.
 struct SeedRun {
   std::vector<int> ranks;        // sizes of the worlds; empty: one process under FakeDDP
-  std::optional<double> cap_mb;  // of DDP's buckets; nothing without DDP
-  std::int64_t pieces = 0;       // graphs of each compilation
-  Counts compiles;               // of rank 0
-  Counts compiles_elsewhere;     // of every other rank
+  std::optional<double> cap_mb;  // bucket size; no value without DDP
+  std::int64_t pieces = 0;       // number of graphs of each compilation
+  Counts compiles;               // on rank 0
+  Counts compiles_elsewhere;     // on every other rank
 
   bool operator==(const SeedRun&) const = default;
 };
 
-// Finds `test` ("TestSingleProc.test_no_split") in the text of the page. The k-th test of a row has its k-th run.
-// Throws std::runtime_error that names the test and says what the page must have.
+// Finds `test` ("TestSingleProc.test_no_split") in the text of the page. The k-th test in a row has the row's k-th run.
+// Throws std::runtime_error that names the test and says what the page must contain.
 SeedRun seed_run_of(const std::string& page, const std::string& test);
 
 }  // namespace rehearse::compiler

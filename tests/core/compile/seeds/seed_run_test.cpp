@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of docs/SEEDS.md read of its rows, and what they are told of rows that they cannot read.
+// How the tests of docs/SEEDS.md read its rows, and their errors for rows that they cannot read.
 #include "core/compile/seeds/seed_run.h"
 
 #include <stdexcept>

@@ -14,8 +14,8 @@
 
 namespace rehearse::compiler {
 
-// A test of a row of docs/SEEDS.md. It takes the cap and the sizes of worlds from the row, and holds the pieces and
-// compilations to it. A test whose row is missing, or that does not use a number of its row, fails.
+// A test of a row in docs/SEEDS.md. It takes the bucket size and the sizes of worlds from the row, and compares the
+// pieces and compilations with it. It fails if its row is missing, or if it does not use a number of its row.
 class SeedTest : public ::testing::Test {
  protected:
   void SetUp() override;
@@ -24,11 +24,12 @@ class SeedTest : public ::testing::Test {
   double cap_mb();
   const std::vector<int>& ranks();
 
-  // Runs `body` in a world of each size that the row lists, under the schedule of each seed. The worlds must end in OK.
+  // Runs `body` in a world of each size that the row lists, under the schedule of each seed. Each world must end with
+  // OK.
   void on_ranks(const World::Body& body) { on_ranks({1}, body); }
   void on_ranks(const std::vector<std::uint64_t>& seeds, const World::Body& body);
 
-  // Compares what the row lists with what one compiled function did in all of its calls on `rank`.
+  // Compares the row with all calls of one compiled function on `rank`.
   void expect_listed(const CompileStats& stats, const Counts& compiles_of_calls, int rank = 0);
 
  private:
@@ -38,7 +39,7 @@ class SeedTest : public ::testing::Test {
   bool compared_ = false;
 };
 
-// PyTorch's classes. A word behind the name tells tests of one row apart.
+// PyTorch's classes. A suffix of the name distinguishes several tests of one row.
 using TestFakeDistributedSingleProc = SeedTest;
 using TestFakeDistributedSingleProcUncut = SeedTest;
 using TestFakeDistributedSingleProcAtBaseSize = SeedTest;

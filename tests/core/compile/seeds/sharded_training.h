@@ -16,17 +16,17 @@ namespace rehearse::compiler {
 
 struct ShardedTraining {
   FullyShardedOptions fsdp = {};
-  CompileOptions compile = {.backend = "aot_eager"};  // always fullgraph
+  CompileOptions compile = {.backend = "aot_eager"};  // fullgraph is always on
   int steps = 3;
 };
 
-// What compile() did in a training, in all and in each step.
+// The compilations of a training: the explanation of all, and the counts of each step.
 struct TrainedShards {
   Explanation told;
   Counts compiles;
 };
 
-// The gradients of this rank's shards, each of which takes a step down its own.
+// Returns the gradients of this rank's shards, and takes a step down each of them.
 inline std::vector<at::Tensor> descend(const std::vector<at::Tensor>& shards) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
@@ -46,9 +46,9 @@ inline void expect_same_tensors(const std::vector<at::Tensor>& found, const std:
   }
 }
 
-// Trains a model that `make` makes sharded and compiled, and beside it the same one sharded as it is. Outputs,
-// gradients of shards and shards must be equal in each step, bit for bit, and the first output that of the module by
-// itself. `input`: of a step.
+// Trains a model from `make` sharded and compiled, and beside it the same model sharded in eager mode. In each step,
+// outputs, gradients of shards and shards must be equal, bit for bit. The first output must be that of the module
+// without sharding. `input(step)` returns a batch.
 template <class Make, class Input>
 TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const ShardedTraining& training, Input&& input) {
   const auto seeded = [&] {
@@ -78,7 +78,7 @@ TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const Sha
   return {compiled.explain(), compiles};
 }
 
-// Rows of ranks differ.
+// Each rank gets different rows.
 inline auto random_input(RankContext& ctx, std::vector<std::int64_t> sizes) {
   return [&ctx, sizes = std::move(sizes)](int step) {
     at::manual_seed(100 + 10 * static_cast<std::uint64_t>(ctx.rank()) + static_cast<std::uint64_t>(step));

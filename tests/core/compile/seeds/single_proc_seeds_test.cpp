@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More seeds of TestSingleProc and TestMultiProc: regions over cuts, a batch that changes, a guard on a group.
+// More seed tests of TestSingleProc and TestMultiProc: regions across cuts, a batch that changes, a guard on a group.
 #include <tuple>
 #include <vector>
 
@@ -46,7 +46,7 @@ class AutocastScope {
   at::ScalarType dtype_before_ = at::autocast::get_autocast_dtype(at::kCPU);
 };
 
-// Toy, all of it inside a region. Each weight has 4,000,000 bytes.
+// Runs all of Toy inside a region. Each weight has 4,000,000 bytes.
 struct RegionToyImpl : torch::nn::Module {
   explicit RegionToyImpl(Region where)
       : toy(register_module("toy", test::Toy(test::ToyShape{1000, 1000, 1000}))), region(where) {}
@@ -71,7 +71,7 @@ struct RegionToyImpl : torch::nn::Module {
 };
 TORCH_MODULE(RegionToy);
 
-// Two compiled forms of the data-parallel module `ddp`, whose module runs inside the region.
+// Compiles the data-parallel module `ddp` with two back ends. Its module runs inside the region.
 template <class Ddp>
 std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
   const at::Tensor x = at::randn({20, 1000});
@@ -90,7 +90,7 @@ std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
 
 constexpr Region kRegions[] = {Region::Autocast, Region::EnableGrad, Region::NoGrad};
 
-// A region that covers all pieces begins and ends in each.
+// A region that covers all pieces begins and ends in each piece.
 TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_ctx_manager) {
   for (const Region region : kRegions) {
     FakeDDP ddp(RegionToy(region), cap_mb());
@@ -110,7 +110,7 @@ struct TransposeLinearImpl : torch::nn::Module {
   TransposeLinearImpl()
       : first(register_module("first", torch::nn::Linear(30, 70))),
         second(register_module("second", torch::nn::Linear(3500, 2048))) {}
-  // x: [batch, 30, 50].
+  // x has sizes [batch, 30, 50].
   at::Tensor forward(const at::Tensor& x) { return second(first(x.transpose(2, 1)).flatten(1)); }
   torch::nn::Linear first, second;
 };
@@ -131,7 +131,7 @@ TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_inductor_transpose) {
   const Counts counts = compiles(compiled, eager, growing_batches());
   expect_listed(compiled.stats(), counts);
 }
-// As in the seed, the compiled module is inside of DDP.
+// As in the seed test, DDP wraps the compiled module.
 TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
   on_ranks([this](RankContext& ctx) {
     TransposeLinear net;
@@ -148,7 +148,7 @@ TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
   });
 }
 
-// In the seed a tensor of a class of its own, which is waited for when it is added to.
+// The seed test has a tensor subclass here, which waits when something is added to it.
 TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   on_ranks([this](RankContext& ctx) {
     auto compiled =
@@ -163,7 +163,7 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   });
 }
 
-// Another group in the variable that the function looks at: it is compiled anew, and finds itself outside.
+// Another group in the watched variable recompiles the function. This rank is not a member of it.
 TEST_F(TestMultiProc, test_get_pg_attr) {
   on_ranks([this](RankContext& ctx) {
     Group group = ctx.group();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests of PyTorch's test_dynamo_distributed.py, of the same names: how DDPOptimizer splits. Caps, pieces and compiles
-// are those that docs/SEEDS.md lists.
+// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py: how DDPOptimizer splits.
+// docs/SEEDS.md lists bucket sizes, pieces and compilations.
 #include <memory>
 #include <vector>
 
@@ -29,8 +29,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// One call of the data-parallel module `ddp`, compiled: the output must be its module's, and the back end must get the
-// graphs that the statistics count.
+// Calls the compiled data-parallel module `ddp` once. The output must be its module's, and the back end must get as
+// many graphs as the statistics count.
 template <class Ddp, class... Inputs>
 CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   const auto counting = std::make_shared<CountingBackend>();
@@ -40,7 +40,7 @@ CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   return compiled.stats();
 }
 
-// 25 MB: three graphs, and as many reasons that name DDPOptimizer.
+// 25 MB: three graphs, and three reasons that name DDPOptimizer.
 TEST_F(TestSingleProcUnderFakeDdp, test_graph_split) {
   test::Toy net;
   FakeDDP<test::Toy> ddp(net, cap_mb());
@@ -69,7 +69,7 @@ TEST_F(TestSingleProc, test_no_split) {
   });
 }
 
-// A layer with operators of its own: its parameter is counted like others.
+// A layer with operators of its own: its parameter counts like others.
 TEST_F(TestSingleProcUnderFakeDdp, test_custom_layer) {
   FakeDDP ddp(test::Custom(), cap_mb());
   const at::Tensor x = at::randn({512, 512});
@@ -104,7 +104,7 @@ TEST_F(TestSingleProcUnderFakeDdp, test_aot_autograd) {
   expect_listed(compiled.stats(), {1});
 }
 
-// Neither parameters nor inputs: the one bucket is empty. From the same seed, the result is eager's.
+// Neither parameters nor inputs, so the one bucket is empty. With the same random seed, the result is eager's.
 TEST_F(TestFakeDistributedSingleProc, test_issue90375) {
   test::RandomProduct net;
   FakeDDP<test::RandomProduct> ddp(net, cap_mb());
@@ -124,7 +124,7 @@ TEST_F(TestFakeDistributedSingleProc, test_issue90375) {
   expect_listed(compiled.stats(), {1});
 }
 
-// A symbolic batch, s0 and 2*s0, crosses the cut between two products.
+// The symbolic sizes s0 and 2*s0 cross the cut between two products.
 TEST_F(TestFakeDistributedSingleProc, test_symbol_splitting) {
   test::SymbolSplitting net;
   FakeDDP<test::SymbolSplitting> ddp(net, cap_mb());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds of TestFakeDistributedSingleProc in which symbols, strides or random numbers cross a cut. Each is compared with
-// eager, bit for bit, outputs and gradients.
+// Seed tests of TestFakeDistributedSingleProc in which symbols, strides or random numbers cross a cut. Outputs and
+// gradients must equal those of eager mode, bit for bit.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -33,7 +33,7 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& module, const at::Tensor
   return gradients;
 }
 
-// Runs both from the same seed and compares outputs and gradients.
+// Runs both from the same random seed and compares outputs and gradients.
 void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& compiled,
                   const std::function<at::Tensor()>& eager) {
   at::manual_seed(1337);
@@ -52,7 +52,8 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   }
 }
 
-// Two batches, and other data in each: compilations of each call. No graph may run under eager autograd.
+// Runs two batches with different data, and returns the compilations of each call. No graph may run under eager
+// autograd.
 template <class Net>
 std::pair<CompileStats, Counts> run_unbacked(Net net, double bucket_cap_mb, const std::vector<at::Tensor>& data) {
   FakeDDP<Net> ddp(net, bucket_cap_mb);
@@ -90,7 +91,7 @@ TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_no_binding)
   expect_listed(stats, compiles);
 }
 
-// Strides that cross the cut stay symbolic: the second length is no second compilation.
+// Strides that cross the cut stay symbolic, so the second length does not recompile.
 TEST_F(TestFakeDistributedSingleProc, test_ddp_optimizer_inductor_strides_dont_specialize) {
   test::TwoLinears net;
   FakeDDP<test::TwoLinears> ddp(net, cap_mb());
@@ -106,7 +107,7 @@ TEST_F(TestFakeDistributedSingleProc, test_ddp_optimizer_inductor_strides_dont_s
   expect_listed(compiled.stats(), compiles);
 }
 
-// Parameters require gradients, hence a joint graph, as in the seed; its backward runs too.
+// Parameters require gradients, so there is a joint graph, as in the seed test. Its backward runs, too.
 TEST_F(TestFakeDistributedSingleProc, test_call_method_forward) {
   test::NormedAttention net;
   FakeDDP<test::NormedAttention> ddp(net, cap_mb());

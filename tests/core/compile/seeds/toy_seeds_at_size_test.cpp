@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seeds with Toy at their own size, under the real Reducer or sharded: 50 million parameters, buckets of 25 MB.
+// The seed tests with Toy at PyTorch's size, under the real Reducer or sharded: 50 million parameters, buckets of 25
+// MB.
 #include <torch/nn/modules/linear.h>
 
 #include "core/compile/seeds/seed_test.h"
