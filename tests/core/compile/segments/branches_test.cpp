@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that read a tensor's data and go on by what they read.
+// Functions that read a tensor's data and branch on it.
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ at::Tensor by_sign(const at::Tensor& x, const at::Tensor& w) {
   return y - x;
 }
 
-// Result and gradient equal eager's, bit for bit.
+// Expects eager mode's result and gradient, bit for bit.
 template <class Compiled, class Function>
 void expect_as_eager(Compiled& compiled, Function& function, const at::Tensor& x) {
   const at::Tensor w = at::arange(4, at::kFloat).requires_grad_();
@@ -56,7 +56,7 @@ TEST_P(Branches, EachValueHasABranchOfItsOwn) {
   EXPECT_EQ(compiled.stats().eager_calls, 0);
 }
 
-// Runs function and compiled function on copies of the arguments, and compares results.
+// Runs the function and the compiled function on copies of the arguments, and compares results.
 template <class Function>
 CompileStats stats_of(Function function, const std::vector<at::Tensor>& inputs, CompileOptions options = {}) {
   auto compiled = compile(function, std::move(options));
@@ -76,7 +76,7 @@ std::vector<at::Tensor> full(const std::vector<float>& values, at::IntArrayRef s
   return tensors;
 }
 
-// is_nonzero(), equal(), allclose() and item() of an input before any operator.
+// is_nonzero(), equal(), allclose(), and item() on an input before any operator.
 TEST(Reads, OfEveryKind) {
   const auto nonzero = [](const at::Tensor& x) { return (x > 1).any().is_nonzero() ? x.exp() : x * 2; };
   const auto equal = [](const at::Tensor& x) { return at::equal(x.relu(), x) ? x.exp() : x * 2; };
@@ -88,7 +88,7 @@ TEST(Reads, OfEveryKind) {
   EXPECT_EQ(stats_of(first, full({-1, 1, -1, 1})).compiles, 2);
 }
 
-// As many segments as turns; a value for each.
+// A segment for each round of the loop, and a branch for each value.
 TEST(Reads, InALoop) {
   const auto halve = [](const at::Tensor& x) {
     at::Tensor y = x;
@@ -100,7 +100,7 @@ TEST(Reads, InALoop) {
   EXPECT_EQ(stats.hits, 2);
 }
 
-// Views and tensors changed in place on both sides of a read are the same memory behind it.
+// Views, and tensors changed in place on both sides of a read, still share memory after it.
 TEST_P(Branches, MemoryIsSharedAcrossARead) {
   const auto function = [](at::Tensor x) {
     x.add_(1);
@@ -116,7 +116,7 @@ TEST_P(Branches, MemoryIsSharedAcrossARead) {
   EXPECT_EQ(stats.eager_calls, 0);
 }
 
-// Gradient mode set in the code holds on both sides; what is read is read in none.
+// The gradient mode that the code sets holds on both sides of the read.
 TEST_P(Branches, GradientModeGoesOnBehindARead) {
   const auto function = [](const at::Tensor& x, const at::Tensor& w) {
     at::Tensor y = x * w;
@@ -133,7 +133,7 @@ TEST_P(Branches, GradientModeGoesOnBehindARead) {
   EXPECT_EQ(compiled.stats().compiles, 2);
 }
 
-// A size that varies stays a symbol on all branches.
+// A dynamic size stays a symbol on all branches.
 TEST(Reads, WithSizesThatVary) {
   std::vector<at::Tensor> inputs;
   for (const std::int64_t rows : {3, 4, 5, 6}) {
@@ -151,7 +151,7 @@ TEST(Reads, WithSizesThatVary) {
   }
 }
 
-// Recording the backward of index_put() fixes the number of columns, which the code behind the read uses.
+// Recording the backward of index_put() fixes the number of columns, which the code after the read uses.
 TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
   const at::Tensor row = at::arange(4, at::kFloat).expand({4, 4}).clone().requires_grad_();
   const auto function = [&](const at::Tensor& x, const at::Tensor& scale, const at::Tensor& rows) {
@@ -169,7 +169,7 @@ TEST(Reads, ASizeIsFixedByTheBackwardInFrontOfIt) {
   }
 }
 
-// With fullgraph a read stays an error.
+// With fullgraph, a read is an error.
 TEST(Reads, WithFullgraphAreErrors) {
   auto compiled = compile(by_sign, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({4}), at::ones({4})), capture::DataDependentRead);
@@ -191,13 +191,13 @@ std::string message_of(const std::function<void()>& body) {
   return "";
 }
 
-// Code that does something else when it runs again from its start is told so, and nothing is computed by it.
+// Code that takes another path when it runs again from its start gets an error, and the run computes nothing.
 TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   hidden = 0;
   auto compiled = compile(reading_hidden, {.verify = Verify::Never});
   compiled(at::ones({3}));
   hidden = 1;
-  EXPECT_TRUE(compiled(at::ones({3})).equal(at::ones({3})));  // as compiled
+  EXPECT_TRUE(compiled(at::ones({3})).equal(at::ones({3})));  // still the compiled result
   EXPECT_THROW(compiled(at::full({3}, 9.F)), NotRepeatable);
   const std::string told = message_of([&] { compiled(at::full({3}, 9.F)); });
   EXPECT_THAT(told, ::testing::HasSubstr("it was torch.ops.aten.mul"));
@@ -205,7 +205,7 @@ TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   EXPECT_TRUE(compiled(at::full({3}, 9.F)).equal(reading_hidden(at::full({3}, 9.F))));
 }
 
-// The first hit is verified, segment by segment; with Always every call is right.
+// Verification compares the first hit, segment by segment. With Always, every call is right.
 TEST(Reads, HitsAreVerified) {
   hidden = 0;
   auto first_hit = compile(reading_hidden);
@@ -222,19 +222,19 @@ TEST(Reads, HitsAreVerified) {
   hidden = 0;
 }
 
-// What cannot be captured behind a read runs eagerly from there on, and what was before it has run once.
+// After a read, code that cannot be captured runs in eager mode from there on. The code before it has run once.
 TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
   const auto function = [](at::Tensor x) {
     x.add_(1);
     at::Tensor y = x * 2;
-    if ((x.sum() > 4).item<bool>()) y.bernoulli_(0.5, at::detail::createCPUGenerator(7));  // in no graph
+    if ((x.sum() > 4).item<bool>()) y.bernoulli_(0.5, at::detail::createCPUGenerator(7));  // no graph can hold this
     return y * x;
   };
   const CompileStats stats = stats_of(function, full({3, 0, 3}));
   EXPECT_EQ(stats.eager_calls, 3);
 }
 
-// Such code runs again from its start. If it does not come to the read then, nothing may run a second time.
+// Such code runs again from its start. If that run does not reach the read, it must not repeat any effect.
 TEST(Reads, RefusedCodeThatDoesNotReadAgainIsAnError) {
   int runs = 0;
   const auto function = [&runs](at::Tensor x) {

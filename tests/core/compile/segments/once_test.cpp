@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands before a read happens once in a call: when it compiles, when it hits, when it takes another branch, and
-// when there may be no more branches.
+// Code before a read runs once in each call: when the call compiles, hits, takes another branch, or exceeds the
+// recompile limit.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -25,7 +25,7 @@ namespace {
 struct Outside {
   int reductions = 0;
   std::optional<Group> group;
-  bool reduces_in_graph = false;  // too, beside the region
+  bool reduces_in_graph = false;  // besides the all-reduce in the region
 };
 
 at::Tensor reduced(const at::Tensor& choice, Outside& outside) {
@@ -42,7 +42,7 @@ at::Tensor sum_over_ranks(const at::Tensor& x, const Group& group) {
   return functional::wait_tensor(all_reduce.call(x, "sum", group->getGroupName()));
 }
 
-// How many operations this rank has begun on the group.
+// The number of operations that this rank has started on the group.
 std::uint64_t operations(const std::optional<Group>& group) {
   return group ? (*group)->getBackend(c10::DeviceType::CPU)->getSequenceNumberForGroup() : 0;
 }
@@ -85,7 +85,7 @@ Trained trained(Choosing& net, Call& call, std::int64_t choice, std::uint64_t se
   const at::Tensor x = at::arange(6, at::kFloat) - 2;
   Trained after;
   after.result = call(x, at::scalar_tensor(choice, at::kLong));
-  after.next_random = at::rand({4});  // the same numbers were drawn
+  after.next_random = at::rand({4});  // equal if both drew the same numbers
   after.result.sum().backward();
   after.gradient = net->weight.grad().clone();
   after.steps = net->steps.clone();
@@ -93,13 +93,13 @@ Trained trained(Choosing& net, Call& call, std::int64_t choice, std::uint64_t se
 }
 
 struct Expected {
-  std::int64_t choice;  // 12 / ranks in each rank makes 12
+  std::int64_t choice;  // each rank passes 12 / ranks, and the sum is 12
   std::int64_t compiles, hits, eager_calls;
 };
 
 void expect_once(CompileOptions options, int ranks, const std::optional<Group>& group,
                  const std::vector<Expected>& calls) {
-  // aot_eager does not take collectives.
+  // aot_eager does not support collectives here.
   const bool in_graph = group && options.backend.get()->name() == "eager";
   Outside outside{.group = group, .reduces_in_graph = in_graph}, outside_eager = outside;
   Choosing net(outside), eager(outside_eager);
@@ -123,7 +123,7 @@ void expect_once(CompileOptions options, int ranks, const std::optional<Group>& 
   }
 }
 
-// First call, hit, other branch, hits of both, limit (twice), hit.
+// First call, hit, other branch, a hit of each, limit exceeded (twice), hit.
 const std::vector<Expected> kCalls = {{0, 1, 0, 0}, {0, 1, 1, 0},  {12, 2, 1, 0}, {12, 2, 2, 0},
                                       {0, 2, 3, 0}, {24, 2, 3, 1}, {24, 2, 3, 2}, {12, 2, 4, 2}};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Eager regions, within and outside of compiled functions.
+// Eager regions, inside and outside compiled functions.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -26,7 +26,7 @@ void log_sum(const at::Tensor& x, int step) {
   lines.push_back(std::to_string(step) + ": " + std::to_string(x.sum().item<double>()));
 }
 
-// What prints before any operator: an empty graph and one behind it; later calls print and compile nothing.
+// The code prints before its first operator: an empty graph, and one after it. Later calls print and compile nothing.
 at::Tensor printing(const at::Tensor& x) {
   eager_region([] { lines.emplace_back("woof"); });
   return x.sum();
@@ -50,7 +50,7 @@ TEST(EagerRegion, OutsideOfACaptureIsACall) {
   EXPECT_EQ(eager_region([](int a, int b) { return a + b; }, 2, 3), 5);
 }
 
-// It gets real tensors, with their history; its result goes on with its own.
+// A region gets real tensors with their history, and its result continues with its own history.
 at::Tensor twice_through_region(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = (x * w).tanh();
   eager_region(log_sum, y, 1);
@@ -96,7 +96,7 @@ TEST(EagerRegion, ItsNumbersAndSizesSelectBranches) {
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
-// Gradient mode of the code around it holds in a region, in each call.
+// The surrounding code's gradient mode holds inside a region, in each call.
 TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
   const auto function = [](const at::Tensor& w) {
     at::Tensor y = w * 2;
@@ -116,7 +116,7 @@ TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
-// What later graphs could not know: right all the same, and compiled no more.
+// Later graphs could not know of the alias. The results are right, and the function is no longer compiled.
 TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;
@@ -137,7 +137,7 @@ TEST(EagerRegion, WithFullgraphIsAnErrorWithTheLine) {
   EXPECT_THROW(compiled(at::ones({3})), capture::NotCapturable);
 }
 
-// What a region throws comes to the caller; the next call is served.
+// The caller gets a region's exception, and the next call works.
 TEST(EagerRegion, ItsErrorsComeToTheCaller) {
   static bool throws = false;
   throws = true;
