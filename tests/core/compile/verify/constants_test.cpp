@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a function makes anew in each call, of the same values, is no change: tensors of lists and vectors,
-// tensors of static memory, and ways through loops of reads. Other values are one.
+// Contract: if a function makes equal values anew in each call, verification sees no change: tensors from lists and
+// vectors, tensors on static memory, and paths through loops with reads. Different values are a change.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -22,7 +22,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Names of its own: the sources of this program are compiled together.
+// A namespace of its own, because the sources of this program are compiled as one unit.
 namespace rehearse::compiler::constants {
 namespace {
 
@@ -103,7 +103,7 @@ TEST(MadeInside, OfStaticMemory_FollowsIt) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// Gone when the graph runs.
+// The memory no longer exists when the graph runs.
 TEST(MadeInside, OfMemoryThatTheTensorDoesNotOwn_IsRefused) {
   using OnBorrowed = at::Tensor (*)(const at::Tensor& x);
   const OnBorrowed of_a_vector = [](const at::Tensor& x) {
@@ -123,7 +123,7 @@ TEST(MadeInside, OfMemoryThatTheTensorDoesNotOwn_IsRefused) {
   }
 }
 
-// Of another tensor that lives on, only the object counts: it may change later.
+// Verification compares a tensor that lives on by identity, because its values may change later.
 TEST(Kept, AnotherTensorOfTheSameValues_IsAChange) {
   at::Tensor kept = at::ones({3});
   auto compiled = compile([&](const at::Tensor& x) { return x * kept; });
@@ -198,7 +198,7 @@ TEST(LoopOfReads, AMixtureOfExperts_TrainsAsInEagerMode) {
   }
 }
 
-// What compiling the first segment asks of sizes is no part of what the code does.
+// Conditions on sizes that come from compiling the first segment are not part of the function's behaviour.
 TEST(LoopOfReads, BehindABackwardThatFixesSizes_IsNoChange) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor inverse = at::linalg_inv(at::block_diag({x, x})) + x.trace();

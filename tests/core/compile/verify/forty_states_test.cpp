@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State that is no argument, beside the twelve of hidden_state_test.cpp: what compile() sees by itself, and what only
-// running the code again can show. COMPILE.md ("What no guard sees") has both as a table.
+// State other than arguments, beside the twelve cases of hidden_state_test.cpp: state that compile() sees by itself,
+// and state that only another run of the code can reveal. COMPILE.md ("What no guard sees") lists both in a table.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -35,7 +35,7 @@ namespace {
 
 using Function = std::function<at::Tensor(const at::Tensor&)>;
 
-// A function and its state, which `set` brings to number 0, 1 or 2; `end` puts back what is the process's.
+// A function and its state. `set` selects state 0, 1 or 2; `end` restores state of the process.
 struct Stateful {
   Function function;
   std::function<void(int)> set;
@@ -305,7 +305,7 @@ const auto name_of = [](const auto& info) { return std::string(info.param.name);
 INSTANTIATE_TEST_SUITE_P(Of, SeenState, testing::ValuesIn(kSeen), name_of);
 INSTANTIATE_TEST_SUITE_P(Of, FoundState, testing::ValuesIn(kFound), name_of);
 
-// Whenever it changes, behind the verification, too.
+// The state may change at any call, also after the verification.
 TEST_P(SeenState, EachCallIsAsInEagerMode) {
   for (const Verify verify : {Verify::FirstHit, Verify::Never, Verify::Always}) {
     const Stateful mine = GetParam().make(), eager = GetParam().make();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Twelve functions that hang on what no guard sees, in the three modes of CompileOptions::verify.
+// Twelve functions that depend on state that no guard sees, in the three modes of CompileOptions::verify.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -27,10 +27,10 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using HiddenFunction = std::function<at::Tensor(const at::Tensor&)>;
 
-// One function with its own state, where that is not the process's.
+// A function with its own state, unless the state is the process's.
 struct HiddenState {
   HiddenFunction function;
-  std::function<void(int)> set;  // brings the state to number 0, 1, ...
+  std::function<void(int)> set;  // selects state 0, 1, ...
 };
 
 struct HiddenCase {
@@ -150,7 +150,7 @@ const std::vector<HiddenCase>& cases() {
 
 const at::Tensor kFloats = at::arange(6, at::kFloat).view({2, 3});
 
-// In a world of one rank, whose clock is virtual.
+// Runs in a world of one rank, whose clock is virtual.
 class HiddenStates : public ::testing::TestWithParam<HiddenCase> {
  protected:
   template <class Body>
@@ -164,7 +164,7 @@ class HiddenStates : public ::testing::TestWithParam<HiddenCase> {
 INSTANTIATE_TEST_SUITE_P(Of, HiddenStates, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Always: each call gives what eager mode gives, whether a graph is compiled, used again, or there may be no more.
+// Always: each call gives eager mode's result, whether it compiles, reuses a graph, or exceeds the recompile limit.
 TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
   for (const std::size_t limit : {8U, 2U, 1U}) {
     run([&](const HiddenState& mine) {
@@ -176,13 +176,13 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
         EXPECT_TRUE(compiled(kFloats).equal(eager.function(kFloats))) << "state " << state << ", limit " << limit;
       }
       if (GetParam().changes_by_itself || limit < 8) return;
-      // A tensor that is made anew is another one each time.
+      // Each state has a new tensor object, which counts as another tensor.
       EXPECT_EQ(compiled.stats().compiles, std::string(GetParam().name) == "ReplacedTensorMember" ? 7 : 4);
     });
   }
 }
 
-// FirstHit: what has changed by the first hit is told, with both operators and their lines, and the call can be
+// FirstHit: the error names what changed before the first hit, with both operators and their lines. The call can be
 // repeated.
 TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   run([&](const HiddenState& hidden) {
@@ -210,7 +210,7 @@ TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   });
 }
 
-// Never: the graph goes on to serve, whatever the code would do now, and the code does not run.
+// Never: the graph serves every call, whatever the code would do now, and the code does not run.
 TEST_P(HiddenStates, NeverServesWhatWasCompiled) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function, {.verify = Verify::Never});

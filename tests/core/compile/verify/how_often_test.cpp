@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often the code of a compiled function runs, and with it what it does beside tensors: the table in COMPILE.md.
+// How often the code of a compiled function runs, and with it its effects besides tensors: the table in COMPILE.md.
 #include <functional>
 #include <sstream>
 #include <string>
@@ -13,13 +13,13 @@
 namespace rehearse::compiler {
 namespace {
 
-using Counts = std::vector<int>;  // how often the code has run in each call
+using Counts = std::vector<int>;  // number of runs of the code in each call
 
 struct Function {
   const char* name;
   at::Tensor (*run)(const at::Tensor& x);
   CompileOptions options;
-  Counts counts;  // of calls with 1, 1, 1, -1 and 1
+  Counts counts;  // for calls with 1, 1, 1, -1 and 1
 };
 
 at::Tensor read(const at::Tensor& x) { return x.sum().item<float>() > 0 ? x * 2 : x * 3; }

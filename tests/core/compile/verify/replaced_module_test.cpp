@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules, parameters and buffers that take the place of others after a capture.
+// Modules, parameters and buffers that replace others after a capture.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TORCH_MODULE(Gained);
 
 const at::Tensor kX = at::arange(8, at::kFloat).view({2, 4});
 
-// Result and gradients of the module as it is.
+// Expects the result and gradients of the module in eager mode.
 template <class Net, class Compiled>
 void expect_eager(Net& net, Compiled& compiled) {
   const auto gradients = [&](const at::Tensor& result) {
@@ -67,7 +67,7 @@ TEST(ReplacedModule, AChildIsCompiledAnew) {
     const GuardFailure failure = compiled.explain().recompiles.at(0).failures.at(0);
     EXPECT_EQ(failure.source, "second");
     EXPECT_EQ(failure.expected, "the module at the capture");
-    net->put_second(before);  // its entry is there
+    net->put_second(before);  // the old entry serves it
     expect_eager(net, compiled);
     EXPECT_EQ(compiled.stats().compiles, 2);
   }
@@ -94,7 +94,7 @@ TEST(ReplacedModule, WhatIsAddedCounts) {
   EXPECT_EQ(text_of(failure), "buffers: expected 1, found 2");
 }
 
-// A member that is not registered under its name is a hidden state.
+// If code replaces only the member, and not the registered module, the change is hidden state.
 TEST(ReplacedModule, AHolderAloneIsFoundByVerifying) {
   TwoParts net;
   auto first_hit = compile(net);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a function that uses its tensors in a thread of its own is refused in the thread that captures it. The
-// process goes on, and without fullgraph the function runs as it is.
+// process goes on, and without fullgraph the function runs in eager mode.
 #include <functional>
 #include <future>
 #include <string>
@@ -16,7 +16,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
-// Names of its own: the sources of this program are compiled together.
+// A namespace of its own, because the sources of this program are compiled as one unit.
 namespace rehearse::compiler::threads {
 namespace {
 

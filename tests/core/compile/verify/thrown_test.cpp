@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User code that throws in a call that captures: what it did before is done, once, as it is in eager mode.
+// User code throws in a call that captures. Its earlier effects happen once, as in eager mode.
 #include <functional>
 #include <stdexcept>
 #include <vector>
@@ -53,7 +53,7 @@ Throwing behind_a_region(State& state) {
   };
 }
 
-// An operator throws, of which the capture knows it before.
+// An operator throws. The capture knows of the error before the operator runs.
 Throwing by_an_operator(State& state) {
   return [&state](const at::Tensor& x) {
     state.total.add_(x);

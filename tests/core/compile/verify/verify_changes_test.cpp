@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code that reads data, or is in no graph at all, when it is verified; and models, which are not accused.
+// Verification of code that reads data or that no graph can hold, and of models, for which it must raise no false
+// alarm.
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,10 +23,10 @@
 #include "models/toy.h"
 #include "models/transformer.h"
 
-// Outside of Rehearse's namespaces, whose lines are not told.
+// Outside Rehearse's namespaces, because messages leave out lines of those.
 namespace {
 
-// What it does beside its arguments is a member.
+// The function's hidden member selects its behaviour.
 enum class Way { Plain, Reads, HasRegion, AsksForGradient };
 
 struct Chosen {
@@ -85,7 +86,7 @@ TEST(VerifyChanges, FirstHitTellsOfReadsRegionsAndRefusals) {
   }
 }
 
-// The other way round: the read is gone, and the operator that stands there instead is told.
+// The reverse case: the read is gone, and the error names the operator in its place.
 TEST(VerifyChanges, FirstHitTellsOfAReadThatIsGone) {
   Chosen chosen{.way = Way::Reads};
   auto compiled = compile(many_ways(chosen));
@@ -96,7 +97,7 @@ TEST(VerifyChanges, FirstHitTellsOfAReadThatIsGone) {
                                   "torch.ops.aten.relu.default at [^ ]*verify_changes_test.cpp:[0-9]+ now"));
 }
 
-// Right in each call and on each branch, and the code runs once a call.
+// The results are right in each call and on each branch, and the code runs once per call.
 TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
   for (const std::size_t limit : {8U, 2U, 1U}) {
     for (const char* backend : {"eager", "aot_eager"}) {
@@ -121,7 +122,7 @@ TEST(VerifyChanges, AlwaysGoesAlongWithReadsAndRegions) {
   }
 }
 
-// What no graph can hold runs as it is from then on.
+// Code that no graph can hold runs in eager mode from then on.
 TEST(VerifyChanges, AlwaysGoesAlongWithWhatCannotBeCaptured) {
   Chosen chosen, chosen_eager;
   const auto eager = many_ways(chosen_eager);
@@ -133,7 +134,7 @@ TEST(VerifyChanges, AlwaysGoesAlongWithWhatCannotBeCaptured) {
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("backward() or grad()"));
 }
 
-// Another graph for sizes that differ from those of the capture.
+// Always compiles another graph for the sizes of the present call, which differ from the capture's.
 TEST(VerifyChanges, AlwaysCompilesForTheSizesOfTheCall) {
   bool flat = false;
   const auto function = [&flat](const at::Tensor& x) { return flat ? x.reshape({x.size(0) * x.size(1)}) : x * 2; };
@@ -147,7 +148,7 @@ TEST(VerifyChanges, AlwaysCompilesForTheSizesOfTheCall) {
   }
 }
 
-// Sizes that differ in the capture and are equal in a later call are no change.
+// Sizes that differ at capture and are equal in a later call are no change.
 TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
   const auto plain = [](const at::Tensor& x, const at::Tensor& y) { return x.sum() * y; };
   const auto reading = [](const at::Tensor& x, const at::Tensor& y) {
@@ -162,7 +163,7 @@ TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
     EXPECT_EQ(compiled.stats().compiles, 1);
   };
   for (const Verify verify : {Verify::FirstHit, Verify::Always, Verify::Never}) check(plain, verify);
-  // A number that is read is the branch's.
+  // The value of a read selects the branch, so it is no change.
   auto compiled = compile(reading, {.dynamic = true, .verify = Verify::FirstHit});
   for (const auto& [rows, columns] : {std::pair{4, 5}, std::pair{4, 4}, std::pair{4, 7}, std::pair{4, 4}}) {
     const at::Tensor x = at::ones({rows}), y = at::ones({columns});
@@ -222,7 +223,7 @@ TEST(VerifyChanges, NoModelIsAccused) {
   expect_not_accused(test::RandomProduct(), std::vector<std::tuple<>>{{}, {}});
 }
 
-// Verifying draws no random number, writes no buffer and computes nothing.
+// Verification draws no random number, writes no buffer and computes nothing.
 struct DrawingImpl : torch::nn::Module {
   DrawingImpl() : steps(register_buffer("steps", at::zeros({}, at::kLong))) {}
   at::Tensor forward(const at::Tensor& x) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code that reads what no guard sees.
+// Code that reads state that no guard sees.
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@
 
 #include "core/compile/recompile_counts.h"
 
-// Not of namespace rehearse: messages name the lines of users.
+// Outside namespace rehearse, because messages name only users' lines.
 namespace user {
 namespace {
 
@@ -48,7 +48,7 @@ std::string stale_capture_of(Body&& body) {
 
 const at::Tensor kInput = at::arange(6).view({2, 3});
 
-// A member that changes before the first hit is found there; the message names both nodes and the cure.
+// Verification at the first hit finds a member that changed before. The message names both nodes and the cure.
 TEST(Verify, FirstHitFindsAChangedMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -61,7 +61,7 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// LibTorch makes the number a new tensor in each call.
+// LibTorch makes a new tensor of the number in each call.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
   auto compiled = compile([&](const at::Tensor& x) {
@@ -91,7 +91,7 @@ TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("uses, is another tensor now"));
 }
 
-// Beside the first hit alone: what changes later is not seen, and Never sees nothing at all.
+// Verification looks at the first hit alone. It misses later changes, and with Never it does not look at all.
 TEST(Verify, FirstHitLooksOnce) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -108,7 +108,7 @@ TEST(Verify, FirstHitLooksOnce) {
   EXPECT_EQ(never.stats().verifications, 0);
 }
 
-// Always is right in every call: another graph is compiled, one that was there before is used again.
+// Always is right in every call: it compiles another graph, or reuses an earlier one.
 TEST(Verify, AlwaysFollowsTheMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager", .verify = Verify::Always});
@@ -127,7 +127,7 @@ struct TensorMemberImpl : torch::nn::Module {
 };
 TORCH_MODULE(TensorMember);
 
-// Captures by reference, globals, replaced tensors and returned values are all found.
+// Verification finds captures by reference, globals, replaced tensors and returned values.
 TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   int captured = 1;
   auto by_reference = compile([&](const at::Tensor& x) { return x * captured; }, {.backend = "eager"});
@@ -145,7 +145,7 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   global_scale = 1;
 }
 
-// watch() makes a guard of it: another value compiles anew, an earlier one finds its entry.
+// watch() makes a value a guard: another value recompiles, and an earlier one finds its entry.
 TEST(Watch, AnotherValueCompilesAnew) {
   double scale = 2;
   const user::TimesWatched scaled{scale};
@@ -162,7 +162,7 @@ TEST(Watch, AnotherValueCompilesAnew) {
   EXPECT_THAT(failure.line, HasSubstr("verify_test.cpp"));
 }
 
-// A tensor counts by identity.
+// Guards compare a watched tensor by identity.
 TEST(Watch, TensorsCountByIdentity) {
   at::Tensor offset = at::ones({3});
   const auto shifted = [&](const at::Tensor& x) { return x + watch(offset); };
@@ -175,7 +175,7 @@ TEST(Watch, TensorsCountByIdentity) {
   EXPECT_EQ(compiles(compiled, shifted, call), std::vector{1});
 }
 
-// A variable of the function itself is gone in the next call.
+// A local variable of the function no longer exists in the next call.
 TEST(Watch, OwnVariablesAreRefused) {
   auto compiled = compile([](const at::Tensor& x) {
     const int own = 2;
