@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a checkpoint does is part of the graph of a captured function, with the results and gradients of eager
-// mode.
+// Contract: the operators of a checkpoint are part of the graph of a captured function, with the results and gradients
+// of eager mode.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <vector>

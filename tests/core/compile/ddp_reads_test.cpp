@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A data-parallel module whose forward reads data: in segments, with the reducer's gradients.
+// A data-parallel module whose forward reads data: it runs in segments, with the reducer's gradients.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Both ways use all parameters.
+// Both branches use all parameters.
 struct ReadingImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor h = second(first(x).relu());
@@ -50,10 +50,10 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   }
   EXPECT_EQ(compiled.stats().eager_calls, 0) << compiled.explain().text();
   EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, 3);  // pieces of segments, by buckets
+  EXPECT_EQ(compiled.stats().graphs, 3);  // pieces of the segments, by buckets
 }
 
-// A loop with a read in each round; the experts that nobody needs have no gradient.
+// A loop with a read in each round. Experts that no row needs have no gradient.
 struct RoutedImpl : torch::nn::Module {
   explicit RoutedImpl(int form) : form(form) {
     for (int i = 0; i < 4; ++i) {

@@ -11,10 +11,10 @@
 
 #include "core/compile/recompile_counts.h"
 
-// Lines of functions in Rehearse's own namespace are not the user's.
+// Outside Rehearse's namespace, whose functions are not user code in reports.
 namespace user {
 
-// The first node is no tail call, so that its line is known.
+// The addition is not a tail call, so its line is known.
 at::Tensor twice(const at::Tensor& x) { return (x + x) * 1; }
 
 }  // namespace user
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 using Calls = std::vector<std::tuple<at::Tensor>>;
 
-// Guards that failed, with what was expected and found and the user's line.
+// Explains which guard failed, with the expected and the found value and the user's line.
 TEST(Explain, TellsWhyACallWasNotServed) {
   auto compiled = compile(twice, {.backend = "eager", .name = "twice", .argument_names = {"x"}});
   compiled(at::ones({4, 8}));
@@ -49,7 +49,7 @@ TEST(Explain, TellsWhyACallWasNotServed) {
   EXPECT_THAT(told.text(), HasSubstr("s0 is x.size(0)"));
 }
 
-// What cannot be captured runs as it is after one warning, or is an error with the line.
+// Code that cannot be captured runs in eager mode after one warning. With fullgraph, it is an error with the line.
 TEST(Explain, RefusedCodeRunsAsItIs) {
   const auto differentiates = [](const at::Tensor& x) {
     const at::Tensor w = x.detach().clone().set_requires_grad(true);
@@ -66,7 +66,7 @@ TEST(Explain, RefusedCodeRunsAsItIs) {
   EXPECT_THROW(strict(at::ones({2})), capture::NotCapturable);
 }
 
-// LibTorch's backward of max() reads data: no backward can be recorded.
+// LibTorch's backward of max() reads data, so no backward can be recorded.
 TEST(Explain, TellsWhyAGraphRunsUnderEagerAutograd) {
   auto compiled = compile([](const at::Tensor& x) { return x - x.max(); }, {.backend = "aot_eager", .fullgraph = true});
   compiled(at::ones({4}).requires_grad_()).sum().backward();
@@ -80,7 +80,7 @@ TEST(Explain, TellsWhyAGraphRunsUnderEagerAutograd) {
   EXPECT_THAT(recorded.explain().text(), ::testing::Not(HasSubstr("eager autograd")));
 }
 
-// The user's own exceptions leave as they are, and nothing is cached.
+// The user's own exceptions reach the caller unchanged, and nothing is cached.
 TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
   auto compiled = compile([](const at::Tensor& x) -> at::Tensor {
     if (x.dim() > 1) throw std::domain_error("too many dimensions");
@@ -112,7 +112,7 @@ TEST(MarkDynamic, MarksDecideForTheirDimension) {
   EXPECT_THROW(mark_dynamic(at::ones({2}), 1), std::out_of_range);
 }
 
-// Whatever pins the size: a comparison, two bounds, an operator, a plain number.
+// A comparison, two bounds, an operator, and a plain number: each fixes the size.
 TEST(MarkDynamic, WhatFixesTheSize_IsAnErrorThatNamesTheGuard) {
   using Fixes = at::Tensor (*)(const at::Tensor& x);
   const std::pair<Fixes, const char*> all[] = {
@@ -155,7 +155,7 @@ TEST(MarkDynamic, WhatOnlyBoundsTheSize_IsNone) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// Parameters: in-place changes of data are seen by the graph, changes of kind by the guards.
+// The graph sees in-place changes of a parameter's data; the guards notice changes of its kind.
 TEST(Parameters, ChangesOfKindAreGuarded) {
   torch::nn::Linear net(8, 3);
   const auto eager = [&](const at::Tensor& x) { return net->forward(x); };
@@ -181,7 +181,7 @@ TEST(Parameters, ChangesOfKindAreGuarded) {
   EXPECT_THAT(compiles(compiled, eager, doubles), ElementsAre(1));
 }
 
-// Within another function's capture a compiled function is part of that one's graph.
+// Within another function's capture, a compiled function becomes part of that function's graph.
 TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   auto inner = compile(twice, {.backend = "eager"});
   auto outer = compile([&](const at::Tensor& x) { return inner(x) + 1; }, {.backend = "eager"});

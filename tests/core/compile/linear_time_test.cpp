@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a layer costs to compile must not grow with the number of layers. CPU time of this thread, the least of three
-// runs: something quadratic that is a tenth of the cost at 100 layers makes a layer twice as dear at 1,200.
+// The compile time of a layer must not grow with the number of layers. Measured as CPU time of this thread, the least
+// of three runs. A quadratic term that is a tenth of the cost at 100 layers doubles the cost per layer at 1,200.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

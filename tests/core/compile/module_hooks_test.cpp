@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: hooks of modules are called when, as often and with the values that PyTorch's are, in eager mode and in a
-// compiled function.
+// Contract: hooks of modules run when, as often as, and with the values with which PyTorch runs them, in eager mode and
+// in a compiled function.
 #include <rehearse/compile/module_hooks.h>
 
 #include <functional>
@@ -94,7 +94,8 @@ TEST(ModuleHooks, AreRemovedByTheirHandles) {
   EXPECT_EQ(calls, 21);
 }
 
-// Of a tuple of outputs one has no gradient in this backward: zeros, as PyTorch's. An input without grad: undefined.
+// One of two outputs has no gradient in this backward: the hook gets zeros, as in PyTorch. An input that requires no
+// gradient has an undefined one.
 struct TwoImpl : torch::nn::Module {
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& a, const at::Tensor& b) { return {a * b, a.sin()}; }
 };
@@ -159,7 +160,7 @@ TEST(ModuleHooks, ThatThrow) {
               HasSubstr("ModuleHooks: a forward hook has left a list of 0 tensors, and was given 1"));
 }
 
-// Hooks with state of their own keep it from call to call.
+// The state in a hook's closure persists from call to call.
 TEST(ModuleHooks, KeepTheirState) {
   const auto layer = hooked_linear();
   layer->register_forward_hook(
@@ -168,7 +169,7 @@ TEST(ModuleHooks, KeepTheirState) {
   EXPECT_EQ(layer->forward(at::ones({1, 3}))[0][0].item<int>(), 2);
 }
 
-// The second of two hooks is registered behind the first compilation, and removed behind the second.
+// The test registers a second hook after the first compilation, and removes it after the second.
 TEST(ModuleHooks, RegisteringCompilesAnew) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     const auto layer = hooked_linear();
@@ -190,7 +191,7 @@ TEST(ModuleHooks, RegisteringCompilesAnew) {
   }
 }
 
-// All four kinds, with parameters and tensors from outside in them.
+// All four kinds of hooks, with parameters and tensors from outside in them.
 TEST(ModuleHooks, CompiledLikeEager) {
   const auto build = [](const at::Tensor& outside) {
     at::manual_seed(5);
@@ -232,7 +233,7 @@ TEST(ModuleHooks, CompiledLikeEager) {
   }
 }
 
-// A user's module that uses its input besides the hooked one: two gradients come together behind the hook.
+// A function that uses its input outside the hooked module, too: two gradients add up after the hook.
 TEST(ModuleHooks, InAFunction) {
   const auto layer = hooked_linear();
   const at::Tensor calls = at::zeros({}, at::kLong);
@@ -256,7 +257,7 @@ TEST(ModuleHooks, InAFunction) {
   }
 }
 
-// Two buckets; the hook of what the first one gives is registered in the first, or in the second.
+// Two buckets. The hook on the first bucket's result is registered in the first bucket's code, or in the second's.
 struct CutImpl : torch::nn::Module {
   explicit CutImpl(bool early) : early_(early) {}
   at::Tensor forward(const at::Tensor& x) {

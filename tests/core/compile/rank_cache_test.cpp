@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Caches belong to a rank and a function.
+// Each rank has a cache of its own for each function.
 #include <memory>
 #include <thread>
 
@@ -20,7 +20,7 @@ void run_world(int ranks, const World::Body& body) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Lets the others run while it compiles.
+// A back end that lets other fibers run while it compiles.
 class SlowBackend final : public Backend {
  public:
   std::string name() const override { return "slow"; }
@@ -40,7 +40,7 @@ class SlowBackend final : public Backend {
   int most_ = 0;
 };
 
-// Two fibers of a rank that call the same function: the second waits for the first one's compilation and uses it.
+// Two fibers of a rank call the same function. The second waits for the first one's compilation and uses it.
 TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   run_world(2, [](RankContext&) {
     const auto slow = std::make_shared<SlowBackend>();
@@ -57,7 +57,7 @@ TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   });
 }
 
-// One object called by several ranks: each compiles for itself, and a later world knows nothing of an earlier one.
+// Several ranks call one object. Each compiles for itself, and a later world does not see an earlier world's entries.
 TEST(RankCache, EachRankOfEachWorldHasItsOwn) {
   auto compiled = compile([](const at::Tensor& x) { return x * 2; }, {.backend = "eager"});
   for (int world = 0; world < 2; ++world) {
@@ -73,7 +73,7 @@ TEST(RankCache, EachRankOfEachWorldHasItsOwn) {
   EXPECT_EQ(compiled.stats().calls, 0);
 }
 
-// What a back end throws leaves the cache as it was, and the function free for the next call.
+// An exception of a back end leaves the cache unchanged, and the function ready for the next call.
 TEST(RankCache, AFailedCompilationLeavesNothing) {
   class Failing final : public Backend {
    public:

@@ -12,8 +12,8 @@
 
 namespace rehearse::compiler {
 
-// Calls `compiled` with each of the arguments, compares with `function` called eagerly, bit for bit, and tells the
-// compilations that each call made.
+// Calls `compiled` with each of the arguments and compares the results with those of `function`, bit for bit. Returns
+// the number of compilations in each call.
 template <class Compiled, class Function, class... Args>
 std::vector<int> compiles(Compiled& compiled, Function function, const std::vector<std::tuple<Args...>>& calls) {
   std::vector<int> counts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scalars, texts and containers among the arguments; numbers and names as in recompile_test.cpp.
+// Scalars, texts and containers as arguments. Numbers and test names follow the rule in recompile_test.cpp.
 #include <map>
 #include <optional>
 #include <string>
@@ -55,13 +55,13 @@ TEST(RecompileScalars, IntBranch) {
   EXPECT_THAT(compiles(compiled, branch, sym_ints({3, 4, 6, 7, 5})), ElementsAre(1, 1, 1, 0, 0));
 }
 
-// A plain integer is guarded by value: where it is to become dynamic, it is a c10::SymInt.
+// Guards compare a plain integer by value. Use a c10::SymInt for an integer that may become dynamic.
 TEST(RecompileScalars, PlainIntegersAreGuardedByValue) {
   const auto scaled = [](const at::Tensor& x, std::int64_t k) { return x * k; };
   auto compiled = compile(scaled);
   EXPECT_THAT(compiles(compiled, scaled, with_each<std::int64_t>({3, 3, 4, 5, 4})), ElementsAre(1, 0, 1, 1, 0));
 }
-// PyTorch makes a float dynamic at its second value (1,1,0); in C++ a double is a double.
+// PyTorch makes a float dynamic at its second value (1,1,0). In C++ a double stays a double.
 TEST(RecompileScalars, DoublesAreGuardedByValue) {
   const auto scaled = [](const at::Tensor& x, double k) { return x * k; };
   auto compiled = compile(scaled);
@@ -106,7 +106,7 @@ TEST(RecompileScalars, DictKeys) {
   EXPECT_THAT(compiles(compiled, sum, calls), ElementsAre(1, 1, 0));
 }
 
-// Only the element that is used is looked into (the seed test_compiler_collectives_missing_source).
+// Guards compare sizes only of the element that the code uses (seed test test_compiler_collectives_missing_source).
 TEST(RecompileScalars, UntouchedTensorsAreNotGuardedBySize) {
   const auto pick = [](const std::vector<at::Tensor>& xs) { return xs[1].sum(); };
   auto compiled = compile(pick);
@@ -117,7 +117,7 @@ TEST(RecompileScalars, UntouchedTensorsAreNotGuardedBySize) {
   EXPECT_THAT(compiles(compiled, pick, calls), ElementsAre(1, 0, 1, 0));
 }
 
-// A size that only a condition of the code asked for is guarded too.
+// Guards also compare a size that only a condition in the code reads.
 TEST(RecompileScalars, SizesThatOnlyTheCodeReadsAreGuarded) {
   const auto branch = [](const at::Tensor& x, const at::Tensor& y) { return y.size(0) == 4 ? x * 2 : x + 1; };
   auto compiled = compile(branch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often a function is compiled. The numbers are those that real PyTorch 2.11 gave for the same scenario, where it
-// has one: tests are named after them.
+// How often a function is compiled. If real PyTorch 2.11 has the same scenario, the numbers are those that it gave, and
+// the test has the scenario's name.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,7 +59,7 @@ TEST(Recompile, AutomaticDynamicOff) {
   EXPECT_THAT(compiles_of_doubled(batches({4, 5, 6}), {.dynamic = false}), ElementsAre(1, 1, 1));
 }
 
-// Twelve sizes: eight compilations, then the function runs as it is. Entries go on to serve what they can.
+// Twelve sizes: eight compilations, then the function runs in eager mode. Existing entries still serve matching calls.
 TEST(Recompile, LimitOfEight) {
   auto compiled = compile(doubled, {.dynamic = false});
   EXPECT_THAT(compiles(compiled, doubled, batches({2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 2})),
@@ -132,7 +132,7 @@ TEST(Recompile, DefaultDtype) {
   EXPECT_THAT(compiles(compiled, plus_ones, call), ElementsAre(0));
 }
 
-// Shapes decide what the code does.
+// The code branches on a shape.
 TEST(Recompile, ShapeBranchAuto) {
   const auto branch = [](const at::Tensor& x) { return x.sym_size(0) > 5 ? x * 2 : x + 1; };
   auto compiled = compile(branch);
@@ -159,7 +159,7 @@ TEST(Recompile, ReshapeSize) {
   EXPECT_THAT(compiles(compiled, reshape, batches({4, 5, 6}, 3)), ElementsAre(1, 1, 0));
 }
 
-// A size read as a plain integer is fixed: each is compiled.
+// A size that the code reads as a plain integer is fixed, so each size is compiled.
 TEST(Recompile, PlainSizesAreFixed) {
   const auto reshape = [](const at::Tensor& x) { return x.reshape({x.size(0) * 3}); };
   auto compiled = compile(reshape);

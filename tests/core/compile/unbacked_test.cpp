@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes and numbers known only at run time under aot_eager: in forward and backward graphs, with the bits of the eager
-// back end, and with its errors where a stated fact does not hold.
+// Sizes and numbers known only at run time under aot_eager: in forward and backward graphs, with the bits of the
+// "eager" back end, and with its errors if a stated fact is false.
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +46,8 @@ Outcome run(Callable& callable, const at::Tensor& x, const at::Tensor& y) {
 
 using Function = at::Tensor (*)(const at::Tensor& x, const at::Tensor& y);
 
-// One compilation by each back end, that of aot_eager with a backward of its own, for all of y. Which of them are
-// refused at run time.
+// Compiles once with each back end for all of `data`. aot_eager's program has a backward of its own. Returns which
+// calls are refused at run time.
 std::vector<bool> refused(Function function, const std::vector<at::Tensor>& data) {
   const auto aot = std::make_shared<AotEagerBackend>();
   auto compiled = compile(function, {.backend = aot, .fullgraph = true});
@@ -109,7 +109,7 @@ TEST(AotUnbacked, AnUpperBound) {
               ElementsAre(false, true, false, true));
 }
 
-// From the fact on the number is 5 wherever it is used; the check looks at the data.
+// From the check on, the number is 5 wherever it is used. The check itself looks at the data.
 TEST(AotUnbacked, AValue) {
   const auto function = +[](const at::Tensor& x, const at::Tensor& y) {
     const auto number = sym_item(y);
@@ -139,7 +139,7 @@ TEST(AotUnbacked, FactsOfTwoNumbers) {
               ElementsAre(false, true, false, true));
 }
 
-// The number is read in the first piece, and the fact stated in the last.
+// The first piece reads the number, and the last piece states the fact.
 struct StatedLaterImpl : torch::nn::Module {
   StatedLaterImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -176,7 +176,7 @@ TEST(AotUnbacked, AFactAboutANumberOfAnEarlierPiece) {
   for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");
 }
 
-// A gradient that lies otherwise has a backward of its own, of the same symbols.
+// A gradient with another layout needs a backward of its own, with the same symbols.
 TEST(AotUnbacked, ABackwardForAnotherForm) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     return x.expand_symint({sym_item(y), 6, 3}).exp();
