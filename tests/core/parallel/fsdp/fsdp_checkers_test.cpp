@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checkers of a world and sharded models: nothing is found where nothing is wrong, and what is wrong is found.
+// A world's checkers with sharded models: they raise no false alarm, and find each mistake.
 #include <map>
 #include <string>
 #include <vector>
@@ -66,7 +66,8 @@ TEST(FsdpCheckers, NanInAShardsGradient_IsFoundInTheUnitsReduceScatter) {
   EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"third\": gradients"));
 }
 
-// Steps whose gradients are compared with one process that has the whole batch. `factor`: of each rank's loss.
+// Runs steps and compares their gradients with one process that has the whole batch. `factor` multiplies each rank's
+// loss.
 rehearse::Report check_gradients(int ranks, double factor, bool hybrid = false) {
   rehearse::World world({.ranks = ranks});
   return world.run([&](RankContext& ctx) {
@@ -129,7 +130,7 @@ TEST(FsdpCheckers, Replicas_AreComparedRowByRow) {
 TEST(FsdpCheckers, OutOfMemory_SaysWhichUnitsWereWhole) {
   rehearse::World world({.ranks = 2, .memory_bytes = 400'000});
   const auto report = world.run([](RankContext& ctx) {
-    Mlp net(6, 128, 3);  // second: 128 KiB
+    Mlp net(6, 128, 3);  // its layer "second" has 128 KiB
     FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .init_sync = false});
     std::vector<at::Tensor> hold = {at::ones({20'000}, at::kDouble)};
     fsdp(batch_of(0, 0));

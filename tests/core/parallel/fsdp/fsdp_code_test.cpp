@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a model's code may do while its parameters come and go.
+// Things that a model's code may do while FSDP gathers and frees its parameters.
 #include <string>
 #include <vector>
 
@@ -37,7 +37,7 @@ TEST(FsdpCode, TwoBackwardsOfOneForward_AddUp) {
   expect_gradients({.units = kEachLinear}, twice, doubled);
 }
 
-// What is launched ahead is launched again if the shards change before it is used.
+// If shards change between a prefetched all-gather and its use, FSDP gathers again.
 TEST(FsdpCode, ShardsChangedInForward_AreSeenByTheUnitsBehind) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<at::Tensor> outputs;
@@ -45,7 +45,7 @@ TEST(FsdpCode, ShardsChangedInForward_AreSeenByTheUnitsBehind) {
       Mlp net;
       fill(*net);
       FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear, .forward_prefetch = prefetches});
-      for (int step = 0; step < 2; ++step) {  // the second one prefetches
+      for (int step = 0; step < 2; ++step) {  // the second step prefetches
         const auto halve = [&](const at::Tensor& x) {
           const auto y = net->first(x).tanh();
           const at::NoGradGuard no_grad;
@@ -85,7 +85,7 @@ TEST(FsdpCode, UnitInsideOfUnit_StaysWholeAroundIt) {
   }
 }
 
-// A view that the module made when it was built shares the memory that comes and goes.
+// A view that the module made at construction shares the memory that FSDP frees and fills.
 TEST(FsdpCode, ViewsAndListsOfParameters_FindThem) {
   struct ViewingImpl : torch::nn::Module {
     ViewingImpl()
@@ -152,7 +152,7 @@ TEST(FsdpCode, NoGradAndInferenceMode_ComputeTheSame) {
   });
 }
 
-// An optimizer's step behind a forward without a backward: the root must not keep its old values.
+// An optimizer's step follows a forward without a backward. The root unit must not keep its old values.
 TEST(FsdpCode, StepBehindAForwardAlone_IsSeenByTheNext) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;
@@ -199,7 +199,7 @@ TEST(FsdpCode, ParametersWithoutGradient_AreLeftAlone) {
     fill(*whole);
     FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
     const auto code = [](Mlp& of, const at::Tensor& x) {
-      return at::linear(of->first(x), of->second->weight).square().sum();  // no bias of the second, and no third
+      return at::linear(of->first(x), of->second->weight).square().sum();  // uses neither second's bias nor third
     };
     code(whole, batch_of(0, 0)).backward();
     fsdp.forward_with([&](const at::Tensor& x) { return code(net, x); }, batch_of(0, 0)).backward();
@@ -226,7 +226,7 @@ TEST(FsdpCode, GradientOfAnInput_NeedsNoReduction) {
   });
 }
 
-// What the forward before did is no more than a guess at what comes next.
+// The previous forward gives only a guess at the next units.
 TEST(FsdpCode, OrderThatChanges_PrefetchesInVain) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp net, whole;
@@ -299,7 +299,7 @@ TEST(FsdpCode, SeedsAndSchedulers_SameBits) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) train_with({.seed = seed, .preempt = seed % 2 == 0});
 }
 
-// The texts do not send anybody to an object that is gone.
+// The errors do not refer the user to the destroyed object.
 TEST(FsdpCode, UsedWhenItsModelIsGone_IsToldSo) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;
@@ -315,7 +315,7 @@ TEST(FsdpCode, UsedWhenItsModelIsGone_IsToldSo) {
       loss = fsdp(batch_of(0, 0)).sum();
     }
     EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.const_data_ptr<double>(); }), gone("the"));
-    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // its bias, which comes first
+    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // its bias comes first
                 HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
     EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.grad().clone(); }), gone("the gradient of"));
     EXPECT_THAT(error_of<c10::Error>([&] { loss.backward(); }),

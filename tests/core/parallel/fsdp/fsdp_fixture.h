@@ -13,10 +13,10 @@
 
 namespace rehearse_test {
 
-// Of an Mlp: "first", "second" and "third".
+// The units "first", "second" and "third" of an Mlp.
 inline const rehearse::UnitPolicy kEachLinear = rehearse::UnitPolicy::of_type<torch::nn::LinearImpl>();
 
-// This rank's rows of each, as torch.chunk() cuts.
+// This rank's rows of each tensor, cut as torch.chunk() does.
 inline std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& tensors, const rehearse::RankContext& ctx) {
   std::vector<at::Tensor> rows;
   for (const auto& each : tensors) {
@@ -27,7 +27,7 @@ inline std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& tensors, c
   return rows;
 }
 
-// The gradients of `loss_of(net, rank's batch)` as one process has them, the mean over ranks.
+// The gradients of `loss_of(net, rank's batch)` in one process, as the mean over ranks.
 template <class Loss>
 std::vector<at::Tensor> mean_gradients(int ranks, Loss&& loss_of) {
   Mlp net;
@@ -36,7 +36,7 @@ std::vector<at::Tensor> mean_gradients(int ranks, Loss&& loss_of) {
   return gradient_copies(net->parameters());
 }
 
-// The same of all ranks, sharded; `loss_of` gets something to call with a batch.
+// Expects the same gradients on all ranks of a sharded model. `loss_of` gets a callable that takes a batch.
 template <class Loss, class Reference>
 void expect_gradients(const rehearse::FullyShardedOptions& options, Loss&& loss_of, Reference&& reference) {
   for (const int ranks : {1, 2, 3, 8}) {
@@ -46,7 +46,7 @@ void expect_gradients(const rehearse::FullyShardedOptions& options, Loss&& loss_
       Mlp net;
       fill(*net);
       rehearse::FullyShardedDataParallel fsdp(net, ctx.group(), options);
-      for (int step = 0; step < 2; ++step) {  // the second prefetches in forward
+      for (int step = 0; step < 2; ++step) {  // the second step prefetches in forward
         fsdp.zero_grad();
         loss_of(fsdp, batch_of(ctx.rank(), 0)).backward();
         EXPECT_TRUE(close(gradient_copies(fsdp.parameters()), rows_of(expected, ctx))) << "step " << step;

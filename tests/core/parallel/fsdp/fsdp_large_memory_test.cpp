@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same of a transformer as one trains it: minutes of computing.
+// The test of fsdp_memory_test.cpp with a transformer of realistic size. It takes minutes.
 #include <gtest/gtest.h>
 
 #include "core/parallel/fsdp/memory_formula.h"

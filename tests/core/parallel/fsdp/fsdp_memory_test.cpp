@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank of a sharded transformer takes what the formula in docs/FSDP.md says.
+// Contract: a rank of a sharded transformer takes as much memory as the formula in docs/FSDP.md says.
 #include <gtest/gtest.h>
 
 #include "core/parallel/fsdp/memory_formula.h"
@@ -11,7 +11,7 @@ using rehearse_test::measure_step;
 TEST(FsdpMemory, SmallTransformer_TakesWhatTheFormulaSays) {
   const auto step = measure_step({.depth = 12, .width = 128, .heads = 4, .batch = 2, .time = 64}, 8);
   EXPECT_LE(step.peak, 1.15 * step.formula);
-  EXPECT_GE(step.peak, 0.7 * step.formula);  // the formula is no more than there is to count
+  EXPECT_GE(step.peak, 0.7 * step.formula);  // the formula is not much too high either
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules on the meta device: shards alone are made, and training is that of a module with values.
+// Modules on the meta device: FSDP allocates the shards only, and training equals that of a module with values.
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ struct LayerImpl : torch::nn::Module {
 };
 TORCH_MODULE(Layer);
 
-// Rows that no number of ranks divides, and a parameter of the root's own.
+// The number of rows is no multiple of any number of ranks, and the root has a parameter of its own.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(at::Device device, int width = 7)
       : first(register_module("first", Layer(6, width, options(device)))),
@@ -46,7 +46,7 @@ TORCH_MODULE(Net);
 
 const UnitPolicy kLayers = UnitPolicy::of_type<LayerImpl>();
 
-// Draws as each rank's generator has it.
+// Draws random values from the rank's generator.
 void draw(const std::string&, at::Tensor whole) { whole.uniform_(-1, 1); }
 
 Net real_net() {
@@ -159,7 +159,7 @@ TEST(FsdpMeta, TiedParameters_StayOne) {
   });
 }
 
-// Four layers of 1 MiB on four ranks: a rank makes its quarter, and one whole layer at a time.
+// Four layers of 1 MiB on four ranks. A rank allocates its quarter, and one whole layer at a time.
 rehearse::Report make_in(std::uint64_t bytes, at::Device device) {
   rehearse::World world({.ranks = 4, .memory_bytes = bytes});
   return world.run([&](RankContext& ctx) {
@@ -182,7 +182,7 @@ TEST(FsdpMeta, NoRankHasTheWholeModel) {
   EXPECT_EQ(make_in(4 * kMiB, at::kCPU).verdict, rehearse::Verdict::out_of_memory);
 }
 
-// LibTorch's own layers, of 1 MiB each.
+// Layers of LibTorch's own, with 1 MiB each.
 struct ManyLinearsImpl : torch::nn::Module {
   explicit ManyLinearsImpl(bool on_meta) {
     for (int i = 0; i < 4; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Transformers, sharded: parameters after several steps are those of DistributedDataParallel and of one process.
+// Sharded transformers: after several steps, their parameters equal those of DistributedDataParallel and of one
+// process.
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,9 +25,9 @@ using Named = std::map<std::string, at::Tensor>;
 
 constexpr int kModelSteps = 3;
 
-// Small values of double, the same in every module.
+// Small double values, the same in every module.
 void initialise(torch::nn::Module& module) {
-  for (auto& each : module.parameters()) each.set_data(each.detach().to(at::kDouble));  // and no buffer of integers
+  for (auto& each : module.parameters()) each.set_data(each.detach().to(at::kDouble));  // no integer buffers
   fill(module);
   const at::NoGradGuard no_grad;
   for (auto& each : module.parameters()) each.mul_(0.25);
@@ -61,13 +62,13 @@ at::Tensor tokens_of(int rank, int step) {
 at::Tensor loss_of_logits(const at::Tensor& logits) { return logits.square().mean(); }
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(bool adam, const std::vector<at::Tensor>& parameters) {
-  // The large epsilon keeps rounding of gradients that are zero from growing.
+  // The large epsilon keeps the rounding errors of zero gradients from growing.
   if (adam) return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(1e-2).eps(1e-3));
   return std::make_unique<torch::optim::SGD>(parameters, 0.1);
 }
 
 void train(auto& model, bool adam, const std::function<at::Tensor(int step)>& loss) {
-  auto parameters = model.parameters();  // a module has a shared one twice, and would step it twice
+  auto parameters = model.parameters();  // a shared parameter occurs twice and must be stepped once
   std::set<const c10::TensorImpl*> seen;
   std::erase_if(parameters, [&](const at::Tensor& each) { return !seen.insert(each.unsafeGetTensorImpl()).second; });
   const auto optimizer = make_optimizer(adam, parameters);
@@ -117,7 +118,7 @@ void expect_same(int ranks, bool adam) {
     train(fsdp, adam, [&](int step) { return loss_of_logits(fsdp.forward(tokens_of(ctx.rank(), step))); });
     const auto state = fsdp.full_state_dict();
     Named found(state.begin(), state.end());
-    std::erase_if(found, [&](const auto& item) { return !expected.contains(item.first); });  // buffers
+    std::erase_if(found, [&](const auto& item) { return !expected.contains(item.first); });  // remove buffers
     expect_close(found, expected);
     expect_close(found, parameters_of(ddp.module()));
   });

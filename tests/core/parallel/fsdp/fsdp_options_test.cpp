@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the options make of a sharded model, and meshes.
+// The effects of a sharded model's options, and of meshes.
 #include <limits>
 #include <string>
 #include <vector>
@@ -71,7 +71,7 @@ TEST(FsdpOptions, ClipGradNorm_IsTheWholeModels) {
   }
 }
 
-// Of each rank in bfloat16, added up in float: to the bit, because both add in order of ranks.
+// Each rank's gradient is in bfloat16, and the sum in float. The bits must agree, because both add in order of ranks.
 TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
   constexpr int kRanks = 3;
   std::vector<at::Tensor> sums;
@@ -111,7 +111,7 @@ TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
   });
 }
 
-// 256 equal gradients are 256 times one of them; in bfloat16 the sum would stand still on its way.
+// The sum of 256 equal gradients is 256 times one of them. In bfloat16 the sum would stop growing on the way.
 TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net(6, 16, 3, at::kFloat);
@@ -133,19 +133,19 @@ TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(all[i].equal(one[i] * 256)) << i;
     const auto guard = fsdp.no_sync();
     backward();
-    fsdp.zero_grad();  // what is kept goes, too
+    fsdp.zero_grad();  // also clears the gradients kept so far
     for (const auto& unit : fsdp.units()) EXPECT_FALSE(unit.is_whole);
   });
 }
 
-// Sums of large gradients in half precision: they are divided before they are added up.
+// Half precision divides large gradients before it adds them up.
 TEST(FsdpOptions, HalfPrecision_DoesNotOverflow) {
   run_ranks({.ranks = 8}, [](RankContext& ctx) {
     torch::nn::Linear net(6, 8);
     fill(*net);
     FullyShardedDataParallel fsdp(net, ctx.group(),
                                   {.mixed_precision = rehearse::FullyShardedMixedPrecision{.param_dtype = at::kHalf}});
-    const auto x = at::full({4, 6}, 4096.0, at::kFloat);  // gradients of 16384 on each rank
+    const auto x = at::full({4, 6}, 4096.0, at::kFloat);  // each rank's gradients are 16384
     fsdp(x).sum().backward();
     EXPECT_TRUE(at::equal(fsdp.parameters()[0].grad(), at::full({1, 6}, 16384.0)));
     EXPECT_TRUE(at::equal(fsdp.parameters()[1].grad(), at::full({1}, 4.0)));

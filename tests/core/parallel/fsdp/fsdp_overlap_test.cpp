@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In virtual time, communication of units and computing run side by side.
+// In virtual time, communication of units overlaps with computing.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -34,7 +34,7 @@ struct Call {
 
 struct Timeline {
   std::vector<Call> calls;  // of rank 0, in its second step
-  double seconds = 0;       // of that step
+  double seconds = 0;       // duration of that step
 };
 
 Timeline second_step(const rehearse::sim::NetworkModel& network, double flops, bool prefetch = true) {
@@ -92,12 +92,12 @@ TEST(FsdpOverlap, BandwidthBound_IsNoLongerThanItsCommunication) { expect_overla
 
 TEST(FsdpOverlap, ComputeBound_IsNoLongerThanItsComputing) { expect_overlap(1e9, 1e7); }
 
-// The next unit's all-gather is launched when a unit's code begins.
+// The next unit's all-gather starts when a unit's code begins.
 TEST(FsdpOverlap, NextGather_BeginsBeforeTheUnitHasEnded) {
   constexpr double kFlops = 1e7;
   const rehearse::sim::NetworkModel network{.latency = {}, .bytes_per_second = 1e9};
   const auto timeline = second_step(network, kFlops);
-  const double layer = computing(kFlops) / (3 * kDepth - 1);  // a backward is two of it, but for the first layer's
+  const double layer = computing(kFlops) / (3 * kDepth - 1);  // a layer's backward takes two, the first layer's one
   for (std::size_t i = 1; i < kDepth; ++i) {
     const std::chrono::duration<double> begins = timeline.calls[i].created - timeline.calls[0].completed;
     EXPECT_NEAR(begins.count(), static_cast<double>(i - 1) * layer, 0.01 * layer) << i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Every training that PyTorch's fully_shard made on gloo, made again: the same collectives with the same payloads in
-// the same order on every rank, the same shapes of shards, and losses, norms, gradients and parameters within rounding.
+// Repeats every training that PyTorch's fully_shard made on gloo. Expects the same collectives with the same payloads
+// in the same order on every rank, the same shapes of shards, and losses, norms, gradients and parameters within
+// rounding.
 #include <map>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using rehearse::RankContext;
 using Fsdp = rehearse::FullyShardedDataParallel<std::shared_ptr<ReferenceModel>>;
 using Named = std::map<std::string, at::Tensor>;
 
-constexpr double kRounding = 1e-12;  // of the largest value of a tensor
+constexpr double kRounding = 1e-12;  // relative to the largest value of a tensor
 
 std::shared_ptr<ReferenceModel> model_of(const std::string& name) {
   if (name.starts_with("lm")) return std::make_shared<ReferenceLm>(name == "lm_tied");
@@ -64,7 +64,7 @@ at::Tensor loss_of(const json& run, const at::Tensor& output, const at::Tensor& 
 void set_start(torch::nn::Module& module, const json& run) {
   const at::NoGradGuard no_grad;
   for (auto& item : module.named_parameters()) {
-    if (!run.at("start").contains(item.key())) continue;  // the second name of a tied one
+    if (!run.at("start").contains(item.key())) continue;  // the second name of a tied parameter
     const auto values = run.at("start").at(item.key()).get<std::vector<double>>();
     item.value().copy_(at::tensor(values, at::kDouble).view(item.value().sizes()));
   }
@@ -81,7 +81,7 @@ std::unique_ptr<torch::optim::Optimizer> optimizer_of(const json& run, const Fsd
   return std::make_unique<torch::optim::AdamW>(trained, torch::optim::AdamWOptions(1e-2));
 }
 
-// What one rank has come to in one step.
+// The results of one rank in one step.
 struct Step {
   std::vector<double> losses;
   double norm = 0;
@@ -118,7 +118,7 @@ void expect_shapes(const json& recorded, const Fsdp& fsdp) {
 
 at::Tensor flat(const json& values) { return at::tensor(values.get<std::vector<double>>(), at::kDouble); }
 
-// `slack`: how far elements may be off besides, by name.
+// `slack`: by name, an additional tolerance for elements.
 void expect_values(const Named& ours, const json& recorded, const Named& slack = {}) {
   std::vector<std::string> names, recorded_names;
   for (const auto& [name, tensor] : ours) names.push_back(name);
@@ -133,9 +133,9 @@ void expect_values(const Named& ours, const json& recorded, const Named& slack =
   }
 }
 
-// A gradient that is nothing but rounding, as those of a key's bias, which attention does not depend on, is noise in
-// the script's run and in ours. AdamW's step divides it by what it is itself, and at least by 1e-8: so far it may carry
-// the two apart.
+// Some gradients are nothing but rounding noise, in the script's run and in ours: for example that of a key's bias, on
+// which attention does not depend. AdamW divides its step by the gradient's own size, and at least by 1e-8, so noise
+// may move the two runs that far apart.
 void add_noise(Named& slack, const Named& ours, const json& recorded) {
   constexpr double kRate = 1e-2, kEpsilon = 1e-8;
   for (const auto& [name, gradient] : ours) {
@@ -143,7 +143,7 @@ void add_noise(Named& slack, const Named& ours, const json& recorded) {
     const auto own = gradient.flatten().abs();
     const auto is_noise = at::maximum(own, theirs) <= kRounding * theirs.max();
     const auto step = at::where(is_noise, (own + theirs) * (kRate / kEpsilon), 0);
-    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // its share of later steps is smaller
+    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // later steps add less
   }
 }
 
@@ -169,7 +169,7 @@ std::vector<std::string> recorded_calls(const json& run) {
       calls.push_back(std::string(gathers ? "gather " : "scatter ") + call.at("in").dump() + " " +
                       call.at("out").dump());
     }
-    if (clips) calls.push_back("norm 1 1");  // made by another function, which the script does not see
+    if (clips) calls.push_back("norm 1 1");  // by another function, which the script does not record
   }
   return calls;
 }

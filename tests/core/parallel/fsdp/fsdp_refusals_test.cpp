@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What cannot work says so, and names the parameter and its unit.
+// Uses that cannot work are errors that name the parameter and its unit.
 #include <memory>
 #include <sstream>
 #include <string>
@@ -24,7 +24,7 @@ using rehearse::RankContext;
 using rehearse::UnitPolicy;
 using ::testing::HasSubstr;
 
-// Runs on one rank, where no call of a group is made.
+// Runs on one rank, without any call of a group.
 template <class Body>
 void alone(Body&& body) {
   run_ranks({.ranks = 1}, [&](RankContext& ctx) {
@@ -91,7 +91,7 @@ TEST(FsdpRefuses, ElementsOfAFreedParameter) {
   });
 }
 
-// Its operators are not seen there, and the memory is not.
+// In another thread, FSDP sees no operators, and the parameter has no memory.
 TEST(FsdpRefuses, ThreadsOfTheRank) {
   alone([](RankContext&, Mlp& net, auto& fsdp) {
     std::string of_operator, of_forward;
@@ -116,7 +116,7 @@ TEST(FsdpRefuses, ChangesInPlace) {
     });
     EXPECT_THAT(error, HasSubstr("FSDP: aten::mul_ changes parameter \"first.weight\" of unit \"first\" in place, and "
                                  "the change would be lost when its memory is freed"));
-    train(fsdp);  // goes on
+    train(fsdp);  // training goes on
   });
 }
 
@@ -132,7 +132,7 @@ TEST(FsdpRefuses, StepBetweenForwardAndBackward) {
   });
 }
 
-// Two graphs are there: that of before the step would find the values of after it.
+// Two graphs exist. The one from before the step would find the values of after the step.
 TEST(FsdpRefuses, BackwardOfAForwardBeforeTheStep) {
   for (const bool reshard : {true, false}) {
     run_ranks({.ranks = 1}, [reshard](RankContext& ctx) {
@@ -211,7 +211,7 @@ TEST(FsdpRefuses, ChangedModules) {
   alone([](RankContext&, Mlp& net, auto& fsdp) {
     const auto change = [&] { net->first->bias.set_data(at::zeros({16}, at::kDouble)); };
     EXPECT_THAT(error_of<c10::Error>(change), HasSubstr("uses parameter \"first.bias\" of unit \"first\" outside"));
-    std::thread(change).join();  // where nobody sees it
+    std::thread(change).join();  // in a thread, where FSDP does not see it
     EXPECT_THAT(error_of<c10::Error>([&] { train(fsdp); }),
                 HasSubstr("FSDP: somebody has given parameter \"first.bias\" of unit \"first\" other elements since it "
                           "was sharded"));
@@ -319,7 +319,7 @@ TEST(FsdpRefuses, OtherModelsOnOtherRanks) {
   });
 }
 
-// Of one size, so that no collective could tell them apart.
+// Two parameters of one size, so that no collective could distinguish them.
 struct TwinsImpl : torch::nn::Module {
   explicit TwinsImpl(bool swapped) {
     for (const char* name : {swapped ? "q" : "p", swapped ? "p" : "q"}) {
@@ -354,7 +354,7 @@ TEST(FsdpRefuses, OtherParametersOfTheSameSizes) {
   });
 }
 
-// Nothing is compared when the model is made, so calls name what they are about.
+// Without init_sync, nothing compares the models at construction. So the labels of calls name the parameters.
 TEST(FsdpRefuses, OtherParametersOfTheSameSizesWithoutInitSync) {
   rehearse::World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {

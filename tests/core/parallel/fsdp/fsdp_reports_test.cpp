@@ -60,7 +60,7 @@ TEST(FsdpReports, ExceptionInForward_IsTheRanks) {
   EXPECT_EQ(report.headline, "rank 1: halfway");
 }
 
-// All ranks fail in the same place, and train on as if nothing had been.
+// All ranks fail in the same place, and then train on normally.
 TEST(FsdpReports, ExceptionOnAllRanks_LeavesNothingBehind) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, whole;
@@ -95,14 +95,14 @@ void take_two_steps(RankContext& ctx) {
   }
 }
 
-constexpr int kCallsOfTwoSteps = 18;  // three all-gathers, three more in backward, three reduce-scatters
+constexpr int kCallsOfTwoSteps = 18;  // 2 x (3 all-gathers, 3 more in backward, 3 reduce-scatters)
 
 rehearse::Report with_fault(const std::string& verb, int call, const std::string& more) {
   const auto fault = rehearse::parse_fault(verb + " rank=1 call=#" + std::to_string(call) + " " + more);
   return report_of({.ranks = 3, .faults = {fault}}, take_two_steps);
 }
 
-// Whatever the fault, and whatever call of two steps it strikes.
+// Each fault, at each call of two steps.
 TEST(FsdpReports, FaultInAnyCall_NamesUnitAndRankInTheHeadline) {
   const std::vector<std::pair<std::string, std::string>> faults = {
       {"crash", ""},       {"crash", "peers=disconnect"}, {"crash", "peers=timeout"},
@@ -156,7 +156,7 @@ TEST(FsdpReports, GradientsThatNobodyReduces_AreRemarked) {
   EXPECT_THAT(remarks_of(true), ::testing::Not(HasSubstr("FSDP")));
 }
 
-// The second forward throws behind the launch of the next unit's all-gather.
+// The second forward throws after it has launched the next unit's all-gather.
 TEST(FsdpReports, CallOfAModelThatIsGone_KeepsItsUnit) {
   const auto report = report_of({.ranks = 2}, [](RankContext& ctx) {
     {

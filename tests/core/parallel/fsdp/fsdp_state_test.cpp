@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State dicts: the whole model's values, and loading into groups of other sizes.
+// State dicts: the whole model's values, and loading them into groups of other sizes.
 #include <map>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ using rehearse::RankContext;
 using rehearse::SavedRows;
 using rehearse::UnitPolicy;
 
-// Parameters with fewer rows than ranks, rows that do not divide, and buffers.
+// Parameters with fewer rows than ranks, row numbers that do not divide evenly, and buffers.
 struct MixedImpl : torch::nn::Module {
   MixedImpl()
       : wide(register_module("wide", torch::nn::Linear(6, 7))),
@@ -114,7 +114,7 @@ TEST(FsdpState, ShardedStateDict_LoadsIntoGroupsOfOtherSizes) {
   }
 }
 
-// Two steps on 3 ranks, and two more on 2, are four steps of one process with the same batches.
+// Two steps on 3 ranks and two more on 2 ranks equal four steps of one process with the same batches.
 TEST(FsdpState, OptimizerState_MovesToAnotherNumberOfRanks) {
   const auto step_of = [](auto& model, auto& optimizer, const at::Tensor& batch) {
     model.zero_grad();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each rank's shards of parameters and gradients are the rows of one process with the whole batch; whatever the units.
+// Each rank's shards of parameters and gradients are rows of those of one process with the whole batch, whatever the
+// units.
 #include <string>
 #include <tuple>
 #include <vector>
@@ -34,7 +35,7 @@ std::unique_ptr<torch::optim::Optimizer> optimizer(const std::vector<at::Tensor>
   return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.0625).momentum(0.5));
 }
 
-// One process, the whole batch: the mean over ranks of each rank's summed loss.
+// The reference: one process with the whole batch, and the mean over ranks of each rank's summed loss.
 Trained one_process(int ranks, bool adam) {
   Mlp net;
   fill(*net);
@@ -96,7 +97,7 @@ struct Policy {
   UnitPolicy units;
 };
 
-// Policy, reshard_after_forward, forward_prefetch, AdamW.
+// Parameters: policy, reshard_after_forward, forward_prefetch, AdamW.
 class FsdpTraining : public ::testing::TestWithParam<std::tuple<Policy, std::optional<bool>, bool, bool>> {};
 
 TEST_P(FsdpTraining, EachStep_EqualsOneProcessWithTheWholeBatch) {
@@ -116,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(std::optional<bool>(), std::optional(true), std::optional(false)),
                        ::testing::Bool(), ::testing::Bool()));
 
-// Integers in doubles and a number of ranks that divides without rounding: not a bit may be lost.
+// Integers in doubles, and numbers of ranks that divide without rounding: the results must be exact.
 TEST(FsdpExact, IntegersOnPowersOfTwo_NoRounding) {
   for (const int ranks : {2, 4, 8}) {
     auto net = double_linear(6, 3);
@@ -159,7 +160,7 @@ TEST(FsdpUnits, Policies_CutTheModule) {
   });
 }
 
-// Forward frees units as soon as another one begins, and backward when their gradients have come.
+// The forward frees a unit as soon as another one begins. The backward frees it when its gradients are complete.
 TEST(FsdpUnits, Memory_IsThereWhileItIsUsed) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checks that a world makes at each forward of a sharded model name the rank, the parameter and the row.
+// A world's checks at each forward of a sharded model name the rank, the parameter and the row.
 #include <functional>
 #include <string>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Fsdp = FullyShardedDataParallel<Mlp>;
 
-// What a rank does in the second of three steps, behind the wrapper's back.
+// Actions of a rank in the second of three steps, which bypass the wrapper.
 struct Spoils {
   std::function<void(RankContext&, Fsdp&)> in_forward = {}, before_backward = {}, after_step = {};
 };
@@ -66,7 +66,7 @@ TEST(FsdpWatch, OfAGoodRun_IsSilentAndChangesNothing) {
     const auto watched = train(watching(3), {}, how);
     EXPECT_EQ(watched.verdict, rehearse::Verdict::ok) << brief(watched);
     EXPECT_EQ(watched.identity, train(watching(3, false), {}, how).identity);
-    EXPECT_EQ(watched.checks.at("FSDP on group \"world\""), 3u * 3);  // units in steps
+    EXPECT_EQ(watched.checks.at("FSDP on group \"world\""), 3u * 3);  // 3 units in each of 3 steps
     EXPECT_TRUE(watched.remarks.empty());
   }
 }
@@ -98,7 +98,7 @@ TEST(FsdpWatch, ShardChangedWhileOthersUseIt_IsNamedWithParameterAndRow) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
 }
 
-// A pointer to memory that is there.
+// Writes through a pointer while the memory exists.
 TEST(FsdpWatch, WholeParameterChangedOnOneRank_IsNamed) {
   const auto report = train(watching(3),
                             {.in_forward =
@@ -131,7 +131,7 @@ TEST(FsdpWatch, ShardChangedBetweenForwardAndBackward_IsNamed) {
   }
 }
 
-// What counts a version is refused by name, where the backward needs the values.
+// The step increments versions. If the backward needs the values, FSDP refuses it and names the unit.
 TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
   const auto report = train(watching(2),
                             {.before_backward =
@@ -144,7 +144,7 @@ TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
   EXPECT_THAT(report.headline, HasSubstr("were changed between a forward and its backward"));
 }
 
-// In hybrid sharding ranks 1 and 3 have the same rows.
+// With this hybrid sharding, ranks 1, 3 and 5 have the same rows.
 TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
   auto options = watching(6);
   options.explain_failures = true;
@@ -165,7 +165,7 @@ TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
   EXPECT_THAT(details, HasSubstr("fsdp_watch_test.cpp"));
 }
 
-// No forward comes after the last step.
+// The check at the end must find it, because no forward follows the last step.
 TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtTheEnd) {
   rehearse::World world(watching(6));
   const auto report = world.run([](RankContext& ctx) {

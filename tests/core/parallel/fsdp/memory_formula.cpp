@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kUnits[] = {1, 1 << 10, 1 << 20, 1 << 30};
 
-// The largest of all ranks' peaks, as the report tells them: "memory: rank 0 took 1.5GiB of 8GiB at most: ...".
+// The largest of all ranks' peaks, read from lines of the report such as "memory: rank 0 took 1.5GiB of 8GiB at most:
+// ...".
 double peak_of(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {
   rehearse::World world(options);
   const auto report = world.run(body);
@@ -60,7 +61,7 @@ StepMemory measure_step(const TransformerSize& size, int ranks) {
   });
   StepMemory found;
   const double activations = plain - whole;  // what forward has saved when it ends
-  const double shards = 4 * whole / ranks;   // parameters, gradients, and two averages of AdamW
+  const double shards = 4 * whole / ranks;   // parameters, gradients, and AdamW's two averages
   found.formula = shards + 2 * unit + 2 * unit + 2 * unit + activations;
   found.peak = peak_of(counted(ranks), [&](rehearse::RankContext& ctx) {
     const std::shared_ptr<ReferenceTransformer> model = transformer(size);

@@ -10,13 +10,13 @@ struct TransformerSize {
   std::int64_t width, heads, batch, time;
 };
 
-// Bytes of a step of AdamW on a sharded transformer, each block a unit.
+// Bytes in a step of AdamW on a sharded transformer with each block as a unit.
 struct StepMemory {
-  double peak = 0;     // the most that a rank's tensors take
-  double formula = 0;  // that of docs/FSDP.md
+  double peak = 0;     // peak of a rank's tensors
+  double formula = 0;  // by the formula in docs/FSDP.md
 };
 
-// Makes the step on so many ranks, and measures what `[world] memory` counts.
+// Runs the step on `ranks` ranks, and measures the memory that `[world] memory` counts.
 StepMemory measure_step(const TransformerSize& size, int ranks);
 
 }  // namespace rehearse_test

@@ -8,14 +8,14 @@
 
 namespace rehearse_test {
 
-// The trainings that PyTorch's fully_shard made, as tests/data/fsdp_reference.py recorded them: fsdp.json.gz in the
-// folder of recorded data.
+// The trainings of PyTorch's fully_shard that tests/data/fsdp_reference.py recorded in fsdp.json.gz, in the folder of
+// recorded data.
 class RecordedRuns {
  public:
-  // Read once. Throws std::runtime_error that names the file when it cannot be read.
+  // Reads the file once. Throws std::runtime_error that names the file if it cannot be read.
   static const RecordedRuns& load();
 
-  // "mlp_uneven_2": the case and its number of ranks.
+  // Names such as "mlp_uneven_2": the case and its number of ranks.
   std::vector<std::string> names() const;
   const nlohmann::json& at(const std::string& name) const;
 

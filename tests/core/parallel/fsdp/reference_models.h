@@ -14,7 +14,7 @@
 
 namespace rehearse_test {
 
-// What the replay of a case needs of its model.
+// The interface through which a test replays a case with its model.
 struct ReferenceModel : torch::nn::Module {
   virtual at::Tensor forward(const at::Tensor& x) = 0;
 };
@@ -68,7 +68,7 @@ struct ReferenceBlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(ReferenceBlock);
 
-// A Linear without bias, of a weight that another module may have, too.
+// A Linear without bias, whose weight another module may share.
 struct ReferenceHeadImpl : torch::nn::Module {
   explicit ReferenceHeadImpl(const at::Tensor& given) : weight(register_parameter("weight", given)) {}
   at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight); }
@@ -104,7 +104,7 @@ struct ReferenceLm : ReferenceModel {
   ReferenceHead head{nullptr};
 };
 
-// Blocks alone, in float: a model whose cost is that of its layers.
+// Only blocks, in float: the cost of this model is that of its layers.
 struct ReferenceTransformer : ReferenceModel {
   ReferenceTransformer(int depth, std::int64_t width, std::int64_t heads) {
     torch::nn::ModuleList list;
