@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a mesh lays the ranks of the world out in rows, each line of it has a group, and all ranks must agree.
+// Contract: a mesh arranges the world's ranks as a grid. Each line of the grid has a group, and all ranks must agree on
+// the mesh.
 #include <rehearse/parallel/device_mesh.h>
 
 #include <functional>
@@ -14,7 +15,7 @@
 
 #include "core/comm/whole_world.h"
 
-// Outside of namespace rehearse, whose functions reports take for the library's.
+// Outside namespace rehearse, because reports take its functions for library code.
 namespace {
 
 using namespace rehearse;
@@ -30,7 +31,7 @@ std::int64_t sum_over(const Group& group, int rank) {
   return sum.item<std::int64_t>();
 }
 
-// The error of making a mesh on one of four ranks; the others make it too.
+// The error for making this mesh on one of four ranks. The other ranks make it, too.
 std::string error_of(std::vector<std::int64_t> sizes, std::vector<std::string> names, DeviceMeshOptions options = {}) {
   std::string found = "none";
   World({.ranks = 4}).run([&](RankContext& ctx) {
@@ -134,7 +135,7 @@ TEST(DeviceMesh, Slices_HaveTheGroupsOfTheMesh) {
     EXPECT_EQ(tp.group().get(), mesh.group("tp").get());
     EXPECT_EQ(tp.ranks(), mesh.group("tp").ranks());
     EXPECT_EQ(tp.local_rank(), mesh.local_rank("tp"));
-    const int odd = ctx.rank() / 2 % 2 * 2;  // by "cp"
+    const int odd = ctx.rank() / 2 % 2 * 2;  // along "cp"
     EXPECT_EQ(dp_tp.ranks(), (Ranks{odd, odd + 1, odd + 4, odd + 5}));
     EXPECT_EQ(dp_tp.coordinate(), (Place{ctx.rank() / 4, ctx.rank() % 2}));
     EXPECT_EQ(dp_tp.group("dp").get(), mesh.group("dp").get());
@@ -230,7 +231,7 @@ TEST(DeviceMesh, DimensionsThatAreNotThere_AreErrorsWithThoseThatAre) {
   });
 }
 
-// Where a mesh of one rank differs, so do its groups, and that is what is reported.
+// If one rank's mesh differs, so do its groups. The report names the groups.
 TEST(DeviceMesh, RanksThatMakeMeshesInAnotherOrder_AreAMismatch) {
   const Report report = World({.ranks = 4}).run([](RankContext& ctx) {
     const std::vector<std::int64_t> sizes{2, 2}, others{4, 1};
