@@ -42,7 +42,7 @@ using rehearse::parallel::for_each_tensor;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Tensors are told apart by their number of elements.
+// The number of elements identifies each tensor.
 at::Tensor sized(std::int64_t size) { return at::zeros({size}); }
 
 template <class T>
