@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DDP says to users: the texts that PyTorch's gave.
+// DDP's errors have the texts of PyTorch's.
 #include <gmock/gmock.h>
 
 #include <rehearse/parallel/comm_hooks.h>
@@ -11,7 +11,7 @@ namespace {
 using namespace rehearse_test;
 using namespace rehearse_test::recorded;
 
-// The first error of the body, on each of two ranks.
+// Expects the recorded error on each of two ranks, as the first error of the body.
 template <class Body>
 void expect_error(const std::string& name, Body&& body) {
   run_ranks({.ranks = 2}, [&](RankContext& ctx) {

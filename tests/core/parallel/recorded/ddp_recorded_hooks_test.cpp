@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Communication hooks: LibTorch's, bfloat16, wrappers, PowerSGD.
+// Communication hooks: LibTorch's own, bfloat16, wrappers, PowerSGD.
 #include <gtest/gtest.h>
 
 #include "core/parallel/recorded/recorded_power_sgd.h"
@@ -18,7 +18,7 @@ TEST(DdpRecordedHooks, Allreduce) {
                   }));
 }
 
-// Sums of short floats depend on the order of ranks: half an ulp of theirs a rank.
+// Sums of short floats depend on the order of ranks, by up to half an ulp per rank.
 TEST(DdpRecordedHooks, Fp16) {
   expect_recorded("hook_fp16",
                   training<recorded::Mlp>(
@@ -35,7 +35,7 @@ TEST(DdpRecordedHooks, Bf16) {
                   {.relative = 1.6e-2, .exact_at_first = false});
 }
 
-// The wrapped hook's own values are short floats too.
+// The wrapped hook's own values are short floats, too.
 Body wrapped(decltype(&parallel::fp16_compress_wrapper) wrapper) {
   return training<recorded::Mlp>({}, kSum, [=](auto& ddp, RankContext& ctx) {
     ddp.register_comm_hook(wrapper(parallel::allreduce_hook(ctx.group())));

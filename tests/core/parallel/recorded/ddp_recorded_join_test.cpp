@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Uneven inputs: ranks have 0, 1 or 2 more than the fewest, in turns.
+// Uneven inputs: in turns, ranks have 0, 1 or 2 more inputs than the fewest.
 #include <gtest/gtest.h>
 
 #include "core/parallel/recorded/recorded_training.h"
@@ -50,7 +50,7 @@ TEST(DdpRecordedJoin, Unused) {
 TEST(DdpRecordedJoin, Views) {
   expect_joined<recorded::Mlp>("join_views", {.bucket_cap_mb = kSmall, .gradient_as_bucket_view = true}, false);
 }
-// Ranks 0, 3 and 6 have none at all; of a single rank, nobody has.
+// Ranks 0, 3 and 6 have no inputs at all. In a world of one rank, that rank has none.
 TEST(DdpRecordedJoin, WithoutInputs) {
   expect_joined<recorded::Mlp>("join_without_inputs", {.bucket_cap_mb = kSmall}, true, /*fewest=*/0);
 }

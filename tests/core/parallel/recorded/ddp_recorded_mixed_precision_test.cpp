@@ -10,7 +10,7 @@ using namespace rehearse_test;
 using namespace rehearse_test::recorded;
 using rehearse::MixedPrecision;
 
-// Rounding of parameters and sums, a few times over.
+// Tolerances for a few roundings of parameters and sums.
 constexpr double kOfFloat = 1e-6, kOfHalf = 4e-3, kOfBrain = 3.2e-2;
 
 template <class Net>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trainings with DistributedDataParallel's options, and what its logger says.
+// Trainings with DistributedDataParallel's options, and the data of its logger.
 #include <gmock/gmock.h>
 
 #include "core/parallel/recorded/recorded_training.h"
@@ -52,7 +52,7 @@ TEST(DdpRecorded, Sparse) {
   });
 }
 
-// Limits that rise and fall: of 13, 39 and 26 doubles.
+// Limits that rise and fall: 13, 39 and 26 doubles.
 const std::vector<double> kList = {kSmall, 3 * kSmall, 2 * kSmall};
 
 TEST(DdpRecorded, BucketList) { expect_trained<recorded::Mlp>("bucket_list", {.bucket_cap_mb_list = kList}); }
@@ -61,7 +61,7 @@ TEST(DdpRecorded, BucketListFindUnused) {
                                 {.bucket_cap_mb = 25, .bucket_cap_mb_list = kList, .find_unused_parameters = true});
 }
 
-// What c10d's logger says after four steps, sizes of buckets among it.
+// The data of c10d's logger after four steps, including bucket sizes.
 void expect_logged(const std::string& name, const Options& options) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     run_ranks({.ranks = ranks}, [&](RankContext& ctx) {

@@ -9,22 +9,22 @@
 
 namespace rehearse_test {
 
-// What PyTorch's DistributedDataParallel did (tests/data/ddp/record_ddp.py makes it): the parameters and
-// buffers of a rank after a step. Values are flat, with the bits that they had.
+// Recorded results of PyTorch's DistributedDataParallel (tests/data/ddp/record_ddp.py makes them): a rank's parameters
+// and buffers after a step. Values are flat, with their exact bits.
 struct RecordedState {
   int ranks = 0;
   int rank = 0;
   int step = 0;                             // counted from 0; -1: at the end of join()
-  std::map<std::string, std::string> bits;  // of each tensor by name, as bits_of() gives them
+  std::map<std::string, std::string> bits;  // of each tensor by name, as bits_of() returns them
 };
 
-// Of a case, all that was recorded. Throws std::runtime_error for a case that was not.
+// Everything recorded for a case. Throws std::runtime_error for an unknown case.
 std::vector<RecordedState> recorded_states(const std::string& name);
 
-// Numbers as text.
+// The logger's data, with numbers as text.
 std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank);
 
-// What was thrown on a rank of two.
+// The error on a rank of two.
 std::string recorded_error(const std::string& name, int rank);
 
 // Big-endian hexadecimal digits of each element's bits, one after the other, and back.

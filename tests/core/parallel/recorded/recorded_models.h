@@ -39,14 +39,14 @@ struct Reused : torch::nn::Module {  // one layer used twice, another never
 struct Norm : torch::nn::Module {
   Norm() {
     norm->to(at::kDouble);
-    norm->num_batches_tracked.set_data(at::zeros({}, at::kLong));  // to() makes doubles of counters too
+    norm->num_batches_tracked.set_data(at::zeros({}, at::kLong));  // to() turns counters into doubles, too
   }
   at::Tensor forward(const at::Tensor& x) { return last(norm(x)); }
   torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(6));
   torch::nn::Linear last = register_module("last", linear(6, 3));
 };
 
-struct NormUnused : Norm {  // with a layer that nobody uses
+struct NormUnused : Norm {  // with a layer that nothing uses
   torch::nn::Linear never = register_module("never", linear(6, 3));
 };
 

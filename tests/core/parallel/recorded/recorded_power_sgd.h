@@ -11,8 +11,8 @@
 
 namespace rehearse_test::recorded {
 
-// What tests/data/ddp/record_ddp.py records of PowerSGD: six iterations of Matrix, of which the first two (late:
-// four) are plain all-reduces.
+// The PowerSGD runs of tests/data/ddp/record_ddp.py: six iterations of Matrix. The first two (late: four) are plain
+// all-reduces.
 inline constexpr int kPowerSgdSteps = 6;
 inline constexpr double kPowerSgdRate = 1.0 / 512;
 
@@ -21,7 +21,7 @@ struct PowerSgdCase {
   std::string name;
   rehearse::parallel::PowerSgdOptions options = {};
   decltype(&rehearse::parallel::fp16_compress_wrapper) wrapper = nullptr;
-  double relative = 1e-9;  // how far another order of additions may lead
+  double relative = 1e-9;  // tolerance for another order of additions
 
   std::string recorded_as() const { return "power_sgd_" + name; }
 

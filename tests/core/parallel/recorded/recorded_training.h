@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same small trainings as PyTorch's own DistributedDataParallel made over gloo: parameters and buffers of
-// ranks are those that it recorded. Where every sum is exact (two steps, numbers of ranks that are powers of
-// two) to the bit; elsewhere gloo adds in another order, and within rounding.
+// The same small trainings that PyTorch's DistributedDataParallel made over gloo: ranks must have the recorded
+// parameters and buffers. If every sum is exact (two steps, numbers of ranks that are powers of two), to the bit.
+// Otherwise gloo adds in another order, and they agree within rounding.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 using Options = rehearse::DistributedDataParallelOptions;
 
-constexpr double kSmall = 104.0 / (1 << 20);  // MiB: 13 doubles
+constexpr double kSmall = 104.0 / (1 << 20);  // in MiB: 13 doubles
 constexpr int kSteps = 4;
 
-// The states that one case passes through in one world.
+// The states of one case in one world.
 class Notes {
  public:
   void note(const RankContext& ctx, int step, const torch::nn::Module& module);
@@ -34,17 +34,17 @@ using Body = std::function<void(RankContext&, Notes&)>;
 
 struct Rounding {
   double relative = 1e-12;
-  bool exact_at_first = true;  // steps 0 and 1 on powers of two
+  bool exact_at_first = true;  // steps 0 and 1 with powers of two as numbers of ranks
 };
 
-// Runs the body on all recorded numbers of ranks, and compares what it noted with the case.
+// Runs the body on all recorded numbers of ranks, and compares its notes with the case.
 void expect_recorded(const std::string& name, const Body& body, Rounding rounding = {});
 
 struct Training {
   Options options = {};
   int steps = kSteps;
   double rate = 0.0625;
-  int idle = 0;  // so many steps at first change no parameter
+  int idle = 0;  // number of first steps that change no parameter
 };
 
 template <class Net>
