@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Exported BERTs, where a parameter is a placeholder too: the pieces compute what the whole computes.
+// Exported BERTs, in which parameters are placeholders, too: the pieces compute the same as the whole graph.
 #include <numeric>
 #include <string>
 
@@ -19,7 +18,7 @@ namespace parallel = rehearse::parallel;
 
 std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA "/truth/") + name; }
 
-// Of those that are used: a tied parameter is a placeholder under each of its names, and used under one.
+// Counts the used parameters: a tied parameter is a placeholder under each of its names, and used under one.
 std::int64_t parameter_bytes(const graph::GraphModule& module) {
   std::int64_t bytes = 0;
   for (const graph::Node* input : module.graph().placeholders()) {
@@ -55,7 +54,7 @@ TEST(SplitBert, BaseMaskedLm_BucketsHoldEveryParameterOnce) {
   EXPECT_EQ(calls, split.buckets.size());
   EXPECT_EQ(calls, 14u);
   EXPECT_EQ(split.pieces.size(), calls);
-  EXPECT_EQ(parallel::assign_buckets(*module).size(), 14u);  // as PyTorch cuts what Dynamo captures of this model
+  EXPECT_EQ(parallel::assign_buckets(*module).size(), 14u);  // as PyTorch cuts the model that Dynamo captured
   EXPECT_TRUE(split.warnings.empty());
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// What the recorded cases do not say: caps, extensions, the table, warnings, errors.
+// Properties that the recorded cases do not cover: caps, extensions, the table, warnings, errors.
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,7 +44,7 @@ TEST_F(BucketSplitter, Pieces_CallEachOther) {
     if (node.op() == graph::Op::CallModule) calls.push_back(node.target());
   }
   EXPECT_THAT(calls, ElementsAre("submod_0", "submod_1"));
-  EXPECT_EQ(module->graph().size(), 6u);  // as it was
+  EXPECT_EQ(module->graph().size(), 6u);  // unchanged
 }
 
 TEST_F(BucketSplitter, NothingToCut_IsTheModuleItselfAndSaysWhy) {
@@ -70,7 +69,7 @@ TEST_F(BucketSplitter, EmptyGraph_IsOneEmptyBucket) {
   EXPECT_TRUE(buckets[0].nodes.empty());
 }
 
-// The in-place addition gives nothing that is used, so the bucket cannot be cut off before it.
+// The in-place addition gives no value that anything uses, so the bucket cannot end before it.
 TEST_F(BucketSplitter, FullBucketWithoutAValue_IsExtended) {
   Node& x = input("x");
   Node& a = parameter("a");
@@ -111,7 +110,7 @@ TEST_F(BucketSplitter, BucketOfFetches_HasNoPieceInPyTorchAndDoesNotAriseForDdp)
               testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
 }
 
-// What changes a value in place and gives nothing is no piece for DDP, though a fetch stands beside it.
+// For DDP, an in-place change without a result is no piece, even if an attribute's fetch is beside it.
 TEST_F(BucketSplitter, FetchBesideAChangeInPlace_EndsNoBucketForDdp) {
   module->set_attribute("w", {parameter_meta(), {}, false});
   Node& x = input("x");
@@ -152,7 +151,7 @@ TEST_F(BucketSplitter, OnlyParametersWithoutBytes_AreNotSaidNotToBe) {
               ElementsAre("the graph was not split: the parameters that it uses have no bytes"));
 }
 
-// Full before it has a node, which PyTorch counts as an extension; nobody is told of it.
+// The bucket is full before it has a node. PyTorch counts that as an extension, but warns of nothing.
 TEST_F(BucketSplitter, CapOf0_ExtendsNothingThatHasNoNode) {
   Node& x = input("x");
   Node& a = parameter("a");

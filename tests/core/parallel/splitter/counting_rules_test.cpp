@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Which parameters count, where and how often, by each of the rules.
+// The parameters that each rule counts, where and how often it counts them.
 #include <string>
 
 #include <ATen/ops/zeros.h>
@@ -70,7 +69,7 @@ TEST_F(Counting, ParametersThatTheRulesDoNotCount_AreWarnedOf) {
   EXPECT_THAT(split_by_buckets(module, {.rules = CountingRules::ddp()}).warnings, testing::IsEmpty());
 }
 
-// A use that does not count is no first use either.
+// A use that does not count is not the first use either.
 TEST_F(Counting, KeywordThenPositionalUse_CountsAtTheOneThatCounts) {
   Node& x = input("x");
   Node& w = parameter("w");
@@ -102,7 +101,7 @@ TEST_F(Counting, ModuleCalledTwice_CountsAtItsLastCallAndForDdpAtItsFirst) {
   EXPECT_THAT(parameters(CountingRules::ddp()), ElementsAre(ElementsAre("a_weight"), ElementsAre("b_weight")));
 }
 
-// named_parameters() of each called module, in PyTorch.
+// As in PyTorch, which takes named_parameters() of each called module.
 TEST_F(Counting, ModuleInTwoCalledModules_CountsForEachAndForDdpOnce) {
   const auto shared = linear();
   for (const char* name : {"a", "b"}) {
@@ -131,7 +130,7 @@ TEST_F(Counting, FetchedAndCalledParameter_CountsOnceForDdp) {
   EXPECT_THAT(parameters(CountingRules::ddp()), ElementsAre(ElementsAre("a_weight"), ElementsAre("b_weight")));
 }
 
-// Where the value is taken its gradient is complete, be it in a list.
+// A parameter's gradient is complete where its value is first fetched, also if that is in a list.
 TEST_F(Counting, FetchedParameter_CountsForDdpWhereItIsFirstTaken) {
   for (const char* name : {"v", "w"}) module->set_attribute(name, {parameter_meta(), {}, false});
   Node& x = input("x");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Every recorded case at every recorded cap: buckets and pieces are those of PyTorch's DDPOptimizer.
+// Every recorded case at every recorded cap: buckets and pieces equal those of PyTorch's DDPOptimizer.
 #include <algorithm>
 #include <cctype>
 #include <exception>
@@ -28,7 +27,7 @@ namespace parallel = rehearse::parallel;
 
 using Lines = std::vector<std::string>;
 
-// ---- what is compared, as lines of text: a difference reads as one
+// ---- the compared properties as lines of text, so that a difference is easy to read
 
 std::string joined(const Lines& items) {
   std::string text;
@@ -46,8 +45,8 @@ bool is_unbacked(const std::string& symbol) {
          std::all_of(symbol.begin() + 1, symbol.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// Unbacked symbols up to renaming, a set: how many there are counts. A backed one that running the piece on fake
-// tensors made a number in PyTorch (a matrix product fixed it) is an input there too, and counts as `number`.
+// The set of unbacked symbols, up to renaming: their number counts. A backed symbol that PyTorch turned into a number
+// when it ran the piece on fake tensors (a matrix product fixed it) is still an input here, and counts as `number`.
 std::string symbols(const Lines& expressions, const std::set<std::string>& specialised) {
   Lines texts;
   for (const auto& text : expressions) {
@@ -167,7 +166,7 @@ Lines lines_of(const std::vector<Piece>& pieces, const std::set<std::string>& sp
   return lines;
 }
 
-// Backed symbols that are inputs of one of our pieces, where PyTorch recorded a number in their place.
+// Backed symbols that are inputs of our pieces, and for which PyTorch recorded a number.
 std::set<std::string> specialised_symbols(const std::vector<Piece>& recorded, const std::vector<Piece>& ours) {
   std::set<std::string> found;
   for (std::size_t i = 0; i < std::min(recorded.size(), ours.size()); ++i) {
@@ -199,7 +198,7 @@ testing::AssertionResult same(const std::string& what, const Lines& expected, co
   return testing::AssertionFailure() << what << ":\n" << side_by_side(expected, found);
 }
 
-// ---- one compile of one graph at one cap
+// ---- one compilation of one graph at one cap
 
 void compare(const std::shared_ptr<graph::GraphModule>& module, const json& compile) {
   parallel::BucketSplitterOptions options;
@@ -223,8 +222,8 @@ void compare(const std::shared_ptr<graph::GraphModule>& module, const json& comp
   EXPECT_TRUE(same("pieces", lines_of(recorded, specialised), lines_of(ours, specialised)));
 }
 
-// In runs after the first, PyTorch split the same graph again, and an earlier split may have fixed a symbolic size to a
-// number meanwhile: the record of the inputs then says so, and the graph is taken as it was at that time.
+// In runs after the first, PyTorch split the same graph again, and an earlier split may have fixed a symbolic size. The
+// record of the inputs then shows the number, and the test takes the graph as it was at that time.
 json with_fixed_sizes(json nodes, const json& compile) {
   std::map<std::string, json> sizes;
   for (const auto& piece : compile.at("split_submods")) {
@@ -246,7 +245,7 @@ std::shared_ptr<graph::GraphModule> recorded_module(const json& nodes) {
   return module;
 }
 
-// How many compiles were compared.
+// Returns the number of compared compilations.
 int compare_case(const std::string& name) {
   const json record = RecordedSplits::load().parse(name);
   const auto& graphs = record.at("graphs");
@@ -277,7 +276,7 @@ class Splits : public testing::TestWithParam<std::string> {};
 
 TEST_P(Splits, EqualPyTorchs) { EXPECT_GT(compare_case(GetParam()), 0); }
 
-// Before any test runs: a folder that cannot be read is reported by the test that reads all of it.
+// Runs before any test. If the folder cannot be read, the test that reads all of it reports that.
 Lines case_names_if_readable() {
   try {
     return case_names();
@@ -293,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Splits, testing::ValuesIn(case_names_if_reada
   return name;
 });
 
-// All of the folder in one test, also of one that was given after the list of tests was made.
+// One test for all of the folder. It also covers a folder that appeared after the list of tests was made.
 TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   int compared = 0;
   for (const auto& name : case_names()) {
@@ -305,7 +304,8 @@ TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   std::cout << case_names().size() << " cases, " << compared << " graphs at a cap compared\n";
 }
 
-// Where attributes are fetched PyTorch's buckets may have no piece; those of each parameter once have.
+// If attributes are fetched, a bucket of PyTorch's may have no piece. By the rule that counts each parameter once, each
+// bucket has a piece.
 TEST(SplitsFolder, EveryCase_HasAPieceForEachBucketByDdpsRules) {
   int split_graphs = 0;
   for (const auto& name : case_names()) {

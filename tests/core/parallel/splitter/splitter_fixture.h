@@ -12,7 +12,7 @@
 
 namespace rehearse::parallel {
 
-// A chain of matrix products, one parameter of 64 bytes each.
+// A chain of matrix products with one parameter of 64 bytes each.
 class SplitterFixture : public testing::Test {
  protected:
   graph::Node& input(const std::string& name) { return module->graph().placeholder(name); }
@@ -26,7 +26,7 @@ class SplitterFixture : public testing::Test {
     return meta;
   }
 
-  // A module without a graph that has one parameter, `weight`.
+  // A module without a graph, with one parameter `weight`.
   static std::shared_ptr<graph::GraphModule> linear(const at::Tensor& weight = {}) {
     const auto leaf = std::make_shared<graph::GraphModule>("Linear");
     leaf->set_attribute("weight", {parameter_meta(), weight, false});
@@ -41,7 +41,7 @@ class SplitterFixture : public testing::Test {
     return node;
   }
 
-  // Names of the parameters, bucket by bucket, with caps of 1 byte.
+  // The names of the parameters, bucket by bucket, with caps of 1 byte.
   std::vector<std::vector<std::string>> parameters(const CountingRules& rules) {
     std::vector<std::vector<std::string>> all;
     for (const auto& bucket : assign_buckets(*module, {1, 1, rules})) all.push_back(bucket.parameters);

@@ -10,7 +10,7 @@
 namespace rehearse_test {
 namespace {
 
-// The end of the object that starts at `from`, behind its brace; npos when it does not end.
+// The position after the closing brace of the object that starts at `from`; npos if the object does not end.
 std::size_t end_of_object(std::string_view text, std::size_t from) {
   int depth = 0;
   bool in_string = false;
@@ -32,7 +32,7 @@ std::size_t end_of_object(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// A case's object begins with its name.
+// A case's object starts with its name.
 std::string name_of(std::string_view object, const std::string& path) {
   constexpr std::string_view key = "\"case\"";
   const auto at = object.find(key);

@@ -8,13 +8,14 @@
 
 namespace rehearse_test {
 
-// The folder with recorded data: the environment variable REHEARSE_TRUTH_DIR, else tests/data/truth.
+// The folder with recorded data: the environment variable REHEARSE_TRUTH_DIR if it is set, else tests/data/truth.
 std::string truth_folder();
 
-// The cases of splits.json.gz. They are kept as text, and parsed one by one, because a test process wants just one.
+// The cases of splits.json.gz, kept as text and parsed one by one, because a test process needs only one.
 class RecordedSplits {
  public:
-  // Of the folder; read once. Throws std::runtime_error that names the file when it cannot be read or is no such list.
+  // The cases in the folder, read once. Throws std::runtime_error that names the file if it cannot be read or is not
+  // such a list.
   static const RecordedSplits& load();
 
   const std::map<std::string, std::string>& cases() const { return cases_; }  // name -> JSON
