@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which arguments of forward() are cast under mixed precision, and that the caller's own stay as they are.
+// Mixed precision casts certain arguments of forward(), and leaves the caller's own tensors unchanged.
 #include <map>
 #include <optional>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which parameters share a bucket, exactly as PyTorch 2.11 decides it.
+// Parameters share buckets exactly as PyTorch 2.11 decides.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ Layout layout_of(const std::vector<rehearse::parallel::GradientBucket>& buckets)
   return layout;
 }
 
-// Layouts before the first iteration, and after the second forward.
+// The layouts before the first iteration, and after the second forward.
 std::pair<Layout, Layout> layouts(const DistributedDataParallelOptions& options) {
   std::pair<Layout, Layout> result;
   run_ranks({.ranks = 2}, [&](RankContext& ctx) {
@@ -56,7 +56,7 @@ TEST(DdpBuckets, Default_OneBucketThenInOrderOfArrival) {
   const auto [initial, rebuilt] = layouts({.bucket_cap_mb = 2.0 * kWeight / (1 << 20), .first_bucket_bytes = kWeight});
   EXPECT_THAT(initial.bytes, ElementsAre(6 * kLayer));
   EXPECT_EQ(initial.names[0].front(), "0.weight");
-  // Gradients arrive from the last layer to the first, bias before weight; a weight closes each bucket.
+  // Gradients arrive from the last layer to the first, bias before weight. A weight closes each bucket.
   EXPECT_THAT(rebuilt.bytes, ElementsAre(kLayer, 2 * kLayer, 2 * kLayer, kLayer));
   EXPECT_THAT(rebuilt.names,
               ElementsAre(ElementsAre("5.bias", "5.weight"), ElementsAre("4.bias", "4.weight", "3.bias", "3.weight"),

@@ -12,7 +12,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 
-// Keeps what its buffer was when forward began: after DDP's broadcast, before the module's own update.
+// Keeps a copy of the buffer from the start of forward: after DDP's broadcast, before the module's own update.
 struct NormImpl : torch::nn::Module {
   NormImpl() : norm(register_module("norm", torch::nn::BatchNorm1d(6))) { to(at::kDouble); }
   at::Tensor forward(const at::Tensor& x) {
@@ -44,7 +44,7 @@ TEST(DdpBuffers, RunningMean_FollowsRankZero) {
   }
 }
 
-// PyTorch's require_forward_param_sync.
+// PyTorch's flag require_forward_param_sync.
 TEST(DdpBuffers, ForwardAfterOneWithoutGradMode_NoBroadcast) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Norm net;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: without options, buckets are PyTorch's: the first of 1 MiB, then 25 MiB each. Seen with a model that is
+// Contract: without options, buckets are PyTorch's: the first of 1 MiB, then 25 MiB each. The test uses a model that is
 // larger than that.
 #include <algorithm>
 #include <numeric>
@@ -22,7 +22,7 @@ using ::testing::ElementsAre;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// In the order of their use; gradients arrive from the last to the first. 57 MiB in all.
+// In the order of their use. Gradients arrive in reverse order. 57 MiB in all.
 const std::vector<std::pair<std::string, std::size_t>> kParameters = {
     {"embedding", 2 * kMiB}, {"stem", 4 * kMiB}, {"scale", 4},       {"up", 25 * kMiB - 4}, {"gate", kMiB / 2},
     {"down", 25 * kMiB / 2}, {"mix", 12 * kMiB}, {"head", kMiB / 2}, {"bias", kMiB / 2},
@@ -56,7 +56,7 @@ BytesAndNames bytes_and_names_of(const std::vector<rehearse::parallel::GradientB
   return layout;
 }
 
-// What c10d's rule makes of the parameters in this order.
+// The buckets of c10d's rule for the parameters in this order.
 BytesAndNames by_pytorchs_rule(const std::vector<std::size_t>& order, const std::vector<std::size_t>& limits) {
   std::vector<at::Tensor> tensors;
   for (const std::size_t k : order)
@@ -81,7 +81,8 @@ std::vector<std::size_t> order_of_use() {
   return order;
 }
 
-// Layouts on every rank before the first iteration, and after the second forward; the gradients are means by then.
+// Each rank's layouts before the first iteration, and after the second forward. Also checks that gradients are means by
+// then.
 std::vector<std::pair<BytesAndNames, BytesAndNames>> layouts(const rehearse::WorldOptions& world,
                                                              const DistributedDataParallelOptions& options) {
   std::vector<std::pair<BytesAndNames, BytesAndNames>> result(static_cast<std::size_t>(world.ranks));
@@ -119,7 +120,8 @@ TEST(DdpDefaultBuckets, OneBucketThenOneMiBAndTwentyFiveEach) {
   }
 }
 
-// Made once, from the first parameter on, and reduced from the last bucket on.
+// With find_unused_parameters, buckets are assigned once, from the first parameter on, and reduced from the last bucket
+// on.
 TEST(DdpDefaultBuckets, FindUnused_SameLimitsFromTheStart) {
   auto expected = by_pytorchs_rule(order_of_use(), {kMiB, 25 * kMiB});
   std::reverse(expected.bytes.begin(), expected.bytes.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DDP says about models that it cannot take, on every rank.
+// DDP's errors for models that it cannot take, on every rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(DdpErrors, OneModelForAllRanks_IsRefused) {
   });
   EXPECT_EQ(report.verdict, rehearse::Verdict::rank_failed);
   EXPECT_THAT(report.headline, HasSubstr("one model for several ranks, as processes cannot have it"));
-  // One after the other may have it.
+  // Ranks may use it one after the other.
   const auto in_turn = rehearse::World({.ranks = 3}).run([&](RankContext& ctx) {
     for (int rank = 0; rank < 3; ++rank) {
       if (ctx.rank() == rank) DistributedDataParallel(shared, ctx.new_local_group({rank})).zero_grad();
@@ -48,7 +48,8 @@ TEST(DdpErrors, OneModelForAllRanks_IsRefused) {
   EXPECT_EQ(in_turn.verdict, rehearse::Verdict::ok) << in_turn.headline;
 }
 
-// As generator and discriminator of a GAN, whose buckets are alike: the gradients of one would go to the other.
+// As with a GAN's generator and discriminator: their buckets have equal sizes, so one's gradients would go to the
+// other.
 TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   const auto report = rehearse::World({.ranks = 3}).run([](RankContext& ctx) {
     DistributedDataParallel first(torch::nn::Linear(3, 2), ctx.group());
@@ -64,7 +65,7 @@ TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("label=\"DDP bucket 0 of 1: "));
 }
 
-// The error of each rank at construction, on whose net rank 2 of 4 differs.
+// Each rank's error at construction. The net of rank 2 of 4 differs from the others'.
 template <class Make>
 std::vector<std::string> disagreement(Make&& make) {
   constexpr int kRanks = 4;
@@ -72,7 +73,7 @@ std::vector<std::string> disagreement(Make&& make) {
   run_ranks({.ranks = kRanks, .seed = 3}, [&](RankContext& ctx) {
     auto net = make(ctx.rank() == 2);
     errors[ctx.rank()] = error_of<c10::Error>([&] { DistributedDataParallel ddp(net, ctx.group()); });
-    ctx.group().barrier()->wait();  // nobody is left behind in a collective of the check
+    ctx.group().barrier()->wait();  // no rank is still in a collective of the check
   });
   return errors;
 }
@@ -134,7 +135,7 @@ TEST(DdpErrors, NumberOfParametersDiffers_EveryRankNamesTheOther) {
   EXPECT_THAT(errors[2], HasSubstr(text + "2 has 1 params, while rank 0 has inconsistent 2 params."));
 }
 
-// Shapes that make the same list of numbers when one forgets where a parameter ends.
+// The shapes form the same list of numbers, but the parameters end at different places.
 TEST(DdpErrors, SameNumbersInOtherPlaces_StillDiffer) {
   struct Net : torch::nn::Module {
     explicit Net(bool odd) {

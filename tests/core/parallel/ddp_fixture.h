@@ -16,10 +16,10 @@
 
 namespace rehearse_test {
 
-// Closed-form values, small multiples of 1/16: different for each `salt`, and sums of them are exact.
+// Closed-form values, small multiples of 1/16, which differ for each `salt`. Their sums are exact.
 at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kDouble);
 
-// Gives every parameter of the module values of its own; modules filled with the same salt are equal.
+// Fills every parameter of the module. Modules filled with the same salt are equal.
 void fill(torch::nn::Module& module, int salt = 0);
 
 torch::nn::Linear double_linear(int inputs, int outputs);
@@ -32,29 +32,28 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-// The rows that `rank` of `ranks` trains on in `step`; the whole batch is all ranks' rows one after the
-// other.
+// The rows on which `rank` of `ranks` trains in `step`. The whole batch is the rows of all ranks, one after the other.
 at::Tensor batch_of(int rank, int step, int rows = 4, int columns = 6);
 at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 
-// p -= rate * gradient, once for each parameter that has one.
+// p -= rate * gradient, for each parameter that has a gradient.
 void descend(const std::vector<at::Tensor>& parameters, double rate);
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
-std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined stays undefined
+std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined ones stay undefined
 
-// Same bits; both undefined counts as equal.
+// Same bits. Two undefined tensors count as equal.
 ::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
 ::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
                                  double tolerance = 1e-12);
 
-// Runs the body on all ranks and adds a test failure with the report when the verdict is not OK.
+// Runs the body on all ranks. Adds a test failure with the report if the verdict is not OK.
 void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Body& body);
 
-// The same on 1, 2, 3, 5 and 8 ranks, with three seeds each.
+// Runs the body on 1, 2, 3, 5 and 8 ranks, with three seeds each.
 void for_ranks_and_seeds(const rehearse::World::Body& body);
 
-// The text of the Error that `body` throws; a test failure when it throws none.
+// The text of the Error that `body` throws. A test failure if it throws none.
 template <class Error, class Body>
 std::string error_of(Body&& body) {
   try {
@@ -66,7 +65,7 @@ std::string error_of(Body&& body) {
   return "";
 }
 
-// A report's text for failure messages: verdict, headline, each rank's line.
+// The report as text for failure messages: verdict, headline, and a line per rank.
 std::string brief(const rehearse::Report& report);
 
 }  // namespace rehearse_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// After backward, each rank's gradients are those of one process with the whole batch; whatever the schedule.
+// After backward, each rank's gradients are those of one process with the whole batch, whatever the schedule.
 #include <tuple>
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Trajectory {
   std::vector<at::Tensor> parameters;
 };
 
-// One process, the whole batch: the mean over ranks of each rank's summed loss.
+// The reference: one process with the whole batch, and the mean over ranks of each rank's summed loss.
 Trajectory reference(int ranks) {
   Mlp net;
   fill(*net);
@@ -72,7 +72,7 @@ void expect_whole_batch(int ranks, const DistributedDataParallelOptions& options
   }
 }
 
-// gradient_as_bucket_view, find_unused_parameters
+// Parameters: gradient_as_bucket_view, find_unused_parameters.
 class DdpGradients : public ::testing::TestWithParam<std::tuple<bool, bool>> {};
 
 TEST_P(DdpGradients, EachStep_EqualsOneProcessWithTheWholeBatch) {
@@ -88,7 +88,7 @@ TEST_P(DdpGradients, EachStep_EqualsOneProcessWithTheWholeBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Options, DdpGradients, ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
-// Integers in doubles and a number of ranks that divides without rounding: not a bit may be lost.
+// Integers in doubles, and numbers of ranks that divide without rounding: the results must be exact.
 TEST(DdpGradientsExact, IntegersOnPowersOfTwo_NoRounding) {
   for (const int ranks : {2, 4, 8}) {
     torch::nn::Linear net(6, 3);
@@ -107,7 +107,7 @@ TEST(DdpGradientsExact, IntegersOnPowersOfTwo_NoRounding) {
   }
 }
 
-// Float, where any other order of additions would show.
+// With floats, any other order of additions would show.
 TEST(DdpSchedules, SeedsAndSchedulers_SameBits) {
   std::vector<at::Tensor> first;
   const auto train_with = [&](std::uint64_t seed, rehearse::Schedule schedule) {
@@ -148,8 +148,7 @@ TEST(DdpSchedules, Ranks256_ReplicasStayEqual) {
   EXPECT_EQ(equal, kRanks);
 }
 
-// Backward suspends in the hook, in the middle of the engine's work, with the reducer's all-reduces under
-// way.
+// The backward suspends in the hook, in the middle of autograd's work, while the reducer's all-reduces are in flight.
 TEST(DdpHooks, CollectiveInsideBackward_SeesAllRanks) {
   run_ranks({.ranks = 4, .seed = 5}, [](RankContext& ctx) {
     Mlp net;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mixed precision: what is computed and reduced in which dtype, against replicas in the other dtype in one
-// process; where PyTorch's own fails too (the first iteration, shared parameters, no_sync(), forward without
-// grad mode).
+// Mixed precision: the dtypes of computations and reductions, compared with replicas in the other dtype in one process.
+// Also cases in which PyTorch's own fails: the first iteration, shared parameters, no_sync(), forward without grad
+// mode.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using Options = rehearse::DistributedDataParallelOptions;
 
 const rehearse::MixedPrecision kSingle = {.param_dtype = at::kFloat};
 
-// The gradients of all ranks' batches on copies of the parameters in float, their mean in double.
+// The gradients of all ranks' batches on float copies of the parameters, and their mean in double.
 template <class Net>
 std::vector<at::Tensor> mean_in_float(const Net& net, int ranks, std::vector<int> batches) {
   Net low;
@@ -96,7 +96,7 @@ TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
       [](int step) { return std::vector<int>{10 * step, 10 * step + 1}; });
 }
 
-// Before training, and between a forward and its backward.
+// Forwards without grad mode: before training, and between a forward and its backward.
 TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
   expect_mean<recorded::Mlp>(
       {},
@@ -116,7 +116,7 @@ TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
       [](int step) { return std::vector<int>{step}; });
 }
 
-// Looks at what it is given.
+// Checks its arguments.
 struct Probe : torch::nn::Module {
   at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view, int scale) {
     EXPECT_EQ(weight.scalar_type(), at::kBFloat16);

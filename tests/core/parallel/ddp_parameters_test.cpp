@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parameters that are shared, frozen, of several dtypes, or laid out otherwise.
+// Parameters that are shared, frozen, of several dtypes, or in unusual memory layouts.
 #include <gtest/gtest.h>
 
 #include "core/parallel/ddp_fixture.h"
@@ -10,7 +10,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 
-// One tensor, the parameter of two modules.
+// One tensor is the parameter of two modules.
 struct TiedLayer : torch::nn::Module {
   explicit TiedLayer(const at::Tensor& shared) : weight(register_parameter("weight", shared)) {}
   at::Tensor weight;
@@ -107,7 +107,7 @@ TEST(DdpParameters, Frozen_TakenFromRankZeroButNotReduced) {
   });
 }
 
-// A transposed parameter (dense, other strides), and one with gaps in its memory.
+// A transposed parameter (dense, with other strides), and one with gaps in its memory.
 struct StridedImpl : torch::nn::Module {
   StridedImpl()
       : transposed(register_parameter("transposed", at::empty({4, 6}, at::kDouble).t())),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which iterations are reduced, over whom and how: no_sync(), join(), static graphs, ignored parameters,
-// hooks; each against one process that has all ranks' inputs.
+// The iterations that DDP reduces, over which ranks and how: no_sync(), join(), static graphs, ignored parameters,
+// hooks. Each test compares DDP with one process that has all ranks' inputs.
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ TEST(DdpIgnored, NeitherBroadcastNorReducedNorVerified) {
   });
 }
 
-// A layer that runs as often as `depth` says, and another that never does.
+// A layer that runs `depth` times, and another one that never runs.
 struct LoopImpl : torch::nn::Module {
   LoopImpl() {
     to(at::kDouble);
@@ -89,7 +89,7 @@ TEST(DdpStaticGraph, LayerUsedThriceAndOneNever_GradientsOfTheWholeBatch) {
   }
 }
 
-// As accumulation loops hold one for all but the last of their steps.
+// Loops that accumulate gradients hold a guard for all steps but the last.
 TEST(DdpNoSync, HeldByAnOptional_EndsWithIt) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     auto net = double_linear(6, 3);
@@ -115,7 +115,7 @@ TEST(DdpStaticGraph, FirstIterationInsideNoSync_SaysWhatToDo) {
   });
 }
 
-// Each rank's gradient of bucket b is (rank + 1) * (b + 1); the hook doubles the mean.
+// Each rank's gradient of bucket b is (rank + 1) * (b + 1). The hook doubles the mean.
 TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
   for_ranks_and_seeds([](RankContext& ctx) {
     Mlp net, alone;
@@ -146,7 +146,7 @@ TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
   });
 }
 
-// With as many columns as a matrix has, nothing is lost; several buckets, whatever the schedule.
+// At a rank as high as the matrices' number of columns, PowerSGD loses nothing. Several buckets, whatever the schedule.
 TEST(DdpHooks, PowerSgdOfFullRank_IsTheMean) {
   for_ranks_and_seeds([](RankContext& ctx) {
     Mlp net, alone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients of embeddings, which have only the rows that were used.
+// Gradients of embeddings, which have only the used rows.
 #include <gtest/gtest.h>
 
 #include <torch/nn/modules/embedding.h>
@@ -35,7 +35,7 @@ TEST(DdpParameters, SparseEmbedding_HasABucketOfItsOwn) {
   });
 }
 
-// Each rank touches other rows, some of them twice; rank 0 of five has no tokens at all.
+// Each rank uses different rows, some of them twice. Rank 0 has no tokens at all.
 TEST(DdpParameters, SparseEmbedding_GradientsOfTheWholeBatch) {
   const auto tokens_of = [](int rank, int step) { return (at::arange(3 * rank) * (rank + 2) + step).remainder(10); };
   const auto dense = [](const torch::nn::Module& module) {

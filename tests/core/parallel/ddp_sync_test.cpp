@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which iterations are reduced, over whom and how: no_sync(), join(), static graphs, ignored parameters,
-// hooks; each against one process that has all ranks' inputs.
+// The iterations that DDP reduces, over which ranks and how: no_sync(), join(), static graphs, ignored parameters,
+// hooks. Each test compares DDP with one process that has all ranks' inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,8 +44,7 @@ TEST(DdpNoSync, MicroBatches_AddUpToTheWholeBatchOfAll) {
   }
 }
 
-// The number of operations of a world in which ranks made `more` iterations without synchronization at the
-// end.
+// The number of operations in a world whose ranks end with `more` iterations without synchronization.
 std::uint64_t operations_with(int more) {
   rehearse::World world({.ranks = 3});
   const auto report = world.run([&](RankContext& ctx) {
@@ -72,8 +71,8 @@ TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
   EXPECT_EQ(operations_with(3), operations);
 }
 
-// What join() is to give: step by step, the sum of the gradients of ranks that still have inputs, over all
-// ranks or over those. Rank r has `1 + 2 * r % 5` inputs.
+// The reference for join(): in each step, the summed gradients of the ranks that still have inputs, divided by the
+// number of all ranks or of those ranks. Rank r has `1 + 2 * r % 5` inputs.
 int inputs_of(int rank) { return 1 + 2 * rank % 5; }
 
 std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {
@@ -111,7 +110,7 @@ TEST(DdpJoin, UnevenInputs_GradientsOfThoseThatHaveSome) {
             },
             {.divide_by_initial_world_size = initial});
         EXPECT_TRUE(close(copies(net->parameters()), joined_alone(ctx.size(), initial)));
-        // Life goes on as before.
+        // After join(), training goes on as before.
         ddp.zero_grad();
         ddp(batch_of(ctx.rank(), 9)).sum().backward();
         Mlp alone;

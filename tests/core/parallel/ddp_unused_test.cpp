@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parameters that take no part, and what of the outputs tells.
+// Parameters without a part in the loss, and how DDP finds them from the outputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST(DdpUnused, BranchByRank_GradientsOfOthersAndUndefinedWhereNobodyWent) {
   }
 }
 
-// Without the common node behind the outputs, the second forward would find an unfinished reduction.
+// Without a common node behind the outputs, the second forward would find an unfinished reduction.
 TEST(DdpUnused, OutputLeftOutOfLoss_NextIterationWorks) {
   struct TwoHeads : torch::nn::Module {
     TwoHeads() : a(register_module("a", double_linear(6, 1))), b(register_module("b", double_linear(6, 1))) {}
