@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The programs that ./dev gpu-check times on GPUs, beside torch_bench.py, which does the same with torch's processes.
-// Rank 0 prints one line of JSON for each figure.
+// The programs that ./dev gpu-check times on GPUs. torch_bench.py does the same with torch's processes. Rank 0 prints
+// one line of JSON for each figure.
 #include <chrono>
 #include <cmath>
 
@@ -24,10 +24,10 @@ double microseconds_since(steady_clock::time_point began) {
   return std::chrono::duration<double, std::micro>(steady_clock::now() - began).count();
 }
 
-// Until the device has come past all that the rank gave it.
+// Waits until the device has finished all work of the rank.
 void drain(const at::Tensor& any) { static_cast<void>(any.flatten()[0].item<float>()); }
 
-// One all-reduce after the other, each waited for, as dist.all_reduce() does.
+// One all-reduce after the other, each with a wait, as dist.all_reduce() does.
 void time_allreduce(RankContext& ctx, const Parameters& parameters) {
   const auto count = parameters.integer("bytes") / 4;
   const auto times = parameters.integer("times");
@@ -49,7 +49,7 @@ void time_allreduce(RankContext& ctx, const Parameters& parameters) {
              2 * (ranks - 1) / ranks * static_cast<double>(count * 4) / each / 1000);
 }
 
-// A training step of eight layers of 4096, without the optimizer's.
+// A training step of eight layers of 4096, without the optimizer.
 void time_ddp(RankContext& ctx, const Parameters& parameters) {
   constexpr int kLayers = 8;
   constexpr int kWidth = 4096;
@@ -78,7 +78,7 @@ void time_ddp(RankContext& ctx, const Parameters& parameters) {
   if (ctx.rank() == 0) fmt::print("{{\"figure\": \"ddp_step\", \"us\": {:.0f}}}\n", each);
 }
 
-// What a job takes from its start to its end: one all-reduce.
+// The time of a whole job that makes one all-reduce.
 void start_up(RankContext& ctx, const Parameters&) {
   auto tensor = at::ones({1}, at::TensorOptions(ctx.device()));
   ctx.group().allreduce(tensor)->wait();

@@ -3,9 +3,9 @@
 
     python3 gpu_check.py [--out DIR] [--only tests|jobs|bench] [--filter TESTS] [--seconds N]
 
-Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all that ran to DIR, and
-prints a table. Nothing runs longer than it may: what does is ended, and told. Exit code: 0 all tests passed and all
-figures came, 1 something did not, 69 no GPU.
+Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all runs to DIR, and
+prints a table. Everything has a time limit, at which it is ended and reported. Exit code: 0 all tests passed and all
+figures came, 1 something failed, 69 no GPU.
 """
 
 import argparse
@@ -19,12 +19,12 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXIT_UNAVAILABLE = 69
-RANKS_OF_PLANTED_BUG = 2  # alone, a rank has nobody to leave waiting
+RANKS_OF_PLANTED_BUG = 2  # with a single rank, no other would wait
 BYTES_AND_TIMES = ((8, 2000), (1 << 20, 2000), (16 << 20, 300), (64 << 20, 100), (256 << 20, 40))
 
 
 class Budget:
-    """The time that is left for all of it."""
+    """The time that is left for everything."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -34,7 +34,7 @@ class Budget:
 
 
 def libraries():
-    """Folders of LibTorch, of what it needs, and of what was packed."""
+    """The folders of LibTorch, of its dependencies, and of the packed files."""
     import torch
     folder = pathlib.Path(torch.__file__).parent
     of_nvidia = sorted(str(path) for path in (folder.parent / "nvidia").glob("*/lib"))
@@ -42,7 +42,7 @@ def libraries():
 
 
 def essence(text):
-    """What is worth reading of a failure's output: without what GoogleTest and LibTorch's backtraces put around it."""
+    """The useful part of a failure's output, without GoogleTest's and LibTorch's additions."""
     dull = re.compile(r"frame #\d+:|\[[-=]+\]|\[  (FAILED|PASSED) ? \]|Note: Google|Running main|\s*$| *1 FAILED")
     lines = [line[:300] for line in text.splitlines() if not dull.match(line)]
     return "\n".join("      " + line for line in lines[:40])
@@ -56,7 +56,7 @@ class Check:
         self.logs = 0
 
     def run(self, title, command, most):
-        """Output, exit code (None: its time was over) and seconds."""
+        """Runs the command. Returns output, exit code (None: it reached its time limit) and seconds."""
         began = time.monotonic()
         self.logs += 1
         log = self.out / "logs" / f"{self.logs:02}-{re.sub('[^a-z0-9]+', '-', title.lower())}.log"
@@ -75,7 +75,7 @@ class Check:
         return text, code, time.monotonic() - began
 
     def tests(self, chosen):
-        """Each test in a process of its own: what hangs or crashes costs itself alone."""
+        """Runs each test in a process of its own, so that a hang or crash affects only that test."""
         program = str(HERE / "bin" / "gpu_test")
         listed, _, _ = self.run("tests", [program, "--gtest_list_tests", f"--gtest_filter={chosen}"], 60)
         names, suite = [], ""
@@ -112,7 +112,7 @@ class Check:
         return self.run(f"{program} torch", command, 90)
 
     def jobs(self):
-        """The examples by each carrier that has GPUs, and as the simulation says."""
+        """Runs the examples with each transport that supports GPUs, and compares them with the simulation."""
         text = f'text = "{HERE / "text"}"'
         small = ["steps = 8", "batch = 2", "context = 32", "layers = 2", "width = 32", "heads = 2",
                  "reference_every = 4", text]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What gpu_check.py runs, with so many GPUs: without any, by a Check whose commands do nothing."""
+"""The runs of gpu_check.py for some numbers of GPUs, tested without any, with a Check whose commands do nothing."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import gpu_check
 
 
 class Commands(gpu_check.Check):
-    """Answers each command with the exit code of a job that has gone well."""
+    """Answers each command with the exit code of a successful job."""
 
     def __init__(self, out, gpus):
         self.out, self.gpus, self.ran = out, gpus, []

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: on GPUs every operation gives what the same calls give in a simulation.
+// Contract: on GPUs, every operation gives the results of the same calls in a simulation.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a model compiled in pieces cut by DDP's buckets trains on GPUs as it does uncompiled, bit for bit.
+// Contract: a model compiled in pieces, cut by DDP's buckets, trains on GPUs as in eager mode, bit for bit.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ class GpuCompile : public GpuWorld {
  protected:
   void SetUp() override { require(2); }
 
-  // What rank 0's parameters are after some steps with batches of two sizes.
+  // Rank 0's parameters after some steps with batches of two sizes.
   template <class ForwardOf>
   static std::vector<at::Tensor> parameters_after(ForwardOf forward_of) {
     std::vector<at::Tensor> parameters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what goes wrong on GPUs comes to the same verdict and culprit as in a simulation, before anything hangs
-// where it can be told before, and in a time that is stated otherwise.
+// Contract: failures on GPUs have the same verdict and culprit as in a simulation. If possible, the report comes before
+// anything hangs, otherwise within a stated time.
 #include <chrono>
 #include <stdexcept>
 
@@ -121,7 +121,7 @@ TEST_F(GpuFailures, ReadsOfADevice_LetOtherRanksGoOn) {
     took[static_cast<std::size_t>(ctx.rank())] = std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
-  // One after the other they would take twice as long as one alone.
+  // One after the other, they would take twice as long as one alone.
   EXPECT_LT(took[0], took[1] + took[1] / 2);
   EXPECT_LT(took[1], took[0] + took[0] / 2);
   EXPECT_GE(took[0], milliseconds(190));
@@ -139,8 +139,8 @@ TEST_F(GpuFailures, Seeds_AreARanksOwn) {
     own.push_back(at::rand({4}, at::TensorOptions(ctx.device())).cpu());
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
-  EXPECT_TRUE(at::equal(drawn[0][0], drawn[1][0]));   // all ranks begin with the seed of the world
-  EXPECT_FALSE(at::equal(drawn[0][1], drawn[1][1]));  // and one that seeds itself seeds no other
+  EXPECT_TRUE(at::equal(drawn[0][0], drawn[1][0]));   // all ranks begin with the world's seed
+  EXPECT_FALSE(at::equal(drawn[0][1], drawn[1][1]));  // a rank that seeds itself seeds no other
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a sharded model trains on GPUs as a replicated one does, and its checkpoints as code without them.
+// Contract: a sharded model trains on GPUs like a replicated one, and checkpoints give the results of code without
+// them.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -28,7 +29,7 @@ class GpuFsdp : public GpuWorld {
  protected:
   static constexpr int kSteps = 4;
 
-  // Whole parameters after some steps of AdamW, as rank 0 has them.
+  // Rank 0's whole parameters after some steps of AdamW.
   template <class Train>
   static Tensors parameters_after(int ranks, Train train) {
     Tensors parameters;
@@ -82,7 +83,7 @@ TEST_F(GpuFsdp, TwoGpus_TrainAsReplicasDo) {
   expect_like_replicas(2);
 }
 
-// Each layer is moved to the meta device, and made on the GPU.
+// Each layer is on the meta device first, and allocated on the GPU.
 TEST_F(GpuFsdp, FromMeta_ShardsAreMadeOnTheGpu) {
   const int ranks = std::min(gpus(), 2);
   const Tensors expected = parameters_after(ranks, [](RankContext& ctx, Mlp& model) {
@@ -106,7 +107,7 @@ TEST_F(GpuFsdp, FromMeta_ShardsAreMadeOnTheGpu) {
   for (std::size_t i = 0; i < made.size(); ++i) EXPECT_TRUE(made[i].allclose(expected[i], 1e-6, 1e-7)) << i;
 }
 
-// Dropout draws from the GPU's generator, which the second run of the code finds as the first one did.
+// Dropout draws from the GPU's generator, which must be in the same state for the second run of the code.
 TEST_F(GpuFsdp, Checkpoints_DrawTheSameTwice) {
   const auto report = run(on_gpus(1), [](RankContext& ctx) {
     const auto layers = [](bool checkpoints) {

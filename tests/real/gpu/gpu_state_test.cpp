@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what LibTorch keeps for a thread or a process on GPUs is each rank's own: current device and streams,
-// generators, backward passes; and a rank that waits for its GPU lets the others run.
+// Contract: state that LibTorch keeps per thread or process on GPUs is each rank's own: current device and streams,
+// generators, backward passes. A rank that waits for its GPU lets the others run.
 #include <functional>
 #include <string>
 #include <vector>
@@ -112,7 +112,7 @@ void PrintTo(const Wait& wait, std::ostream* out) { *out << wait.name; }
 
 class GpuWaits : public GpuState, public ::testing::WithParamInterface<Wait> {};
 
-// Rank 0 runs first. If it stopped the thread, rank 1 would be told after it.
+// Rank 0 runs first. If it blocked the thread, rank 1 would record its step after it.
 TEST_P(GpuWaits, LetOthersRun) {
   std::vector<int> order;
   expect_ok([&](RankContext& ctx) {

@@ -24,7 +24,7 @@ void GpuWorld::require(int needed) {
 }
 
 void keep_busy(std::chrono::milliseconds duration) {
-  // at::cuda::sleep(), of libtorch_cuda: cycles of a clock of at most 2 GHz.
+  // at::cuda::sleep() of libtorch_cuda takes cycles of a clock of at most 2 GHz.
   constexpr std::int64_t kCyclesOfAMillisecond = 2'000'000;
   using Sleep = void (*)(std::int64_t cycles);
   static const auto sleep = reinterpret_cast<Sleep>(::dlsym(RTLD_DEFAULT, "_ZN2at4cuda5sleepEl"));

@@ -9,20 +9,20 @@
 
 namespace rehearse::real {
 
-// How many GPUs this machine has; 0 where LibTorch's CUDA libraries or a driver are missing.
+// The number of this machine's GPUs; 0 if LibTorch's CUDA libraries or a driver are missing.
 int gpus();
 
-// Tests on real GPUs. Where there are fewer than a test needs it is skipped, and says so.
+// Tests on real GPUs. If there are fewer than a test needs, it is skipped with a message.
 class GpuWorld : public ::testing::Test {
  protected:
   void SetUp() override { require(1); }
-  // Skips the test that calls it first of all.
+  // Skips the calling test if there are too few GPUs. Call it first.
   static void require(int needed);
 
   static WorldOptions on_gpus(int ranks) { return {.ranks = ranks, .mode = Mode::real, .carrier = Carrier::nccl}; }
 };
 
-// Keeps the rank's current stream busy for so long, by a kernel that spins.
+// Keeps the rank's current stream busy for this time, with a kernel that spins.
 void keep_busy(std::chrono::milliseconds duration);
 
 }  // namespace rehearse::real

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What gpu_bench.cpp times, done by torch.distributed: a process for each GPU.
+"""Runs the programs of gpu_bench.cpp by torch.distributed, with one process per GPU.
 
     torch_bench.py RANKS allreduce BYTES TIMES | ddp_step TIMES | start_up
 """
