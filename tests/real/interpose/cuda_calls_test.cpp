@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: calls of libcudart that wait for a device come to ours, from a library that was opened at run time too; in
-// a rank they let others run, elsewhere they are libcudart's, and what libcudart answers is what the caller gets.
+// Contract: libcudart calls that wait for a device reach our functions, also from a library opened at run time. In a
+// rank they let others run; elsewhere they call libcudart. The caller gets libcudart's results.
 #include "interpose/cuda_calls.h"
 
 #include <functional>
@@ -39,7 +39,7 @@ class CudaCalls : public ::testing::Test {
     cuda.device_changes = 0;
   }
 
-  // Rank 0 makes the call while its device is busy, and rank 1 runs until it lets the device end.
+  // Rank 0 makes the call while its device is busy. Rank 1 runs meanwhile, and then lets the device finish.
   cudaError_t in_rank(const std::function<cudaError_t()>& call) {
     cuda.busy = true;
     cudaError_t result = cudaErrorUnknown;
@@ -134,7 +134,7 @@ TEST_F(CudaCalls, Launches_OfRanksTakeTurns) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   ASSERT_EQ(cuda.launches.size(), 2u * kEach);
-  // Nobody issues more than a turn while the other has something to issue.
+  // No rank launches more than a turn's number of kernels while the other has some to launch.
   int in_a_row = 1;
   for (std::size_t k = 1; k + kLaunchesOfATurn < cuda.launches.size(); ++k) {
     in_a_row = cuda.launches[k] == cuda.launches[k - 1] ? in_a_row + 1 : 1;

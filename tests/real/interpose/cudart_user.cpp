@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library that is linked with libcudart and opened at run time, as libtorch_cuda is.
+// A library that links libcudart and is opened at run time, like libtorch_cuda.
 #include "fake_cudart.h"
 #include "interpose/launches.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that waits for its device lets others run, is no standstill, and goes on when the device is done.
+// Contract: a rank that waits for its device lets others run, does not count as a standstill, and goes on when the
+// device is done.
 #include <stdexcept>
 
 #include <rehearse_internal/exec/this_rank.h>
@@ -35,7 +36,7 @@ TEST_F(DeviceWaitsTest, RankThatWaits_LetsOthersRunAndGoesOnAfterwards) {
   EXPECT_FALSE(world.waits.pending());
 }
 
-// Every other rank has ended: what ends the wait comes from outside.
+// Every other rank has ended, so the wait can only end from outside.
 TEST_F(DeviceWaitsTest, LoneWait_IsNoDeadlock) {
   int looks = 0;
   const auto outcome =

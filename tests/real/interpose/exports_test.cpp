@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In a program that links nothing of CUDA's, as a user's.
+// Runs in a program that links nothing of CUDA, like a user's.
 #include <gtest/gtest.h>
 
 #include "interpose/cuda_calls.h"

@@ -19,7 +19,7 @@ cudaError_t told(cudaError_t result) {
 
 cudaError_t asked() { return told(state.busy ? cudaErrorNotReady : state.error.load()); }
 
-// As a real one would wait: the thread does nothing else.
+// Blocks the thread, as a real wait would.
 cudaError_t block(std::atomic<int>& count) {
   ++count;
   if (state.busy) ++state.blocked;

@@ -9,20 +9,20 @@
 
 namespace rehearse::real {
 
-// What the stand-in for libcudart does and has seen. One device's worth of work, in streams with any handle.
+// The behaviour of the stand-in for libcudart, and its counters. It has one device, and streams with any handle.
 struct FakeCudart {
-  std::atomic<bool> busy{false};                // what is in streams has not ended yet
-  std::atomic<cudaError_t> error{cudaSuccess};  // what every call that is answered tells
+  std::atomic<bool> busy{false};                // work in streams has not ended yet
+  std::atomic<cudaError_t> error{cudaSuccess};  // the result of every call
   std::atomic<cudaError_t> last_error{cudaSuccess};
-  const void* pinned = nullptr;              // host memory that CUDA knows of
+  const void* pinned = nullptr;              // host memory that CUDA knows
   cudaStream_t of_another_device = nullptr;  // no event can be recorded in it
 
   std::atomic<int> current_device{0};
   std::atomic<int> device_questions{0};  // cudaGetDevice
   std::atomic<int> device_changes{0};    // cudaSetDevice
-  std::atomic<int> blocked{0};           // calls that block, and found streams busy
+  std::atomic<int> blocked{0};           // blocking calls that found streams busy
   std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
-  std::atomic<int> events{0};  // that are there
+  std::atomic<int> events{0};  // that exist
   std::vector<int> launches;   // by the first argument of each
 
   void reset() {
@@ -31,7 +31,7 @@ struct FakeCudart {
   }
 };
 
-// Calls of libcudart as a library makes them that is linked with it, LibTorch's for instance.
+// Calls of libcudart made by a library that links it, as LibTorch's do.
 struct CudartUser {
   cudaError_t (*stream_synchronize)(cudaStream_t stream);
   cudaError_t (*event_synchronize)(cudaEvent_t event);

@@ -17,7 +17,7 @@
 
 namespace rehearse::real {
 
-// Ranks of a real run that has nothing but waits for devices.
+// The ranks of a real run that does nothing but wait for devices.
 class WaitingWorld {
  public:
   exec::RunOutcome run(int ranks, const std::function<void(int rank)>& body) {
