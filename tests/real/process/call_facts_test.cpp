@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a call that has travelled to another process is compared, and described, as it is here.
+// Contract: after it has travelled to another process, a call compares and describes as before.
 #include "process/check/call_facts.h"
 
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 const std::string kLabel = "all that there is";
 const comm::PayloadName kPayload{"bucket 0", comm::text_hash("bucket 0")};
 
-// Of any type, with a value in every field.
+// A call of the given type, with a value in every field.
 comm::Operation full(c10d::OpType type) {
   comm::Operation call;
   call.type = type;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs that are as they should be: every collective, messages, groups, labels, data-parallel training.
+// Correct jobs: every collective, messages, groups, labels, data-parallel training.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>
@@ -14,7 +14,7 @@
 namespace rehearse::test {
 namespace {
 
-// Whole numbers, different for each element and rank: sums of them are exact.
+// Whole numbers, different for each element and rank, so that their sums are exact.
 at::Tensor numbers(const RankContext& context, at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
   const auto count = c10::multiply_integers(sizes);
   return at::remainder(at::arange(count) * 7 + context.rank() * 3, 11).to(dtype).view(sizes);
@@ -74,7 +74,7 @@ void copies(RankContext& context, Tensors& results) {
   group->scatter(outputs, lists)->wait();
   results.push_back(outputs[0]);
 
-  // Rank r sends r + 1 rows to each, and gets as many as the sender's number says.
+  // Rank r sends r + 1 rows to each rank, and gets s + 1 rows from rank s.
   std::vector<std::int64_t> to(static_cast<std::size_t>(size), context.rank() + 1), from;
   for (int rank = 0; rank < size; ++rank) from.push_back(rank + 1);
   auto received = at::empty({size * (size + 1) / 2, 2});
@@ -113,7 +113,7 @@ void groups(RankContext& context, Tensors& results) {
   const auto label = context.label("backwards");
   reversed.allgather(gathered, numbers(context, {2}))->wait();
   results.insert(results.end(), gathered.begin(), gathered.end());
-  // Of two groups in other orders, and later waited for: nobody waits for what was called first.
+  // Two calls on two groups, made in different order and with later waits. No rank waits between the calls.
   auto a = numbers(context, {2}), b = numbers(context, {2}) * 2;
   const bool first = context.rank() % 2 == 0;
   const auto one = first ? context.group().allreduce(a) : reversed.allreduce(b);
@@ -156,7 +156,7 @@ void splits(RankContext& context, Tensors& results) {
   results.push_back(message[0]);
 }
 
-// Whoever is done with a group at once must not close the connections that others are still making.
+// A rank that has finished with a group at once must not close connections that others are still making.
 void groups_left_at_once(RankContext& context, Tensors& results) {
   std::vector<int> all;
   for (int rank = 0; rank < context.size(); ++rank) all.push_back(rank);
@@ -164,7 +164,7 @@ void groups_left_at_once(RankContext& context, Tensors& results) {
   results.push_back(numbers(context, {1}));
 }
 
-// Ranks that compile tell each other their arguments, on a group beside the user's.
+// Ranks exchange their arguments when they compile, on a group beside the user's.
 void compiled(RankContext& context, Tensors& results) {
   auto twice = compile([](const at::Tensor& x) { return x * 2 + 1; }, {.group = context.group()});
   results.push_back(twice(numbers(context, {3})));

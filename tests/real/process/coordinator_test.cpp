@@ -7,7 +7,7 @@
 
 #include "process/check/coordinator.h"
 
-// Contract: the coordinator says which calls have met, and decides how a job has ended, by messages and the time alone.
+// Contract: the coordinator decides which calls have met and how a job has ended, by messages and the time alone.
 namespace rehearse::real {
 namespace {
 
@@ -26,7 +26,7 @@ class CoordinatorOfTwo : public ::testing::Test {
 
   static VirtualTime at(VirtualDuration time) { return VirtualTime{time + 1s}; }
 
-  // As it comes out of the other end of a store.
+  // Packs and unpacks the message, as the store does.
   void receive(int rank, const RankMessage& told, VirtualDuration time) {
     coordinator_.receive(unpacked<FromRank>(packed(FromRank{rank, told})), at(time));
   }
@@ -106,7 +106,7 @@ TEST_F(CoordinatorOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheCheckTimeou
             "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
 }
 
-// What passed is told, not the check_timeout: rank 0 itself was heard of late.
+// The text has the time that passed, not the check timeout, because the coordinator got rank 0's message late.
 TEST_F(CoordinatorOfTwo, OverdueCall_IsToldWithTheTimeThatPassed) {
   call(0, 1, 1s);
   beat(13'370ms);
@@ -135,7 +135,7 @@ TEST_F(CoordinatorOfTwo, RankThatComputes_HasTheTimeoutOfTheCall) {
             "allreduce #1 on group \"world\": rank 1 did not come within 20 s");
 }
 
-// A rank whose own wait was too long fails by itself: who had not come is known all the same.
+// A rank whose own wait timed out fails by itself. The outcome still names the rank that had not come.
 TEST_F(CoordinatorOfTwo, RankThatGaveACallUp_FailsWithWhomItWaitedFor) {
   call(0, 1, 1s);
   RankEnded ended;
@@ -188,7 +188,7 @@ TEST_F(CoordinatorOfTwo, BarrierThatIsGivenUpTooLate_Passes) {
   EXPECT_EQ(failed_barriers(), std::vector<int>());
 }
 
-// It is the mismatch that ends the job.
+// The mismatch ends the job, not the barrier's timeout.
 TEST_F(CoordinatorOfTwo, BarrierThatMeetsAnotherCall_IsNotGivenUp) {
   call(1, 1, 1s);
   barrier(0, 1, 1s);

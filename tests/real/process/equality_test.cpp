@@ -6,12 +6,12 @@
 
 #include "launched_job.h"
 
-// Contract: a job gives the same results in processes as in simulation, and its log the same calls, of the same
-// numbers, in the same order, under the same labels; with and without the checks.
+// Contract: a job gives the same results in processes as in simulation. Its log has the same calls with the same
+// numbers, order and labels. Both hold with and without the checks.
 namespace rehearse::test {
 namespace {
 
-// Sums of numbers with all bits in use: gloo adds in another order.
+// For sums of numbers with all bits in use, because gloo adds in another order.
 constexpr double kRounding = 1e-5;
 
 void expect_equal(const std::string& job, const Tensors& real, const Tensors& simulated, bool exact) {

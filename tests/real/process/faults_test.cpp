@@ -9,14 +9,14 @@
 
 #include "launched_job.h"
 
-// Contract: what goes wrong in one process is told by all that are left, with the verdict, the headline and the exit
-// code of the simulation where it can be the same; nobody hangs.
+// Contract: after a failure in one process, all remaining processes report it. Verdict, headline and exit code are
+// those of the simulation if possible. Nothing hangs.
 namespace rehearse::test {
 namespace {
 
 using testing::HasSubstr;
 
-// Too long for a busy machine to be taken for a failure, and short enough to wait for.
+// Long enough that a busy machine is not a failure, and short enough for a test.
 const std::vector<std::string> kCheckTimeout{"REHEARSE_CHECK_TIMEOUT=4"};
 
 void expect_verdict(const RankRun& run, Verdict verdict) {
@@ -53,7 +53,7 @@ TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
   }
 }
 
-// gloo takes it: the same in simulation, and a remark in both.
+// gloo accepts it. Simulation and processes give the same result, with a remark in both.
 TEST(Faults, ShorterMessage_FillsTheFirstElements) {
   const auto simulated = simulate({"shorter_message"}, 2);
   expect_verdict(simulated[0], Verdict::ok);
@@ -101,7 +101,7 @@ TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
   }
 }
 
-// Where calls are not compared, the receive waits in gloo: for half an hour, if nobody ended it.
+// If calls are not compared, the receive waits in gloo: for half an hour, unless something ends it.
 TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
     for (const auto& run : run_processes({"receive_from_failed"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
@@ -158,7 +158,7 @@ TEST(Faults, KilledRank0_WhichServedTheStore_IsNamedByAllThatAreLeft) {
   }
 }
 
-// Its store takes connections and messages, and answers none.
+// The stopped rank's store accepts connections and messages, but answers none.
 TEST(Faults, StoppedRank0_WhichServesTheStore_IsNamedByAllThatAreLeftAndByItself) {
   const auto runs = run_processes({"first_stopped"}, 3, {"REHEARSE_CHECK_TIMEOUT=2"});
   for (const auto& run : runs) expect_verdict(run, Verdict::crashed);
@@ -205,7 +205,7 @@ TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
   }
 }
 
-// In the simulation's words, whether calls are compared or not.
+// The texts are those of the simulation, whether or not calls are compared.
 TEST(Faults, MonitoredBarrierThatIsGivenUp_NamesTheMissing_AndTheGroupGoesOn) {
   expect_verdict(simulate({"monitored_and_given_up"}, 3)[0], Verdict::ok);
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
@@ -232,7 +232,7 @@ TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
     expect_verdict(run, Verdict::ok);
     ASSERT_EQ(run.results.at("late").size(), 1U);
     EXPECT_TRUE(at::equal(run.results.at("late")[0], at::full({2}, 3.0F)));
-    EXPECT_EQ(run.output, "");  // nothing of waits that end
+    EXPECT_EQ(run.output, "");  // no output about waits that end
   }
 }
 

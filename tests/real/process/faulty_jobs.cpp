@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs in which a rank, mostly the last one, does not do what the others do.
+// Jobs in which one rank, mostly the last, behaves differently from the others.
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -78,7 +78,7 @@ void monitored(RankContext& context, Tensors&) {
   if (!is_odd_one(context)) context.group()->monitoredBarrier({}, false);
 }
 
-// What the rank's monitoredBarrier() throws; empty: it passes. `missing`: of a TimeoutError, whom it names.
+// The error of the rank's monitoredBarrier(); empty if it passes. `missing`: the ranks that a TimeoutError names.
 std::string error_of_barrier(const RankContext& context, std::chrono::milliseconds timeout, bool wait_all_ranks,
                              std::vector<int>* missing = nullptr) {
   c10d::BarrierOptions options;
@@ -105,7 +105,7 @@ std::string left_by_rank_0(int rank) {
       rank);
 }
 
-// Ranks from `first_late` on come when rank 0 has given the barrier up.
+// Ranks from `first_late` on arrive after rank 0 has given the barrier up.
 void barrier_with_late_ranks(RankContext& context, int first_late, bool wait_all_ranks, const std::string& text) {
   const auto key = fmt::format("given up {} {}", first_late, wait_all_ranks);
   if (context.rank() >= first_late) context.store()->wait({key});
@@ -119,7 +119,7 @@ void barrier_with_late_ranks(RankContext& context, int first_late, bool wait_all
   context.expect(missing == late, "the error has all that are missing");
 }
 
-// Of three ranks. The group goes on after each of them.
+// For three ranks. The group still works after each barrier.
 void monitored_and_given_up(RankContext& context, Tensors&) {
   barrier_with_late_ranks(context, 2, false, "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 300 ms");
   sum(context);
@@ -134,7 +134,7 @@ void monitored_and_given_up(RankContext& context, Tensors&) {
   sum(context);
 }
 
-// Nobody catches what rank 0's barrier throws.
+// The program does not catch the error of rank 0's barrier.
 void monitored_and_not_caught(RankContext& context, Tensors&) {
   c10d::BarrierOptions options;
   options.timeout = std::chrono::milliseconds(300);
@@ -180,21 +180,21 @@ void first_killed(RankContext& context, Tensors&) {
   sum(context);
 }
 
-// The harness lets it go on when the others have ended.
+// The test harness lets the process continue when the others have ended.
 void first_stopped(RankContext& context, Tensors&) {
   sum(context);
   if (context.rank() == 0) raise(SIGSTOP);
   sum(context);
 }
 
-// Another's death ends the world while this one computes on.
+// Another rank's death ends the world while this rank still computes.
 void long_step(RankContext& context, Tensors&) {
   sum(context);
   if (is_odd_one(context)) raise(SIGKILL);
   std::this_thread::sleep_for(std::chrono::minutes(10));
 }
 
-// Later than the others, but not for so long that they give up.
+// Later than the others, but before they give up.
 void late(RankContext& context, Tensors& results) {
   auto tensor = at::ones({2});
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -211,13 +211,13 @@ void too_late(RankContext& context, Tensors&) {
   context.group()->allreduce(tensors, options)->wait(std::chrono::minutes(1));
 }
 
-// Computes for longer than the check timeout, within the time of the call.
+// Computes for longer than the check timeout, within the call's timeout.
 void long_computation(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(3));
   sum(context);
 }
 
-// The first call after the extension owns it; the second one begins while that is under way, and has it, too.
+// The first call after the extension gets it. The second call begins while the first is in flight, so it gets it, too.
 void extended(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(2));
   context.group().extend_timeout_once(std::chrono::seconds(30));

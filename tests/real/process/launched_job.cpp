@@ -44,7 +44,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// What two modes must have in common of a rank's calls.
+// A rank's calls, with the properties that both modes must share.
 std::vector<std::string> event_lines(const World& world, int rank) {
   std::vector<std::string> lines;
   const auto& events = world.events();
@@ -98,7 +98,7 @@ RankRun load(const fs::path& folder, int rank, int status) {
   return run;
 }
 
-// Of all children. One that has stopped goes on when the others have ended, two seconds later.
+// Waits for all children. Lets a stopped child continue two seconds after the others have ended.
 std::vector<int> wait_for(const std::vector<pid_t>& children) {
   std::vector<int> statuses(children.size());
   for (std::size_t i = 0; i < children.size(); ++i) waitpid(children[i], &statuses[i], WUNTRACED);

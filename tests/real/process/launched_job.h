@@ -16,7 +16,7 @@ namespace rehearse::test {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What each rank of a job does; what it has come to goes into `results`.
+// A job: the body that each rank runs, and its name. The body adds its results to `results`.
 struct Job {
   std::string name;
   std::function<void(RankContext& context, Tensors& results)> body;
@@ -25,30 +25,32 @@ std::vector<Job> collective_jobs();
 std::vector<Job> faulty_jobs();
 const Job& job_named(const std::string& name);
 
-// One rank's end of a run.
+// The result of one rank in a run.
 struct RankRun {
   int exit_code = -1;            // of its process; negative: the signal that killed it
-  std::optional<Report> report;  // nothing: it wrote none
+  std::optional<Report> report;  // no value: it wrote none
   std::vector<std::string> events;
   std::map<std::string, Tensors> results;  // of each job
   std::string output;
 };
 
-// Jobs, by name, that a world runs one after another: to start processes and to connect them takes longer than a job.
+// Names of jobs that one world runs one after another, because starting and connecting processes takes longer than a
+// job.
 using JobNames = std::vector<std::string>;
 
-// Who serves the store of a job: rank 0, or, as torchrun's agent does, the process that starts it.
+// The process that serves the job's store: rank 0, or the process that starts the job, as with torchrun's agent.
 enum class Store { of_rank_0, of_launcher };
 
-// Starts this executable once for each rank, with the environment of a launcher and "NAME=value" besides. Blocks until
-// all have ended.
+// Starts this executable once for each rank, with a launcher's environment and further "NAME=value" settings. Blocks
+// until all have ended.
 std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment = {},
                                    Store store = Store::of_rank_0);
 
-// The same jobs, simulated.
+// Runs the same jobs in simulation.
 std::vector<RankRun> simulate(const JobNames& jobs, int ranks);
 
-// In main(): the work of a process that run_processes() has started, and its exit code; nothing in others.
+// Call it in main(). In a process that run_processes() started, it does the work and returns the exit code. In others,
+// it returns nothing.
 std::optional<int> run_as_rank(int argc, char** argv);
 
 }  // namespace rehearse::test

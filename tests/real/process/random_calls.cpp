@@ -53,7 +53,7 @@ class Author {
     }
   }
 
-  // Every rank of the world calls it.
+  // Every rank of the world makes this call.
   void add_group() {
     RandomCall call;
     call.kind = Kind::new_group;
@@ -77,7 +77,7 @@ class Author {
     call.size = static_cast<std::int64_t>(1 + below(4));
     call.is_double = below(4) == 0;
     call.root = static_cast<int>(below(std::min<std::uint64_t>(count, 3)));
-    // What each sends to each; mostly all alike.
+    // The number of rows that each rank sends to each other rank; mostly equal numbers.
     std::vector<std::vector<std::int64_t>> splits(count, std::vector<std::int64_t>(count, call.size));
     if (below(2) == 0) {
       for (auto& row : splits) {
@@ -128,7 +128,7 @@ class Author {
         return;
       case 2: {
         auto again = call;
-        again.name.clear();  // a second group of the name would be refused
+        again.name.clear();  // a second group with this name would be refused
         calls.insert(calls.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(again));
         return;
       }
@@ -161,7 +161,7 @@ class Author {
 
   std::mt19937_64 random_;
   RandomProgram program_;
-  std::vector<std::vector<int>> groups_;  // ranks of each
+  std::vector<std::vector<int>> groups_;  // the ranks of each group
 };
 
 at::Tensor tensor_of(const RandomCall& call, std::int64_t times = 1) {

@@ -10,7 +10,7 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 
-// Random programs of ranks that call c10d: most of them right, many with a mistake or two.
+// Random programs of ranks that call c10d. Most are correct, many have a mistake or two.
 namespace rehearse::real {
 
 // One call of one rank.
@@ -38,8 +38,8 @@ struct RandomCall {
   std::string payload;                       // empty: its tensor has no name
   std::vector<int> members;                  // of a new group
   std::string name;
-  std::int64_t pause = 1;  // before it, in microseconds
-  bool waits = false;      // for all that it has called so far
+  std::int64_t pause = 1;  // before the call, in microseconds
+  bool waits = false;      // for all its earlier calls
 };
 
 struct RandomProgram {
@@ -47,10 +47,10 @@ struct RandomProgram {
   std::vector<std::vector<RandomCall>> calls;  // by rank
 };
 
-// The same for the same seed.
+// Equal seeds give equal programs.
 RandomProgram random_program(std::uint64_t seed);
 
-// Makes the call. `size`: of the backend's group.
+// Makes the call on the backend's group.
 c10::intrusive_ptr<c10d::Work> make(const RandomCall& call, comm::DescribedBackend& backend);
 
 }  // namespace rehearse::real

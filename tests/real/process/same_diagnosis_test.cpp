@@ -30,16 +30,15 @@
 #include "random_calls.h"
 #include "report/diagnosis/report_builder.h"
 
-// Contract: the matcher of a simulation and the coordinator of a job of processes, given the same calls in the same
-// order, come to the same verdict in the same words. A sentence that the simulation writes is the reference for the
-// other.
+// Contract: the matcher of a simulation and the coordinator of a job of processes come to the same verdict in the same
+// words for the same calls in the same order. The simulation's texts are the reference.
 namespace rehearse::real {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// What a rank that is a process would tell its coordinator of its calls on one group.
+// Converts a rank's calls on one group into the messages that a process would send to its coordinator.
 class Recorder final : public comm::DescribedBackend {
  public:
   Recorder(comm::GroupIdentity group, int rank)
@@ -81,13 +80,14 @@ class Recorder final : public comm::DescribedBackend {
   CallMade last_;
 };
 
-// What ranks tell, when.
+// A rank's message, and its time.
 struct Message {
   FromRank from;
   VirtualTime at;
 };
 
-// Processes wait in new_group() until all members are there; ranks of a simulation need not.
+// Processes wait in new_group() until all members are there. Ranks of a simulation need not, so this class makes them
+// wait.
 class Gatherings {
  public:
   void wait_in(std::size_t index, const std::vector<int>& members, int rank) {
@@ -126,7 +126,7 @@ class Gatherings {
   std::map<std::size_t, Gathering> gatherings_;
 };
 
-// One rank's part of a program, in a simulation that writes down what a process would tell.
+// Runs one rank's part of a program in a simulation, and records the messages that a process would send.
 class RankOfBoth {
  public:
   RankOfBoth(RankContext& ctx, std::vector<Message>& told, Gatherings& gatherings)
@@ -140,7 +140,7 @@ class RankOfBoth {
       make_all(calls);
       tell(RankEnded{exec::RankEnd::returned, FailureKind::plain, "", ctx_.now()});
     } catch (const rehearse::MismatchError&) {
-      throw;  // of this and what follows a process hears from its coordinator
+      throw;  // a process learns of this, and of all that follows, from its coordinator
     } catch (const rehearse::TimeoutError&) {
       throw;
     } catch (const rehearse::RankAborted&) {
@@ -175,7 +175,7 @@ class RankOfBoth {
 
   void tell(RankMessage told) { told_.push_back({{ctx_.rank(), std::move(told)}, ctx_.now()}); }
 
-  // The coordinator takes a rank's oldest call for what it waits in: nothing older must be under way here.
+  // The coordinator assumes that a rank waits in its oldest call. So no older call may be in flight here.
   void make_group(const RandomCall& call) {
     wait_for_all();
     const auto index = groups_.size();
@@ -208,7 +208,7 @@ class RankOfBoth {
   std::vector<Work> works_;
 };
 
-// Takes the first choice: when ranks run is a matter of their pauses, and a receive takes the oldest message.
+// Takes the first choice: the ranks' pauses decide when they run, and a receive takes the oldest message.
 class FirstChoice final : public Oracle {
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
     return 0;
@@ -232,7 +232,7 @@ Simulated simulate(const RandomProgram& program) {
   return simulated;
 }
 
-// A coordinator who hears what ranks tell. Ranks go on until they have told all, then wait for its outcome.
+// A coordinator that gets the ranks' messages. Ranks go on until they have sent all, then wait for its outcome.
 class Hearing {
  public:
   explicit Hearing(int ranks)
@@ -263,7 +263,7 @@ class Hearing {
   }
 
  private:
-  // As it comes out of the other end of a store.
+  // Packs and unpacks the message, as the store does.
   void receive(const FromRank& message) {
     if (std::holds_alternative<RankEnded>(message.told)) ended_[static_cast<std::size_t>(message.rank)] = true;
     coordinator_.receive(unpacked<FromRank>(packed(FromRank(message))), now_);
@@ -282,14 +282,14 @@ class Hearing {
   Coordinator coordinator_;
 };
 
-// As a real run makes it, of what the coordinator has decided.
+// Makes the report of a job outcome, as a real run does.
 Report report_of(const JobOutcome& job_outcome, int ranks) {
   RunRecord record(comm::EventLogOptions{.ranks = ranks});
   note_ruling(job_outcome, std::nullopt, VirtualTime{} + 1h, record);
   return sim::build_report({.ranks = ranks}, record);
 }
 
-// Who waits in what for whom, where nobody comes any more.
+// Expects the same waits: which rank waits in which call, for which ranks that never come.
 void expect_the_same_waits(const Report& report, const JobOutcome& job_outcome) {
   for (const auto& blocked : job_outcome.blocked) {
     const auto& line = report.rank_lines[static_cast<std::size_t>(blocked.rank)];
@@ -302,8 +302,8 @@ void expect_the_same_waits(const Report& report, const JobOutcome& job_outcome) 
   }
 }
 
-// Lines of source are known in the simulation alone. And of a collective whose tensor goes by a name on some ranks,
-// each tells of another rank's call.
+// Only the simulation knows source lines. Also, if only some ranks give a collective's tensor a name, the two may show
+// different ranks' calls.
 std::string without_places(const std::string& text) {
   static const std::regex place(R"re((,? from| at) \w+\.cpp:\d+ in [\w:~]+| of "(weights|biases)")re");
   return std::regex_replace(text, place, "");
@@ -311,7 +311,7 @@ std::string without_places(const std::string& text) {
 
 void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
   const auto judged = report_of(job_outcome, static_cast<int>(report.rank_lines.size()));
-  // Processes cannot know that nobody will come: they are given time.
+  // Processes cannot know that a rank will never come, so they wait until the timeout.
   const bool timed_out = judged.verdict == Verdict::timeout;
   ASSERT_EQ(timed_out ? Verdict::deadlock : judged.verdict, report.verdict)
       << report.headline << "\nthe judge: " << judged.headline;
@@ -321,7 +321,7 @@ void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
   }
 }
 
-// Of programs with these seeds; how many of each verdict there were.
+// Compares programs with these seeds. Returns how often each verdict occurred.
 std::map<Verdict, int> judge_programs(std::uint64_t first, std::uint64_t last) {
   std::map<Verdict, int> seen;
   for (auto seed = first; seed <= last; ++seed) {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-// Contract: a silence is as long as this process has run in it; its own absence is known for a while.
+// Contract: a silence counts only time in which this process ran. Its own absences are remembered for a while.
 namespace rehearse::real {
 namespace {
 
