@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of libcudart that LibTorch makes where no kernel runs: an executable's own come before libcudart's.
+// Calls of libcudart that LibTorch makes without running a kernel. An executable's own functions come before
+// libcudart's.
 #include "cuda_runtime.h"
 
 #include <cstdint>

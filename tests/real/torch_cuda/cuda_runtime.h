@@ -3,11 +3,11 @@
 
 namespace rehearse::real {
 
-// What LibTorch is told of CUDA in this process, and has asked.
+// The answers about CUDA that LibTorch gets in this process, and counters of its questions.
 struct CudaRuntime {
   static constexpr int kDevices = 3;
   int current_device = 0;
-  int questions = 0;  // which device is current
+  int questions = 0;  // of the current device
   int changes = 0;    // of the current device
 };
 extern CudaRuntime cuda_runtime;

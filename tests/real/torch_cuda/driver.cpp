@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driver and the run-time compiler, as far as LibTorch takes the addresses of their functions. One is called.
+// The functions of the driver and the run-time compiler whose addresses LibTorch takes. LibTorch calls one of them.
 extern "C" {
 
 int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what LibTorch's own CUDA libraries keep for a thread and a process is a rank's own. Without a GPU: see
-// CMakeLists.txt. On GPUs it is tests/real/gpu that tries it.
+// Contract: state that LibTorch's own CUDA libraries keep per thread and per process is a rank's own. CMakeLists.txt
+// says how this works without a GPU. tests/real/gpu tests it on GPUs.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -32,7 +32,7 @@ using torch_state::TorchStateOptions;
 
 c10::Device device(int index) { return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)}; }
 
-// Ranks 0 and 1 on devices 1 and 2.
+// Puts ranks 0 and 1 on devices 1 and 2.
 TorchStateOptions on_devices() {
   TorchStateOptions options;
   options.seed = 5;
@@ -40,7 +40,7 @@ TorchStateOptions on_devices() {
   return options;
 }
 
-// Why libtorch_cuda cannot be loaded; empty: it is.
+// The reason why libtorch_cuda cannot be loaded; empty if it is loaded.
 std::string load_libtorch_cuda() {
   if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
     if (::dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) return "a driver is here, and gpu_test tries the real one";
@@ -66,7 +66,7 @@ class TorchCuda : public ::testing::Test {
 
 constexpr int kSkipped = 77;
 
-// In a process that has loaded nothing yet: the suite runs first, by its name.
+// Needs a process that has loaded nothing yet, so the suite's name makes it run first.
 [[noreturn]] void load_after_libtorch_was_asked() {
   const bool asked = at::hasCUDA();
   if (const auto missing = load_libtorch_cuda(); !missing.empty()) std::exit(kSkipped);
@@ -137,7 +137,7 @@ TEST_F(TorchCuda, CurrentStreams_DieWithTheirFiber) {
   for (int k = 0; k < 50; ++k) round();
   const std::size_t before = mallinfo2().uordblks;
   for (int k = 0; k < 1000; ++k) round();
-  EXPECT_LT(mallinfo2().uordblks, before + 16 * 1024);  // 64 KB, if they did not
+  EXPECT_LT(mallinfo2().uordblks, before + 16 * 1024);  // otherwise they would take 64 KB
 }
 
 TEST_F(TorchCuda, ManualSeedOnOneRank_LeavesOthersAndTheHostAlone) {
