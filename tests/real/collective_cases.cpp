@@ -16,7 +16,7 @@ namespace {
 using comm::ProcessGroup;
 using Op = c10d::ReduceOp::RedOpType;
 
-// Small numbers, different for each element and rank: sums are exact in every dtype.
+// Small numbers, different for each element and rank, so that sums are exact in every dtype.
 at::Tensor numbers(at::IntArrayRef sizes, at::ScalarType dtype, int rank) {
   std::int64_t numel = 1;
   for (const auto size : sizes) numel *= size;
@@ -73,7 +73,7 @@ std::vector<CollectiveCase> reductions() {
                      return rank == ranks - 1 ? tensors : Tensors{};
                    }});
   cases.push_back({"reduce_scatter", [](int rank, int ranks, const ProcessGroup& group, const Place& place) {
-                     // Of rank j's part j + 1 elements.
+                     // The part of rank j has j + 1 elements.
                      std::vector<Tensors> inputs(1);
                      for (int j = 0; j < ranks; ++j) inputs[0].push_back(place(numbers({j + 1}, at::kFloat, rank + j)));
                      Tensors outputs{place(at::zeros({rank + 1}))};

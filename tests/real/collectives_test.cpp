@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every operation of c10d that NCCL's back end in PyTorch has gives on devices what it gives in the host's
-// memory, for all its dtypes and reductions and any sizes; whatever the host's fabric carries still goes by it.
+// Contract: every c10d operation that PyTorch's NCCL back end supports gives the same results on devices as in host
+// memory, for all its dtypes and reductions and any sizes. Tensors in host memory still use the host's fabric.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -16,14 +16,14 @@ using comm::ProcessGroup;
 
 class Collectives : public RealWorld, public ::testing::WithParamInterface<int> {
  protected:
-  // What each rank holds after each case, in the host's memory.
+  // The values of each rank after each case, in host memory.
   std::vector<std::vector<Tensors>> results_of(const std::vector<CollectiveCase>& cases, bool on_devices) {
     std::vector<std::vector<Tensors>> results(static_cast<std::size_t>(GetParam()));
     const auto outcome = run(GetParam(), [&](int rank, const ProcessGroup& group) {
       const Place place = [&](const at::Tensor& host) { return on_devices ? on_device(host, rank) : host.clone(); };
       auto& own = results[static_cast<std::size_t>(rank)];
       for (const auto& each : cases) own.push_back(each.calls(rank, GetParam(), group, place));
-      exec::this_rank::sleep_for(std::chrono::milliseconds(1));  // the devices come to the end
+      exec::this_rank::sleep_for(std::chrono::milliseconds(1));  // by then the devices are done
       for (auto& tensors : own) {
         for (auto& tensor : tensors) tensor = on_host(tensor);
       }

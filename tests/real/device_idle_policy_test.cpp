@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: over real time, to be idle is to wait for devices; what can never end is told at once, and those who poll
-// are let go on at a slower pace, until the stall timeout.
+// Contract: over real time, being idle means waiting for devices. A wait that can never end is reported at once.
+// Polling ranks go on at a slower pace, until the stall timeout.
 #include "runner/device_idle_policy.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whatever fails in NCCL or on a device is told to every rank of the group, by the call's name and NCCL's
-// text; the group's communicators are aborted, and what it is asked for later is refused. Nothing hangs.
+// Contract: every rank of the group gets the error of any failure in NCCL or on a device, with the call's name and
+// NCCL's text. The group's communicators are aborted, and later calls are refused. Nothing hangs.
 #include <chrono>
 #include <thread>
 
@@ -25,7 +25,7 @@ using testing::StartsWith;
 
 class Failures : public RealWorld {
  protected:
-  // The text that wait() throws on each of two ranks; empty: it returned.
+  // The text that wait() throws on each of two ranks; empty if it returned.
   std::vector<std::string> texts_of_allreduce() {
     std::vector<std::string> texts(2);
     const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
@@ -42,7 +42,7 @@ class Failures : public RealWorld {
     return texts;
   }
 
-  // Aborts are made on threads of their own.
+  // Aborts run on threads of their own.
   int aborts_within_a_second() const {
     const auto aborts = [this] {
       const auto all = nccl->happened();
@@ -116,7 +116,7 @@ TEST_F(Failures, InitialisationWithoutEnd_IsGivenUp) {
   EXPECT_THAT(texts_of_allreduce(), Each(HasSubstr("the communicators of group \"world\" were not made within 20 ms")));
 }
 
-// Launched, and the devices do not come to it.
+// The call is launched, but the devices never execute it.
 TEST_F(Failures, ErrorBehindTheHostsBack_FailsWhatIsUnderWayAndWhatComes) {
   EXPECT_CALL(*nccl, comm_get_async_error).WillRepeatedly([](ncclComm_t, ncclResult_t* error) {
     *error = ncclRemoteError;
@@ -185,7 +185,7 @@ TEST_F(Failures, WorldThatEndsWhileADeviceHangs_AbortsWhatIsUnderWay) {
   EXPECT_EQ(aborts_within_a_second(), 2);
 }
 
-// Once for all of them, however many there are.
+// The ranks wait once for all calls together, however many there are.
 TEST_F(Failures, ManyCallsUnderWay_AreWaitedForTogether) {
   devices.end_limit = std::chrono::milliseconds(200);
   FakeCuda::instance().hung = 1;

@@ -13,7 +13,7 @@ thread_local c10::DeviceIndex t_device = 0;
 
 }  // namespace
 
-// Recorded again, it stands for the later place.
+// If an event is recorded again, it stands for the later position.
 struct FakeCuda::Event {
   struct Place {
     bool passed = false;

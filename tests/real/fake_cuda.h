@@ -14,25 +14,25 @@
 
 namespace rehearse::real {
 
-// Devices of the kind "cuda" in the host's memory, as LibTorch sees them: streams run what is in them, in order, when
-// the test lets them. Stands where libc10_cuda would register itself; one for a process.
+// Devices of the kind "cuda" in host memory, as LibTorch sees them. Streams run their work in order, when the test lets
+// them. Registered in place of libc10_cuda; one object per process.
 class FakeCuda final : public c10::impl::DeviceGuardImplInterface {
  public:
-  // Work of a stream; returns whether it is done, and is asked again otherwise.
+  // Work of a stream. Returns whether it is done; if not, it is called again later.
   using Step = std::function<bool()>;
 
   static FakeCuda& instance();
 
   void reset(int devices);
-  bool held = false;              // nothing runs
-  std::optional<int> hung;        // the device of which nothing runs
-  std::string lost;               // not empty: every question to an event throws this
+  bool held = false;              // true: nothing runs
+  std::optional<int> hung;        // the device on which nothing runs
+  std::string lost;               // if not empty, every query of an event throws this
   std::uint64_t events_made = 0;  // since the reset
 
   void enqueue(c10::Stream stream, Step step);
   void enqueue(void* native_handle, Step step);
 
-  // Runs all that can run.
+  // Runs all work that can run.
   void run();
 
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
@@ -64,11 +64,11 @@ class FakeCuda final : public c10::impl::DeviceGuardImplInterface {
   std::map<Key, std::deque<Step>> streams_;
   std::map<c10::DeviceIndex, c10::StreamId> current_;
   c10::StreamId next_stream_ = 1;
-  std::uint64_t time_ = 0;  // counts what has run
+  std::uint64_t time_ = 0;  // counts finished steps
   bool running_ = false;
 };
 
-// The same values on a device, and back. Devices are asked for nothing.
+// Copies values to a device and back, without using the devices' streams.
 at::Tensor on_device(const at::Tensor& host, int device);
 at::Tensor on_host(const at::Tensor& tensor);
 

@@ -28,7 +28,7 @@ at::ScalarType dtype_of(ncclDataType_t type) {
       return at::kFloat;
     case ncclFloat64:
       return at::kDouble;
-    default:  // what is of another type is moved only
+    default:  // tensors of other types are only moved
       return at::kByte;
   }
 }
@@ -63,7 +63,7 @@ struct FakeNccl::Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   int splits = 0;
-  std::map<std::string, int> calls;  // by kind of meeting
+  std::map<std::string, int> calls;  // by kind of operation
   bool aborted = false;
 };
 
@@ -79,7 +79,7 @@ struct FakeNccl::Part {
 };
 
 struct FakeNccl::Meeting {
-  std::vector<std::pair<int, Part>> parts;  // that have come, with their ranks
+  std::vector<std::pair<int, Part>> parts;  // the parts that have arrived, with their ranks
   std::size_t wanted = 0;
   bool done = false;
 
@@ -233,7 +233,7 @@ ncclResult_t FakeNccl::group_end() {
   return ncclSuccess;
 }
 
-// One piece of work for each stream, in order of the streams' first calls.
+// Enqueues one piece of work per stream, in the order of the streams' first calls.
 void FakeNccl::launch() {
   std::vector<std::pair<cudaStream_t, std::vector<Call>>> works;
   for (auto& call : std::exchange(group_, {})) {
@@ -254,7 +254,7 @@ void FakeNccl::launch() {
 
 ncclResult_t FakeNccl::add(Part part, ncclComm_t comm, cudaStream_t stream, const std::string& meeting) {
   Comm& own = of(comm);
-  // A rank may send to itself: its sends and its receives are counted apart.
+  // A rank may send to itself, so sends and receives have separate counters.
   const bool pair = std::string_view(part.call) == "p2p";
   const bool receives = pair && part.send == nullptr;
   const int number = own.calls[receives ? meeting + " received" : meeting]++;
@@ -304,7 +304,7 @@ ncclResult_t FakeNccl::reduce_scatter(const void* send, void* receive, std::size
 ncclResult_t FakeNccl::send(const void* send, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                             cudaStream_t stream) {
   Part part{"p2p", const_cast<void*>(send), nullptr, count, type};
-  if (send == nullptr) part.send = &depth_;  // of nothing
+  if (send == nullptr) part.send = &depth_;  // a send of nothing
   return add(part, comm, stream, fmt::format("{} to {}", of(comm).rank, peer));
 }
 

@@ -12,14 +12,15 @@
 
 namespace rehearse::real {
 
-// NCCL for FakeCuda's devices: what a group holds is one piece of work in each of its streams, over when all ranks of
-// its communicators have come to theirs and the bytes are moved. What NCCL would hang on, hangs.
+// NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. That work ends when all
+// ranks of its communicators have reached theirs and the bytes are moved. Calls on which NCCL would hang hang here,
+// too.
 class FakeNccl : public NcclApi {
  public:
   FakeNccl();
   ~FakeNccl() override;
 
-  // What communicators have done, e.g. "init 0/2", "split 1/2", "destroy 0/2", "abort 1/2", in order.
+  // The history of communicators in order, for example "init 0/2", "split 1/2", "destroy 0/2", "abort 1/2".
   std::vector<std::string> happened() const;
   int groups_ended() const { return groups_ended_; }
 
@@ -55,7 +56,7 @@ class FakeNccl : public NcclApi {
  private:
   struct Clique;  // communicators of one group
   struct Comm;
-  struct Meeting;  // one collective, or one send and its receive
+  struct Meeting;  // one collective, or a send and its receive
   struct Part;
   struct Call;
 
@@ -69,8 +70,8 @@ class FakeNccl : public NcclApi {
   std::vector<std::unique_ptr<Comm>> comms_;
   std::map<std::string, std::shared_ptr<Clique>> cliques_;
   std::vector<std::string> happened_;
-  std::vector<Call> group_;        // what the open group holds
-  std::map<int, double> factors_;  // of reductions that were made
+  std::vector<Call> group_;        // the calls of the open group
+  std::map<int, double> factors_;  // of the reductions created so far
   int depth_ = 0;
   int groups_ended_ = 0;
   int ids_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what goes to NCCL together, on which streams, when waits end, and how long memory is kept.
+// Contract: which calls go to NCCL together, on which streams, when waits end, and how long memory is kept.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
@@ -28,7 +28,7 @@ comm::WorkPtr allreduce_now(const ProcessGroup& group, const at::Tensor& tensor)
   return group->allreduce(tensors, options);
 }
 
-// A group of NCCL's makes the communicators, another one launches.
+// One NCCL group makes the communicators, another one launches.
 TEST_F(Launch, SmallAsynchronousCalls_GoOutTogether) {
   expect_returned(2, [](int rank, const ProcessGroup& group) {
     std::vector<comm::WorkPtr> works;
@@ -38,7 +38,7 @@ TEST_F(Launch, SmallAsynchronousCalls_GoOutTogether) {
   EXPECT_EQ(nccl->groups_ended(), 1 + 1);
 }
 
-// Within a group NCCL does not keep them in order.
+// NCCL does not keep calls within a group in order.
 TEST_F(Launch, CallsWithTheSameMemory_GoOutOneAfterTheOther) {
   expect_returned(2, [](int rank, const ProcessGroup& group) {
     const auto whole = on_device(at::full({4}, rank + 1.0f), rank);
@@ -79,7 +79,7 @@ TEST_F(Launch, Wait_EndsAtTheLaunchAndIsCompletedAtTheEnd) {
   });
 }
 
-// What the caller launched before comes first, and what it launches after its wait comes after.
+// The caller's earlier work comes before the call, and work after its wait comes after the call.
 TEST_F(Launch, AsynchronousCall_IsOrderedWithTheCallersStream) {
   expect_returned(2, [](int rank, const ProcessGroup& group) {
     auto& cuda = FakeCuda::instance();

@@ -7,7 +7,7 @@
 
 namespace rehearse::real {
 
-// FakeNccl, of which a test can have any call fail.
+// FakeNccl, in which a test can make any call fail.
 class MockNccl : public FakeNccl {
  public:
   MockNccl() {

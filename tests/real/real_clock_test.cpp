@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: over the machine's time ranks sleep for as long as they say, read it on every clock of theirs, and are told
-// of a standstill without waiting for a timeout. (How long things take at the most is up to the machine: not asserted.)
+// Contract: over the machine's time, ranks sleep for as long as they ask, and all their clocks show it. They learn of a
+// standstill without a timeout. (Upper limits depend on the machine, so the tests do not assert them.)
 #include "runner/real_clock.h"
 
 #include <chrono>
@@ -31,7 +31,7 @@ struct NoDevices final : DeviceWork {
   bool pending() const noexcept override { return false; }
 };
 
-// Done when it has been looked at so often.
+// A device that is done after a number of looks.
 struct OneDevice final : DeviceWork {
   bool poll() noexcept override {
     if (--looks_left != 0) return false;

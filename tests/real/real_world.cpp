@@ -8,7 +8,7 @@ namespace {
 
 using testing::NiceMock;
 
-// Looks at the devices while anything is under way.
+// Looks at the devices while any operation is in flight.
 class Poller final : public exec::Timer {
  public:
   Poller(NcclFabric& fabric, exec::TimerQueue& timers, exec::Clock& clock)
@@ -31,7 +31,7 @@ class Poller final : public exec::Timer {
   exec::Clock& clock_;
 };
 
-// Passes everything on, and has devices looked at after a launch.
+// Forwards all calls, and starts looking at the devices after a launch.
 class PolledFabric final : public comm::Fabric {
  public:
   PolledFabric(comm::Fabric& fabric, Poller& poller) : fabric_(fabric), poller_(poller) {}

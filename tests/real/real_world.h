@@ -22,8 +22,8 @@ namespace rehearse::real {
 
 constexpr auto kTick = std::chrono::milliseconds(1);
 
-// Process groups whose tensors lie on FakeCuda's devices, one a rank, or in the host's memory; over NcclFabric and
-// FakeFabric. Time is virtual; devices are looked at every microsecond of it.
+// Process groups over NcclFabric and FakeFabric, with tensors on FakeCuda's devices, one per rank, or in host memory.
+// Time is virtual. The devices are looked at every microsecond of it.
 class RealWorld : public ::testing::Test {
  protected:
   using Body = std::function<void(int rank, const comm::ProcessGroup& group)>;
@@ -33,7 +33,7 @@ class RealWorld : public ::testing::Test {
     communication.register_groups = false;  // all ranks share one registry here
   }
 
-  // Threads that make communicators, or abort them, may hold it a little longer than their world lives.
+  // Threads that make or abort communicators may hold `nccl` a little longer than their world lives.
   ~RealWorld() override {
     for (int naps = 0; naps < 10'000 && nccl.use_count() > 1; ++naps) std::this_thread::sleep_for(kTick);
     EXPECT_EQ(nccl.use_count(), 1) << "a thread that nobody waits for does not end";
@@ -41,16 +41,16 @@ class RealWorld : public ::testing::Test {
 
   exec::RunOutcome run(int ranks, const Body& body);
 
-  // The text of the first rank that failed; empty: none did.
+  // The text of the first rank that failed; empty if none did.
   static std::string failure(const exec::RunOutcome& outcome) {
     return outcome.failures.empty() ? "" : outcome.failures.front().what;
   }
 
   std::shared_ptr<::testing::NiceMock<MockNccl>> nccl = std::make_shared<::testing::NiceMock<MockNccl>>();
   comm::CommunicatorOptions communication;
-  NcclFabricOptions devices;                     // of rank i: device i, where none are named
+  NcclFabricOptions devices;                     // rank i uses device i unless a test names others
   std::vector<comm::PendingOperation> pending;   // of the last world
-  comm::Communicators* communicators = nullptr;  // while it runs
+  comm::Communicators* communicators = nullptr;  // non-null while a world runs
 };
 
 }  // namespace rehearse::real

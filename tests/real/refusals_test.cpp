@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what NCCL cannot carry is refused in the rank that asks for it, before anybody waits, with the texts of
+// Contract: calls that NCCL cannot carry are refused on the calling rank before any rank waits, with the texts of
 // PyTorch's back end.
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 class Refusals : public RealWorld {
  protected:
-  // On rank 0 of 2; the group works on.
+  // Makes the call on rank 0 of 2. The group must still work afterwards.
   void expect_refused(const std::function<void(const ProcessGroup& group)>& call, const char* text) {
     const auto outcome = run(2, [&](int rank, const ProcessGroup& group) {
       if (rank == 0) {
@@ -82,7 +82,7 @@ TEST_F(Refusals, FactorsThatNcclDoesNotTake) {
       "ReduceOp.PREMUL_SUM's factor is of Double on cuda:0; it must be as the tensor is, of Float on cuda:0");
 }
 
-// NCCL needs equal sizes, where Gloo leaves the rest of the tensor.
+// NCCL needs equal sizes; Gloo leaves the rest of the tensor unchanged.
 TEST_F(Refusals, MessageShorterThanItsReceive) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) comm::send(group, on_device(at::ones({4}), 0), 1)->wait();
