@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: between a call and the moment at which its rank knows of its end no operator writes its inputs, reads or
-// writes its outputs, or resizes its tensors; the headline names rank, operator, line and call.
+// Contract: until a rank knows that its call has ended, no operator may write the call's inputs, read or write its
+// outputs, or resize its tensors. The headline names rank, operator, line and call.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -18,7 +18,7 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
@@ -41,7 +41,7 @@ TEST(BufferCheck, TensorWrittenInFlight_NamesRankOperatorLineAndCall) {
   EXPECT_TRUE(says(report, ", which rank 1 has not waited for")) << report.headline;
 }
 
-// Messages end in any order: only a barrier says of a send before it that it is over.
+// Messages end in any order. Only a barrier shows that an earlier send has ended.
 TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
   const auto run_with = [](bool barrier) {
     return run_checked([barrier](RankContext& ctx) {
@@ -68,7 +68,7 @@ TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
   EXPECT_EQ(run_with(true).verdict, Verdict::ok);
 }
 
-// Scales a bucket that is on its way.
+// A hook that scales a bucket in flight.
 class ScalesInFlight final : public c10d::CommHookInterface {
  public:
   explicit ScalesInFlight(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {}
@@ -139,7 +139,7 @@ TEST(BufferCheck, OutputReadInFlight_IsFound) {
   EXPECT_TRUE(says(report, std::string("reads the tensor of ") + kCall)) << report.headline;
 }
 
-// All is done when it is read: on another machine it may not be.
+// Everything has ended when the result is read, but on another machine it may not have.
 TEST(BufferCheck, ResultUsedBeforeItsWait_IsFound) {
   const auto report = run_checked([](RankContext& ctx) {
     auto value = at::ones({4});
@@ -215,7 +215,7 @@ TEST(BufferCheck, WriteInABackwardPass_IsFound) {
     (weight * 2).sum().backward();
     auto grad = weight.grad();
     auto work = ctx.group().allreduce(grad);
-    if (ctx.rank() == 0) (weight * 3).sum().backward();  // adds to it
+    if (ctx.rank() == 0) (weight * 3).sum().backward();  // adds to the gradient
     work->wait();
   });
   EXPECT_TRUE(says(report, "rank 0: aten::add_ at ")) << report.headline;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: operators of a rank's threads and callbacks are looked at as those of its main fiber; and so are tensors
-// that are written out, as asynchronous checkpoints do.
+// Contract: the checkers also see operators of a rank's threads and callbacks, and tensors that are written out, as
+// asynchronous checkpoints do.
 #include <future>
 #include <sstream>
 #include <string>
@@ -14,7 +14,7 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 

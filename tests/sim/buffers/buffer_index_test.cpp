@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the index finds what a look at each buffer finds, in the order in which they came, whatever was added and
-// removed; and its answers cost no more where many buffers lie at one place.
+// Contract: the index finds the same buffers, in order of insertion, as a look at each one, after any additions and
+// removals. Its queries do not get slower if many buffers lie at one place.
 #include <algorithm>
 #include <list>
 #include <memory_resource>
@@ -26,7 +26,7 @@ class Index : public testing::Test {
     const auto from = draw(60), columns = draw(6);
     switch (draw(4)) {
       case 0:
-        return all_.select(1, columns);  // a run for each row
+        return all_.select(1, columns);  // one run of memory per row
       case 1:
         return all_.slice(1, columns, columns + 2).slice(0, 0, 3);
       default:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a tensor that reaches beyond its memory is a finding, where the call is made, and no crash.
+// Contract: a tensor that reaches beyond its memory is a finding at the call, not a crash.
 #include <chrono>
 
 #include <sys/mman.h>
@@ -11,14 +11,14 @@
 #include "buffers/readable_bytes.h"
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
 using namespace rehearse;
 using namespace rehearse::test;
 
-// Pages of which only the first can be read.
+// Two pages. Only the first is readable.
 class Pages {
  public:
   explicit Pages(bool protect) {

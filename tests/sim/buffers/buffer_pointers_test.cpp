@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what no operator does shows in the bytes that move, and in those that a rank waits for: writes through
-// pointers, memory that is exchanged.
+// Contract: changes without an operator show in the bytes that move, and in the bytes that a rank waits for: writes
+// through pointers, and exchanged memory.
 #include <chrono>
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
@@ -49,7 +49,7 @@ TEST(BufferPointers, OtherMemory_IsFound) {
   EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
 }
 
-// As pipelines that let go of what they have sent: the receiver's size is right, and no mismatch.
+// As in pipelines that release a tensor after sending it. The receiver's size is right, so this is no mismatch.
 TEST(BufferPointers, OtherMemoryOfAMessage_IsNoMismatch) {
   const auto report = run_checked([](RankContext& ctx) {
     if (ctx.rank() == 0) {
@@ -92,7 +92,8 @@ TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// The data has arrived when it is written over, and nobody has waited for it: on another machine it may come later.
+// The data has arrived when the rank overwrites it, but the rank has not waited. On another machine the data may come
+// later.
 TEST(BufferPointers, WriteBetweenTheDataAndTheWait_IsFound) {
   const auto run = [](int way) {
     return run_checked([way](RankContext& ctx) {
@@ -139,7 +140,7 @@ TEST(BufferPointers, WriteAfterTheWait_IsNoFinding) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// A later call of the group writes it again before anybody has waited for the first.
+// A later call of the group writes the tensor again before the rank has waited for the first call.
 TEST(BufferPointers, CallsOneAfterTheOtherOnOneTensor_AreNoFinding) {
   const auto report = run_checked([](RankContext& ctx) {
     auto value = at::ones({4});

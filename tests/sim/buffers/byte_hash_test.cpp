@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every byte of a small tensor counts; of a large one its ends, and places at equal distances.
+// Contract: every byte of a small tensor counts. Of a large one, its ends and equally spaced places count.
 #include <cstdint>
 
 #include <ATen/ops/zeros.h>

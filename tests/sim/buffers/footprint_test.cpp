@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: two tensors overlap where they have a byte in common, whatever their strides are.
+// Contract: two tensors overlap if they share a byte, whatever their strides.
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>

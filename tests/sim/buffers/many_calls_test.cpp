@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: thousands of calls in flight are looked at as one is, and what each costs does not grow with their number.
+// Contract: the checkers treat thousands of calls in flight like one, and the cost per call does not grow with their
+// number.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -13,7 +14,7 @@
 #include "bench/cpu_time.h"
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
@@ -22,7 +23,7 @@ using namespace rehearse::test;
 
 constexpr int kMany = 1'000;
 
-// Memory of all calls of a rank, and what the calls do with it.
+// The memory that all calls of a rank share, and the calls that use it.
 struct Program {
   const char* name;
   at::Tensor (*memory)(std::int64_t calls);
@@ -85,7 +86,7 @@ double seconds_of(const Program& program, std::int64_t calls) {
 TEST(ManyCalls, CostOfEachDoesNotGrow) {
   for (const auto& program : kPrograms) {
     const double few = seconds_of(program, kMany), many = seconds_of(program, 8 * kMany);
-    EXPECT_LT(many, 3 * 8 * few) << program.name;  // 64 times as much where each looks at each
+    EXPECT_LT(many, 3 * 8 * few) << program.name;  // 64 times as much if each call looked at all others
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what reduce() leaves on ranks other than the root is reported where the rank reads it, with the lines of
-// the read and of the call; not on the root, and not of what the rank has written since.
+// Contract: after reduce(), a read of the tensor on a rank other than the root is reported, with the lines of the read
+// and of the call. Reads on the root, and of values that the rank has written since, are not reported.
 #include <functional>
 
 #include <ATen/ops/full.h>
@@ -9,14 +9,14 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
 using namespace rehearse;
 using namespace rehearse::test;
 
-// What both ranks do with their tensor after a reduce to rank 0.
+// Both ranks reduce to rank 0, and then call `then` with their tensor.
 Report after_reduce(const std::function<void(RankContext& ctx, at::Tensor& value)>& then) {
   return run_checked([&](RankContext& ctx) {
     auto value = at::ones({4, 4});
@@ -54,7 +54,7 @@ TEST(ReduceLeftovers, NextCallThatReadsThem_IsFound) {
   EXPECT_TRUE(is_said(sum, "rank 1: allreduce #2 on group \"world\" at ")) << sum.headline;
 }
 
-// A gradient's mean on every rank, used on the root alone.
+// All ranks divide the gradient in place, and only the root uses the mean.
 TEST(ReduceLeftovers, WorkInPlace_IsNoFindingAndEndsNothing) {
   const auto use = [](bool on_all) {
     return after_reduce([=](RankContext& ctx, at::Tensor& value) {
@@ -96,7 +96,7 @@ TEST(ReduceLeftovers, PartThatIsWritten_MayBeReadAndNoOther) {
   EXPECT_TRUE(is_said(other, "rank 1: aten::sum at ")) << other.headline;
 }
 
-// The allocator hands out the same memory soon.
+// The allocator soon returns the same memory again.
 TEST(ReduceLeftovers, FreedMemory_IsForgotten) {
   const auto report = run_checked([](RankContext& ctx) {
     for (int step = 0; step < 3000; ++step) {

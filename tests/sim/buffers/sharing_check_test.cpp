@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: memory that two ranks give to their calls is found where one of them writes there, and both ranks and calls
-// are named; what they only read, or use side by side, is not.
+// Contract: if two ranks pass the same memory to their calls and one of them writes there, the checker names both ranks
+// and calls. If they only read it, or use separate parts, it is silent.
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
@@ -9,7 +9,7 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
@@ -65,7 +65,7 @@ TEST(SharingCheck, RowsOfOneTensor_AreNoFinding) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// What is freed may come back as memory of another rank.
+// Freed memory may come back as memory of another rank.
 TEST(SharingCheck, FreedMemory_IsForgotten) {
   const auto report = run_checked(
       [](RankContext& ctx) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: correct programs stay silent, whatever the schedule, and a run with checkers takes the way of one without.
+// Contract: the checkers are silent about correct programs, whatever the schedule, and do not change the run.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -17,7 +17,7 @@
 
 #include "checked_world.h"
 
-// Not of Rehearse's namespace: what stands in that is not the user's own.
+// Outside Rehearse's namespace, because code inside does not count as the user's own.
 namespace checked_programs {
 namespace {
 
@@ -38,7 +38,7 @@ void expect_silent(const World::Body& body, int ranks = 4) {
   }
 }
 
-// How a rank learns that its call is over.
+// The ways in which a rank learns that its call has ended.
 void learn(RankContext& ctx, const Work& work, int way) {
   switch (way) {
     case 0:
@@ -59,7 +59,7 @@ void learn(RankContext& ctx, const Work& work, int way) {
   }
 }
 
-// Of a large call, too, behind which a short one would be there at once.
+// Includes large calls, during which a short later call would end first.
 TEST(Silent, AllWaysToLearnOfAnEnd) {
   for (int way = 0; way < 10; ++way) {
     expect_silent([way](RankContext& ctx) {
@@ -95,7 +95,7 @@ TEST(Silent, ManyInFlightBesideEachOther) {
     std::vector<Work> works;
     for (int i = 0; i < 4; ++i) {
       auto piece = flat[i];
-      piece.mul_(i + 1);  // while those before are under way
+      piece.mul_(i + 1);  // while the earlier ones are in flight
       works.push_back(ctx.group().allreduce(piece));
     }
     for (const auto& work : works) work->wait();
@@ -129,7 +129,7 @@ TEST(Silent, SendsAndReceivesInARing) {
   });
 }
 
-// The message is a copy, which is no call of the sender's any more.
+// The message is a copy, so the tensor no longer belongs to the sender's call.
 TEST(Silent, BufferedSends_LeaveTheirTensorsToTheSender) {
   auto options = checked();
   options.buffered_sends = true;
