@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: checks that the program does not ask for look at each forward of a DistributedDataParallel, and change
-// nothing of a run in which all is well.
+// Contract: automatic checks look at each forward of a DistributedDataParallel, and do not change a correct run.
 #include <memory>
 #include <stdexcept>
 
@@ -20,7 +19,7 @@ namespace {
 
 constexpr int kForwards = 4;
 
-// `spoil`: called after each step.
+// Trains a small model, and calls `spoil` after each step.
 World::Body training(std::function<void(RankContext&, int, torch::nn::Sequential&)> spoil = {}) {
   return [spoil = std::move(spoil)](RankContext& ctx) {
     torch::nn::Sequential net(torch::nn::Linear(3, 4), torch::nn::BatchNorm1d(4), torch::nn::Linear(4, 1));
@@ -54,7 +53,7 @@ TEST(AutomaticChecks, OfAGoodRun_AreSilent_AndChangeNothing) {
   EXPECT_TRUE(unchecked.checks.empty());
 }
 
-// In an epoch of uneven inputs ranks make different numbers of forwards.
+// In an epoch of uneven inputs, ranks make different numbers of forwards.
 TEST(AutomaticChecks, AfterUnevenInputs_GoOnTogether) {
   auto options = checking({.replicas = true, .draws = rehearse::checks::Draws::same}, 3);
   const auto report = run(options, [](RankContext& ctx) {
@@ -75,7 +74,7 @@ TEST(AutomaticChecks, AfterUnevenInputs_GoOnTogether) {
   EXPECT_EQ(report.checks.at("DDP #1 on group \"world\""), 2u * 2);
 }
 
-// Ranks come to a check in every order, and some are a step ahead.
+// Ranks reach a check in every order, and some are a step ahead.
 TEST(AutomaticChecks, OfAGoodRun_AreSilentUnderManySchedules) {
   auto options = checking({.replicas = true, .finite = true, .draws = rehearse::checks::Draws::same});
   options.preempt = true;
@@ -104,7 +103,7 @@ TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
 }
 
-// No forward comes after it.
+// No forward follows the change.
 TEST(AutomaticChecks, WhatTheLastStepLeft_IsFoundAtTheEnd) {
   const auto report = run(checking({.replicas = true}), training([](RankContext& ctx, int step, auto& net) {
                             const at::NoGradGuard no_grad;
@@ -126,7 +125,7 @@ struct PartlyUsed : torch::nn::Module {
   torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
 };
 
-// A bucket that no rank fills is reduced on none, and no later forward says so.
+// If no rank fills a bucket, no rank reduces it, and no later forward reports that.
 TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     DistributedDataParallel ddp(std::make_shared<PartlyUsed>(), ctx.group());
@@ -142,7 +141,7 @@ TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
       << report.remarks[0];
 }
 
-// A model that an exception takes along need not have made the step of the others.
+// If an exception destroys the model, its rank need not have made the others' last step.
 TEST(AutomaticChecks, OfARankThatUnwinds_LooksAtNoEnd) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     try {
@@ -171,7 +170,7 @@ TEST(AutomaticChecks, OfAModelThatWasNotTrained_LooksAtNoEnd) {
   EXPECT_TRUE(report.checks.empty());
 }
 
-// A step of each rank's own, of a module whose DistributedDataParallel is never called.
+// Each rank makes a step by itself, with a module whose DistributedDataParallel is never called.
 World::Body training_alone(DistributedDataParallelOptions options, bool alike = false) {
   return [options, alike](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
@@ -182,7 +181,7 @@ World::Body training_alone(DistributedDataParallelOptions options, bool alike = 
   };
 }
 
-// Its constructor has made the replicas equal, and no forward would look at them.
+// The constructor made the replicas equal, but no forward would compare them.
 TEST(AutomaticChecks, OfAModelThatWasNeverCalled_LookAtItsEnd) {
   const auto report = run(checking({.replicas = true}, 2), training_alone({}));
   EXPECT_EQ(report.verdict, Verdict::check_failed) << report.headline;
@@ -202,14 +201,14 @@ TEST(AutomaticChecks, OfAModelThatWasNeverCalled_AreSilentWhereReplicasAreEqual)
   EXPECT_EQ(report.checks.at("DDP #1 on group \"world\" at its end"), 1u);
 }
 
-// Nothing has made its replicas equal.
+// Nothing has made the replicas equal.
 TEST(AutomaticChecks, OfAModelThatWasNeverCalledNorSynchronized_LookAtNoEnd) {
   const auto report = run(checking({.replicas = true}, 2), training_alone({.init_sync = false}));
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_TRUE(report.checks.empty());
 }
 
-// A rank that is out of inputs from the beginning makes no forward, and takes over what the others have learnt.
+// A rank without any inputs makes no forward, and gets the others' parameters in the end.
 TEST(AutomaticChecks, OfARankWithoutInputs_AreSilent) {
   const auto report = run(checking({.replicas = true}, 2), [](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
@@ -236,7 +235,7 @@ TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {
       "ranks 0,2-3");
 }
 
-// The mistake of a loop that calls the module in the place of the DistributedDataParallel.
+// A typical mistake: the loop calls the module instead of the DistributedDataParallel.
 TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
   const auto train = [](int what) {
     return run([what](RankContext& ctx) {
@@ -260,7 +259,7 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
       << report.remarks[0];
 }
 
-// However a rank trained its module past the reduction: beside a DDP that only evaluates, or in no_sync().
+// The rank trains its module without a reduction: beside a DDP that only evaluates, or in no_sync().
 TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
   struct Case {
     bool evaluates;
@@ -289,11 +288,11 @@ TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
         << report.remarks[0];
     const auto checked = run(checking({.replicas = true}), train);
     EXPECT_EQ(checked.verdict, Verdict::check_failed) << told;
-    EXPECT_TRUE(run(checking({}, 1), train).remarks.empty()) << told;  // alone there is nothing to reduce
+    EXPECT_TRUE(run(checking({}, 1), train).remarks.empty()) << told;  // a single rank has nothing to reduce
   }
 }
 
-// Groups may share a name, side by side and one after the other. Each has checks of its own.
+// Groups may share a name, at the same time and one after the other. Each group has checks of its own.
 World::Body training_in_pairs(std::function<void(RankContext&, torch::nn::Linear&)> spoil = {}) {
   return [spoil = std::move(spoil)](RankContext& ctx) {
     for (int round = 0; round < 2; ++round) {

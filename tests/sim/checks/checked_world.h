@@ -9,18 +9,18 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Not of rehearse: what is there is not the user's, for reports.
+// Outside rehearse, because reports do not take its functions for user code.
 namespace checks_test {
 
 using namespace rehearse;
 
-// Runs it, twice: a check is as deterministic as the run.
+// Runs the body twice, because a check must be as deterministic as the run.
 inline Report run(const WorldOptions& options, const World::Body& body) {
   const auto report = World(options).run(body);
   const auto again = World(options).run(body);
   EXPECT_EQ(again.identity, report.identity);
   EXPECT_EQ(sim::to_text(again), sim::to_text(report));
-  // What the report says comes through JSON.
+  // All content of the report survives JSON.
   EXPECT_EQ(sim::to_json(sim::report_from_json(sim::to_json(report))), sim::to_json(report));
   return report;
 }
@@ -31,7 +31,7 @@ inline Report run(const World::Body& body, int ranks = 4) {
   return run(options, body);
 }
 
-// The finding that ended the run; empty: it ended in another way.
+// The details of the finding that ended the run; empty if it ended in another way.
 inline std::vector<std::string> details_of(const Report& report) {
   if (report.verdict != Verdict::check_failed || report.findings.empty()) return {};
   return report.findings.front().details;

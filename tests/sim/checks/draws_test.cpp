@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: generators that should stand at one place, or should not, are told apart, and by how much.
+// Contract: the check finds generators that should be at one position and are not, or that should differ and do not,
+// and says by how much.
 #include <string>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -44,7 +45,8 @@ TEST(Draws, MoreOnOneRank_AreCounted) {
   EXPECT_TRUE(details[1].ends_with(": never on rank 3, once on rank 0")) << details[1];
 }
 
-// Not the line that draws last, but that which the others did not come to; and only since the check before.
+// The blamed line is not the last that draws, but the one that the other ranks did not run. Only draws since the
+// previous check count.
 TEST(Draws, MoreOnOneRank_AreLaidToTheirLine) {
   int odd_line = 0;
   const auto report = run([&](RankContext& ctx) {
@@ -70,7 +72,7 @@ TEST(Draws, MoreOnOneRank_AreLaidToTheirLine) {
   EXPECT_TRUE(details[0].ends_with(": once on rank 2, never on rank 0")) << details[0];
 }
 
-// What was drawn before is of no account any more.
+// Draws before the seed was set no longer count.
 TEST(Draws, OfAGeneratorThatWasSet_CountFromThere) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 0) at::rand({100});
@@ -89,7 +91,8 @@ TEST(Draws, OfAGeneratorThatWasSet_CountFromThere) {
   EXPECT_TRUE(details[2].ends_with(": never on rank 1, once on rank 0")) << details[2];
 }
 
-// Of operators that only may draw, those that did: none by a generator of the program's own.
+// Lists only the operators that drew from the rank's generator. Operators with a generator of the program's own do not
+// count.
 TEST(Draws, FromElsewhere_AreNone) {
   const auto report = run([](RankContext& ctx) {
     at::rand({ctx.rank() == 3 ? 5 : 6}, at::make_generator<at::CPUGeneratorImpl>(7));
@@ -103,7 +106,7 @@ TEST(Draws, FromElsewhere_AreNone) {
   EXPECT_TRUE(details[0].starts_with("aten::randperm(n=18) at draws_test.cpp:")) << details[0];
 }
 
-// Past the dispatcher: the line of the operator that found it so.
+// A draw that bypasses the dispatcher is blamed on the line of the next operator.
 TEST(Draws, ByNoOperator) {
   const auto report = run([](RankContext& ctx) {
     at::rand({1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a NaN or an Inf is traced to the operator that made it, through collectives and receives, or to the
-// collective that brought it although nobody sent one; finite programs, and masks of -inf, are left alone.
+// collective that returned it although no rank sent one. Finite programs, and masks of -inf, are left alone.
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -68,7 +68,7 @@ TEST(Finite, WhatARankBringsIntoASum_IsTraced) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
 }
 
-// What the run that explains it adds is where it was made.
+// The line that made the NaN comes only from the run that explains the failure.
 TEST(Finite, WithoutExplanation_TheSumIsNamed) {
   auto options = watched();
   options.explain_failures = false;
@@ -80,7 +80,7 @@ TEST(Finite, WithoutExplanation_TheSumIsNamed) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{2});
 }
 
-// Gloo loses the NaN of rank 2, so that the result is finite on every rank.
+// Gloo loses rank 2's NaN, so the result is finite on every rank.
 TEST(Finite, ANanInAMaximum_IsAFindingAlthoughItMayBeLost) {
   const auto body = [](RankContext& ctx) {
     auto value = at::log(at::full({1}, ctx.rank() == 2 ? -1.0 : 1.0));
@@ -187,8 +187,8 @@ at::Tensor trained_weight(RankContext& ctx) {
   return net->weight.detach().clone();
 }
 
-// What is watched computes the same, at the same times, by the same decisions.
-// A mask of attention is finite on no rank.
+// A run with the check computes the same values at the same times, by the same decisions.
+// An attention mask is finite on no rank.
 TEST(Finite, ABufferOfInf_IsAFindingWhereItIsAskedFor) {
   const auto with = [](double value, std::optional<bool> buffers) {
     return run([=](RankContext& ctx) {

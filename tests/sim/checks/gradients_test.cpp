@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: gradients are compared with those of one process, and the ratio of both says what went wrong.
+// Contract: gradients are compared with those of one process, and their ratio tells the mistake.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
@@ -27,7 +27,7 @@ struct Net {
   torch::nn::Linear linear;
 };
 
-// `backward` makes the gradients of a rank.
+// `backward` computes a rank's gradients.
 Report with(const std::function<void(RankContext&, Net&)>& backward, int ranks = 4) {
   return run(
       [&](RankContext& ctx) {
@@ -74,7 +74,7 @@ TEST(Gradients, ASum_IsNTimes) {
   EXPECT_EQ(report.headline, headline("4 times it, n: a sum over the ranks where the mean is meant"));
 }
 
-// As many samples as ranks: the all-reduces tell one from the other.
+// The batch has as many samples as there are ranks. The all-reduces reveal which of the two is meant.
 TEST(Gradients, ASumOverTheBatch_IsToldFromASumOverTheRanks) {
   constexpr auto said =
       "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
@@ -96,7 +96,7 @@ TEST(Gradients, ASumOverTheBatch_IsToldFromASumOverTheRanks) {
   EXPECT_EQ(by_hand.headline, headline(said));
 }
 
-// A model with a bias of one element, whose gradient is a multiple of any other.
+// A model with a bias of one element, whose gradient is always a multiple of any other.
 Report with_one_bias(double weight_factor, double bias_factor) {
   return run([=](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
@@ -166,7 +166,7 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
                      "over a batch of 2 where the mean is meant"));
 }
 
-// Rank 1 has three times as many rows as the others, and a mean of its own.
+// Rank 1 has three times as many rows as the others, and computes the mean of its own rows.
 at::Tensor rows_of(int rank) { return at::arange(rank == 1 ? 36 : 12, at::kDouble).view({-1, 3}).sin() * (rank + 1); }
 
 Report with_rows_of_their_own(const std::function<void(RankContext&, Net&, const at::Tensor& rows)>& backward) {
@@ -193,7 +193,7 @@ TEST(Gradients, AMeanOfMeansOfUnevenParts_SaysWhatEachShouldWeigh) {
       is_said(report, "it is that of one process with each rank's part times 0.667 on ranks 0,2-3, 2 on rank 1: "));
 }
 
-// The same weights in the loss, and all is well.
+// With the matching weights in the loss, the gradients are right.
 TEST(Gradients, UnevenPartsByTheirSizes_AreRight) {
   const auto report = with_rows_of_their_own([](RankContext& ctx, Net& net, const at::Tensor& rows) {
     DistributedDataParallel ddp(net.linear, ctx.group());
@@ -254,7 +254,7 @@ TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
       is_said(report, "of the gradients rank 3 has another \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
 }
 
-// Nobody could compare: the report says so, and for whom the others waited.
+// The check could not compare. The report says so, and names the missing rank.
 TEST(Gradients, OfARankThatNeverComes_AreToldAsNotCompared) {
   const auto checks = [](int of_rank_3) {
     return run([=](RankContext& ctx) {
@@ -278,7 +278,7 @@ TEST(Gradients, OfARankThatNeverComes_AreToldAsNotCompared) {
   EXPECT_TRUE(checks(5).remarks.empty());
 }
 
-// More than are kept open for those who are late.
+// The check keeps only a limited number of comparisons open for late ranks.
 TEST(Gradients, ThatAreGivenUp_AreToldToo) {
   const auto report = run([](RankContext& ctx) {
     Net net;
@@ -299,7 +299,7 @@ TEST(Gradients, ThatAreMissing_AreNamed) {
   EXPECT_EQ(report.headline, headline("nothing: no backward came to it, or its gradient was cleared"));
 }
 
-// The model's buffers, the generator and the gradients are as they were; no event, no time, no decision is added.
+// Buffers, generator and gradients are unchanged, and the run gets no further event, time or decision.
 TEST(Gradients, TheReferenceLeavesNothingBehind) {
   const auto body = [](bool checks) {
     return [=](RankContext& ctx) {
@@ -320,7 +320,7 @@ TEST(Gradients, TheReferenceLeavesNothingBehind) {
   options.compute = {.per_operator = std::chrono::microseconds(3)};
   options.explain_failures = false;
   const auto checked = run(options, body(true)), unchecked = run(options, body(false));
-  EXPECT_EQ(checked.verdict, Verdict::check_failed);  // of the bias, which the function leaves out
+  EXPECT_EQ(checked.verdict, Verdict::check_failed);  // the function leaves out the bias
   EXPECT_EQ(unchecked.verdict, Verdict::ok);
 }
 

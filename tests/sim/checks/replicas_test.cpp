@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: replicas that differ are found at the first check at which they do, with who, what, by how much and what
-// made them differ; equal ones, and programs that leave early, are left alone.
+// Contract: the check finds the first difference of replicas: the rank, the tensor, by how much, and the operation that
+// made it. Equal replicas, and programs that leave early, are left alone.
 #include <functional>
 #include <limits>
 #include <optional>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kStepsByHand = 5;
 
-// Data parallel training by hand; `forgetful` takes its own gradient in the third step.
+// Data parallel training by hand. Rank `forgetful` applies its own gradient in the third step.
 void train_by_hand(RankContext& ctx, int forgetful = -1, bool checks = true) {
   auto weight = at::zeros({2, 3}, at::kDouble), bias = at::zeros({2}, at::kDouble);
   for (int step = 1; step <= kStepsByHand; ++step) {
@@ -130,7 +130,7 @@ TEST(Replicas, BuffersAlone_AreToldAsSuch) {
       << report.headline;
   EXPECT_TRUE(is_said(report, "what a module keeps of its own inputs"));
   EXPECT_EQ(run(body(false, false)).verdict, Verdict::ok);
-  // They are a rank's own until the next forward.
+  // The buffers belong to each rank until the next forward.
   EXPECT_EQ(run(body(true, {})).verdict, Verdict::ok);
   EXPECT_EQ(run(body(true, true)).verdict, Verdict::check_failed);
 }
@@ -171,7 +171,7 @@ TEST(Replicas, OddStates_AreEqual) {
   EXPECT_EQ(report.checks.at("replicas"), 4u);
 }
 
-// Nobody waits for a rank that has left, and those that came are compared all the same.
+// The check does not wait for a rank that has left, and still compares the others.
 TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
   const auto body = [](int different) {
     return [=](RankContext& ctx) {
@@ -187,7 +187,7 @@ TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
   EXPECT_TRUE(report.headline.starts_with("replicas differ in check #151: rank 3 has another \"w\" than ranks 0,2"));
 }
 
-// And the report says who was missing.
+// The report says which rank was missing.
 TEST(Replicas, OfFewerRanks_AreToldAsNotComplete) {
   const auto report = run([](RankContext& ctx) {
     for (int i = 0; i < (ctx.rank() == 1 ? 2 : 5); ++i) ctx.check_replicas({{"w", at::ones({1})}});
