@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: computing takes exactly what the model says, for the rank that computes; by default it takes no time.
+// Contract: an operator takes exactly the model's time, on the rank that computes. By default, computing takes no time.
 #include <stdexcept>
 #include <thread>
 
@@ -17,14 +17,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A flop is a nanosecond, or a byte is, or an operator.
+// A flop takes a nanosecond, or a byte, or an operator.
 constexpr ComputeModel kFlops{.flops_per_second = 1e9};
 constexpr ComputeModel kBytes{.bytes_per_second = 1e9};
 constexpr ComputeModel kOperators{.per_operator = 1ns};
 
 WorldOptions one_rank(const ComputeModel& model) { return {.ranks = 1, .compute = model, .explain_failures = false}; }
 
-// What `work` takes on a rank that is alone.
+// The time of `work` on the only rank of a world.
 std::int64_t nanoseconds(const ComputeModel& model, const std::function<void()>& work) {
   std::int64_t taken = -1;
   const auto report = World(one_rank(model)).run([&](RankContext& ctx) {
@@ -50,7 +50,7 @@ TEST(Compute, MatrixProducts_TakeTheirFlops) {
   EXPECT_EQ(nanoseconds(kFlops, [&] { at::relu(at::add(a, a)); }), 0);
 }
 
-// The numbers are FlopCounterMode's for the same calls.
+// The numbers are those of FlopCounterMode for the same calls.
 TEST(Compute, ConvolutionsAndAttention_TakeTheirFlops) {
   const auto x = at::ones({2, 4, 5, 6}), weight = at::ones({8, 4, 3, 3});
   const std::vector<std::int64_t> ones{1, 1}, zeros{0, 0};
@@ -86,7 +86,7 @@ TEST(Compute, TheLongerOfFlopsAndBytes_AndTheLaunch) {
   const auto mm = [&] { at::mm(a, a); };
   EXPECT_EQ(nanoseconds({1e9, 1e9, 5ns}, mm), 5 + 3 * 64);
   EXPECT_EQ(nanoseconds({0.5e9, 1e9, 5ns}, mm), 5 + 2 * 128);
-  EXPECT_EQ(nanoseconds({3e9, 0, 0ns}, mm), 43);  // 42.67: to the nearest
+  EXPECT_EQ(nanoseconds({3e9, 0, 0ns}, mm), 43);  // 42.67, rounded
 }
 
 TEST(Compute, Operators_CountOnce) {
@@ -106,7 +106,7 @@ TEST(Compute, Backward_IsCountedWhereItRuns) {
   EXPECT_EQ(nanoseconds(kFlops, [&] { at::mm(x, weight).sum().backward(); }), 3 * product);
 }
 
-// The results are those of a run without a model, to the bit.
+// Results equal those of a run without a model, to the bit.
 TEST(Compute, Results_AreThoseWithoutAModel) {
   const auto train = [](const ComputeModel& model) {
     at::Tensor weight_grad, out;
@@ -135,7 +135,7 @@ TEST(Compute, ByDefault_NothingTakesTimeOrSwitches) {
     EXPECT_EQ(ctx.now(), kTimeZero);
   });
   EXPECT_EQ(report.verdict, Verdict::ok);
-  EXPECT_EQ(world.decisions().decisions().size(), 1u);  // who runs first
+  EXPECT_EQ(world.decisions().decisions().size(), 1u);  // which rank runs first
 }
 
 TEST(Compute, Ranks_ComputeSideBySide) {
@@ -166,7 +166,7 @@ TEST(Compute, ThreadsOfARank_AreNotCounted) {
   EXPECT_EQ(nanoseconds(kFlops, [&] { std::thread([&] { at::mm(a, a); }).join(); }), 0);
 }
 
-// A kernel that computes in virtual time: suspended inside of the dispatcher, and of a backward pass.
+// A kernel that takes virtual time, so it suspends inside the dispatcher and inside a backward pass.
 struct SlowIdentity : torch::autograd::Function<SlowIdentity> {
   static at::Tensor forward(torch::autograd::AutogradContext* autograd, const at::Tensor& x, RankContext* ctx) {
     autograd->saved_data["ctx"] = reinterpret_cast<std::int64_t>(ctx);
