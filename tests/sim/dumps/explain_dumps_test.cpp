@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what dumps of all ranks come to, in the matcher's words: who, which call, where.
+// Contract: dumps of all ranks lead to a verdict in the matcher's words: which rank, which call, where.
 #include "dumps/explain_dumps.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST(ExplainDumps, FewerCallersThanMissing_AreNamedFirst) {
       "last: broadcast #1 on group \"0:default_pg\"");
 }
 
-// Each has made the call for which the other waits second.
+// Each rank has made the call for which the other one waits.
 TEST(ExplainDumps, TwoGroupsInTurn_AreACycle) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});
@@ -123,7 +123,7 @@ TEST(ExplainDumps, TwoGroupsInTurn_AreACycle) {
   EXPECT_EQ(report.dumps->culprits, (std::vector<int>{0, 1}));
 }
 
-// Of a chain across groups, the rank at its end.
+// In a chain of waits across groups, the rank at its end is the culprit.
 TEST(ExplainDumps, ChainOfWaits_EndsAtTheCulprit) {
   DumpMaker job(3);
   job.add_group("pair", {1, 2});
@@ -146,7 +146,7 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutOfNobodysFault) {
   EXPECT_TRUE(report.dumps->culprits.empty());
 }
 
-// All came to both, and each device works on the other one first.
+// All ranks made both calls, but each device works on another one first.
 TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreToldApart) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});
@@ -163,7 +163,7 @@ TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreToldApart) {
       "ranks called both alike, and neither has ended; calls on several groups need one order on all ranks");
 }
 
-// What ranks send in all they expect in all. Before 2.4 the sizes were not recorded.
+// The ranks must expect as many elements in all as they send in all. Formats before 2.4 do not record the sizes.
 TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
   for (const char* version : {"2.10", "2.3"}) {
     DumpMaker job(2, version);
@@ -182,7 +182,7 @@ TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
   }
 }
 
-// Which sizes each rank sends to which a dump does not hold, so they may differ.
+// A dump does not contain the sizes from each rank to each other one, so the totals may differ.
 TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) job.call(rank, "all_to_all", {4 + rank});
@@ -194,7 +194,7 @@ TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
       "called alltoall_base(int32[5], cuda); they differ in dtype (float32, int32)");
 }
 
-// Lists of tensors say what goes to whom.
+// Lists of tensors show the sizes from each rank to each other one.
 TEST(ExplainDumps, AllToAllOfLists_IsComparedEdgeByEdge) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) {
@@ -237,7 +237,7 @@ TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
       "group \"0:default_pg\": other label");
 }
 
-// Of a stack in C++ and Python, the user's own frames alone lead to the line.
+// In a stack of C++ and Python frames, only the user's own frames lead to the line.
 TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   DumpMaker job(1);
   auto& entry = job.call(0, "all_reduce", {4}, false);
@@ -257,7 +257,7 @@ TEST(ExplainDumps, FramesOfLibraries_AreLeftOut) {
   EXPECT_EQ(report.transport, "xccl");
 }
 
-// Of names of C++ that fill the screen the ends are shown.
+// Long C++ names are cut in the middle.
 TEST(ExplainDumps, LongNamesOfFrames_AreCutInTheText) {
   DumpMaker job(1);
   job.stand_at(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a job of many ranks that all did something else is told in a few lines, and its files stay small.
+// Contract: if many ranks all did something different, the report still has few lines, and its files stay small.
 #include <algorithm>
 #include <cstddef>
 #include <sstream>
@@ -28,7 +28,7 @@ std::string page_of(const Report& report) {
   return out.str();
 }
 
-// Each rank gives another size, and waits for all others.
+// Each rank passes another size, and waits for all others.
 TEST(ManyRanks, CallsThatAllDiffer_AreFoldedAndCounted) {
   DumpMaker job(kRanks);
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -57,7 +57,7 @@ TEST(ManyRanks, CallsThatAllDiffer_AreFoldedAndCounted) {
   EXPECT_LT(page_of(report).size(), 500'000u);
 }
 
-// From one line, in a ring: rank n to rank n + 1.
+// All sends come from one line, in a ring: rank n to rank n + 1.
 TEST(ManyRanks, SendsFromOneLine_AreOneStack) {
   DumpMaker job(kRanks);
   job.stand_at(10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: sends and receives are paired by their order between two ranks; what has no partner is told of.
+// Contract: sends and receives are paired by their order between two ranks. Messages without a partner are reported.
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
@@ -74,8 +74,8 @@ TEST(DumpedMessages, SendThatIsOverAndNobodyReceived_IsRemarked) {
                                      "and nobody received it"});
 }
 
-// The recorder leaves the messages of a batch as scheduled, and completes the end alone, which has a collective's
-// number that was there before.
+// The recorder leaves a batch's messages as scheduled, and completes only the end of the batch, whose collective number
+// is an earlier one.
 void add_batch(DumpMaker& job, int rank, bool completed) {
   const auto peer = std::to_string(1 - rank), self = std::to_string(rank);
   const auto& first = job.call(rank, "send " + self + "->" + peer, {4}, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of ranks without a dump, and of calls that recorders have dropped, nothing is claimed.
+// Contract: the report claims nothing about ranks without a dump, nor about calls that a recorder has dropped.
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
@@ -48,7 +48,7 @@ TEST(PartialDumps, RankThatIsKnownNotToHaveCome_IsNamedAlone) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
 }
 
-// Keeps the last `count` entries of the rank, as a full recorder does.
+// Keeps only the last `count` entries of the rank, as a full recorder does.
 void drop_but(DumpMaker& job, int rank, std::size_t count) {
   auto& entries = job.dump(rank)["entries"].items();
   entries.erase(entries.begin(), entries.end() - static_cast<std::ptrdiff_t>(count));
@@ -71,7 +71,7 @@ TEST(PartialDumps, CallsThatARecorderDropped_CountAsMade) {
                                 "TORCH_FR_BUFFER_SIZE has it keep more"});
 }
 
-// Nothing of the group is left on rank 1, whose recorder is full of another group's calls.
+// Rank 1's recorder is full of another group's calls and has none of this group left.
 TEST(PartialDumps, GroupWithoutEntriesOnARank_IsNotKnown) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});
@@ -85,7 +85,7 @@ TEST(PartialDumps, GroupWithoutEntriesOnARank_IsNotKnown) {
       "allreduce #1 on group \"a\": rank 1 had dropped its calls of that group, so it is not known whether it came");
 }
 
-// A dump of active calls alone leaves out what is complete.
+// A dump of active calls alone lacks the completed calls.
 TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
   DumpMaker job(2);
   for (int i = 1; i <= 3; ++i) {
@@ -104,7 +104,7 @@ TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
       "it came");
 }
 
-// Rank 0 has one call that is active, and has made one more since, unless that number is a message's.
+// Rank 0 has made one more call than its dump shows, unless that number belongs to a message.
 TEST(PartialDumps, StatusOfARank_CountsWhereOnlyCollectivesHaveNumbers) {
   for (const bool messages : {false, true}) {
     DumpMaker job(2);

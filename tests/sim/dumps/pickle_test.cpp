@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: pickles of plain data become JSON; what would run code is refused; no bytes crash or hang the reader.
+// Contract: pickles of plain data become JSON, and pickles that would run code are refused. No bytes crash or hang the
+// reader.
 #include "dumps/pickle.h"
 
 #include <fstream>
@@ -34,7 +35,7 @@ TEST(Pickle, OfLibTorch_IsReadBack) {
   EXPECT_EQ(text_of(pickled(value)), R"({"a":[1,-1,300,-70000,1099511627776,true,null],"b":{"a":"x"},"c":["x","x"]})");
 }
 
-// What Python's pickle.dumps() gives, of protocol 2 and of protocol 4.
+// The output of Python's pickle.dumps(), of protocols 2 and 4.
 TEST(Pickle, OfPython_IsReadBack) {
   EXPECT_EQ(text_of("\x80\x02}q\x00(X\x01\x00\x00\x00"
                     "aq\x01K\x05K\x06\x86q\x02X\x01\x00\x00\x00"
@@ -75,7 +76,7 @@ TEST(Pickle, Damaged_SaysWhere) {
             "has a key without a value below opcode 0x75 at byte 6, which no flight recorder writes there");
 }
 
-// Lists that hold the one before twice: few bytes, and very many values. One that holds itself has no end.
+// Each list contains the previous one twice: few bytes, but very many values. A list that contains itself has no end.
 TEST(Pickle, ThatGrowsWithoutEnd_IsRefused) {
   std::string bytes = "\x80\x02]"s;
   for (int i = 0; i < 40; ++i) bytes += "\x94](h"s + static_cast<char>(i) + "h"s + static_cast<char>(i) + "e"s;
@@ -91,7 +92,7 @@ std::string recorded(const std::string& name) {
   return bytes.str();
 }
 
-// Property: a dump of which bytes were changed, cut out or added is read, or refused with a sentence.
+// Property: a dump with changed, removed or added bytes is read, or refused with a sentence.
 TEST(Pickle, Mutated_NeverCrashesOrHangs) {
   const auto whole = recorded("nccl_skip/dump_rank_0");
   ASSERT_GT(whole.size(), 5000u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: dumps that PyTorch 2.11 left, by NCCL on two GPUs and by gloo, are told of as their programs went wrong.
-// All of them first made one call of each kind, coalesced ones among them, which must raise no alarm. The paths in the
+// Contract: dumps that PyTorch 2.11 left, with NCCL on two GPUs and with gloo, lead to the mistakes of their programs.
+// Each program first made one call of each kind, coalesced ones among them, which must raise no alarm. The paths in the
 // stacks are not the original ones.
 #include <string>
 
@@ -38,7 +38,7 @@ TEST(RecordedDumps, OfNccl_AsJson_TellTheSameWithoutStacks) {
             "the dumps hold no stacks, as JSON does not; pickles do, and TORCH_FR_CPP_STACK=1 adds those of C++");
 }
 
-// On rank 0 the call was over: NCCL does not compare sizes.
+// The call had ended on rank 0, because NCCL does not compare sizes.
 TEST(RecordedDumps, OfNccl_OtherSizes) {
   const auto report = explained("nccl_shape");
   EXPECT_EQ(
@@ -56,7 +56,7 @@ TEST(RecordedDumps, OfNccl_OtherCalls) {
   EXPECT_EQ(report.differences[0].second.where, "train.py:24 in <module>");
 }
 
-// Rank 0 ended a broadcast, as its root, before rank 1 came; TORCH_FR_CPP_STACK puts C++ around the frames of Python.
+// Rank 0, the root, ended a broadcast before rank 1 came. TORCH_FR_CPP_STACK adds C++ frames around those of Python.
 TEST(RecordedDumps, OfNccl_WithStacksOfCpp) {
   const auto report = explained("nccl_cpp_stacks");
   EXPECT_EQ(report.headline,
@@ -96,7 +96,7 @@ TEST(RecordedDumps, OfGloo_AllWell) {
                                 "the dumps do not say who belongs to group \"1:pair\"; it is taken for ranks 0-1"}));
 }
 
-// Made while rank 0 waited, and once more when its wait had timed out.
+// One dump was made while rank 0 waited, the other after its wait had timed out.
 TEST(RecordedDumps, OfGloo_RankThatDidNotCome_AlsoAfterTheTimeout) {
   for (const char* name : {"gloo_skip", "gloo_after_timeout"}) {
     const auto report = explained(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: damaged, foreign and mixed files are refused by file, field and value, with what would be right.
+// Contract: damaged, foreign and mixed files are refused with file, field, value, and what would be right.
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -20,7 +20,7 @@ class RefusedDumps : public testing::Test {
     for (const int rank : {0, 1}) job_.call(rank, "all_reduce", {4});
   }
 
-  // Of rank 0's dump, with that entry changed.
+  // The error for rank 0's dump, with that entry changed.
   template <class Change>
   std::string changed(const Change& change) {
     auto dump = job_.dump(0);
@@ -131,13 +131,13 @@ TEST_F(RefusedDumps, TwoLibrariesOrBackEnds_AreNoOneJob) {
   }
 }
 
-// A rank whose recorder holds no calls yet is of the job all the same.
+// A rank whose recorder holds no calls yet still belongs to the job.
 TEST_F(RefusedDumps, RankWithoutCalls_IsOfTheJob) {
   const auto first = file("dump_rank_0", pickled(DumpMaker(2).dump(0)));
   EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(job_.dump(1)))}), "");
 }
 
-// Pairs that split a larger group may share a name, but no rank is in two of them.
+// Pairs that split a larger group may share a name, but no rank may be in two of them.
 TEST_F(RefusedDumps, GroupOfOtherMembers_IsOfAnotherJob) {
   DumpMaker one(4), other(4);
   one.add_group("pair", {0, 1});
@@ -180,7 +180,7 @@ TEST_F(RefusedDumps, MessageOutsideOfItsGroup) {
             "dump_rank_0: record 1 is nccl:send between ranks 0 and 7 of group \"0\", which has 2 ranks");
 }
 
-// Property: dumps of which bytes were changed are explained, or refused with a sentence.
+// Property: dumps with changed bytes are explained, or refused with a sentence.
 TEST_F(RefusedDumps, Mutated_AreExplainedOrRefused) {
   std::ifstream in(std::string(RECORDED_DUMPS) + "/nccl_skip_json/dump_rank_0.json", std::ios::binary);
   std::ostringstream read;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: dumps of formats 2.0 to 2.11 are read with the fields that they have; of others none.
+// Contract: the reader accepts dumps of formats 2.0 to 2.11, with the fields that each format has. It refuses other
+// formats.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -9,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Fields of an entry that came with a version, by its minor number.
+// The fields of an entry that a version added, by its minor number.
 struct Since {
   int minor;
   const char* key;
