@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: reports of runs that failed say of the store's keys what may be why: which key there is in place of one
-// that a rank waits for, who deleted it, and what others were told where a rank did not find it. On any schedule.
+// Contract: reports of failed runs show what happened to the store's keys: the key that exists instead of the awaited
+// one, the rank that deleted a key, and the ranks that found a key where another rank did not. This holds for any
+// schedule.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -11,7 +12,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Not of rehearse: what is there is not the user's, for reports.
+// Outside rehearse, because reports do not take its functions for user code.
 namespace store_history_test {
 namespace {
 
@@ -77,7 +78,7 @@ TEST(StoreHistory, ADeletedKey_NamesWhoDeletedIt) {
                                                        std::string(kLine))));
 }
 
-// Found by some ranks and not by others: what their branches were decided by.
+// Some ranks find a key and others do not, which decides their branches.
 TEST(StoreHistory, OtherAnswersInOneLine_AreTold) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("run-1", "here");
@@ -103,7 +104,7 @@ TEST(StoreHistory, WhoLooksAndSets_IsNotTold) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-// Two ranks look before either sets: each is told of the other, whoever sets first.
+// Two ranks look before either sets the key. The report names each of them to the other, whichever sets it first.
 TEST(StoreHistory, TwoThatLookedTooEarly_AreBothTold) {
   for (const int first : {0, 1}) {
     const auto report = run(
@@ -132,7 +133,7 @@ TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
     if (ctx.rank() == 1) ctx.store()->compareSet("leader_1", "", "yes");
     ctx.group().barrier()->wait();
     ctx.store()->compareSet("leader_1", "", "yes");
-    ctx.store()->compareSet("leader_3", "", "");  // reads
+    ctx.store()->compareSet("leader_3", "", "");  // only reads
     ctx.group().barrier()->wait();
     if (ctx.rank() == 0) ctx.store()->wait({"leader_2"}, std::chrono::milliseconds(0));
   });
@@ -140,7 +141,7 @@ TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
   EXPECT_THAT(report.remarks, ElementsAre(testing::HasSubstr("there is \"leader_1\" (yes), changed last by rank 1")));
 }
 
-// Whatever the schedule, the run that explains takes the same way, and ends.
+// On every schedule, the run that explains repeats the run and ends.
 TEST(StoreHistory, OnManySchedules_TheRaceIsTold) {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
