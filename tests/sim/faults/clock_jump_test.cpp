@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank's clocks jump as its program reads them; the world's time, other ranks, and (unless all clocks jump)
-// the monotonic clock do not.
+// Contract: a rank's clocks jump as its program reads them. The world's time, other ranks' clocks, and (unless all
+// clocks jump) the monotonic clock do not.
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using std::chrono::system_clock;
 
-// What three clocks show behind a barrier, compared with before it.
+// How far three clocks advance over a barrier.
 struct Passed {
   system_clock::duration wall;
   steady_clock::duration monotonic;
@@ -86,7 +86,7 @@ TEST(ClockJump, AtATime_EndsDeadlinesThatBeginThen) {
   EXPECT_EQ(fired(report), "rank 2");
 }
 
-// What the world itself counts stays as it is.
+// The jump does not affect the world's own timeouts.
 TEST(ClockJump, DoesNotTouchTimeouts) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 3) exec::this_rank::sleep_for(std::chrono::minutes(20));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that crashes never runs again, neither its destructors nor its catches; its peers find out by their
-// time-out or by a broken connection, and the report names it.
+// Contract: a rank that crashes never runs again, not even its destructors and catches. Its peers learn of it by their
+// timeout or by a broken connection, and the report names it.
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -57,7 +57,7 @@ TEST(Crash, RunsNeitherDestructorsNorCatches) {
   EXPECT_EQ(caught, 3);
 }
 
-// The others live on without it: a program that handles the loss is a good one.
+// The others survive without it. A program that handles the loss is correct.
 TEST(Crash, ThatTheOthersSurvive_IsOk) {
   const auto body = [](RankContext& ctx) {
     try {
@@ -86,7 +86,7 @@ TEST(Crash, Disconnect_FailsThePeersAtOnce) {
   const auto report = run({"crash rank=3 at=allreduce#12 peers=disconnect"}, body);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(known, report.faults[0].fired[0].at);
-  EXPECT_EQ(report.end_time, known + std::chrono::microseconds(5));  // a call after one that failed costs time
+  EXPECT_EQ(report.end_time, known + std::chrono::microseconds(5));  // a call after a failed one costs time
 }
 
 TEST(Crash, Disconnect_Uncaught_IsARankThatFailed) {
@@ -97,7 +97,7 @@ TEST(Crash, Disconnect_Uncaught_IsARankThatFailed) {
       << report.headline;
 }
 
-// In the middle of a sleep: no call needs to come.
+// The crash comes in the middle of a sleep, without a call.
 TEST(Crash, AfterAVirtualTime_StrikesWhereverTheRankIs) {
   const auto body = [](RankContext& ctx) {
     exec::this_rank::sleep_for(std::chrono::milliseconds(5));
@@ -110,7 +110,7 @@ TEST(Crash, AfterAVirtualTime_StrikesWhereverTheRankIs) {
   EXPECT_EQ(report.faults[0].fired[0].at, VirtualTime(std::chrono::milliseconds(2)));
 }
 
-// What it had called before counts no more: the others miss it there.
+// Its earlier calls no longer count, so the others miss it there.
 TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) exec::this_rank::sleep_for(std::chrono::milliseconds(5));
@@ -121,7 +121,7 @@ TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
   EXPECT_EQ(report.headline, R"(barrier #1 on group "world": rank 1 crashed and will never come)");
 }
 
-// All had called, and the data was on its way: it comes to its end for nobody.
+// All ranks had called, and the data was in flight. The transfer completes for no rank.
 TEST(Crash, AmidATransfer_LeavesItUnderWay) {
   const auto body = [](RankContext& ctx) {
     auto value = at::full({1 << 20}, 1.0);
@@ -147,7 +147,7 @@ TEST(Crash, AmidATransfer_LeavesItUnderWay) {
   EXPECT_EQ(broken.verdict, Verdict::ok) << broken.headline;
 }
 
-// A process takes its threads along: one that waits, and one that could have run.
+// The crash also ends the rank's threads: one that waits, and one that could have run.
 TEST(Crash, WithThreads_EndsThemToo) {
   bool ran_after = false;
   const auto body = [&](RankContext& ctx) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each rank of each seed has a folder for its files; the writes of C++ streams there may fail, tear, take
-// long or be the last thing that a rank does; elsewhere they never do.
+// Contract: each rank of each seed has a folder for its files. Writes of C++ streams there may fail, tear, take long or
+// be the rank's last action. Writes elsewhere never do.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t kBytes = 100'000;
 
-// False: it could not be written as a whole.
+// Returns false if the file could not be written as a whole.
 bool save(const std::filesystem::path& file, char content) {
   std::ofstream out(file, std::ios::binary);
   out << std::string(kBytes, content);
@@ -36,7 +36,7 @@ std::size_t size_of(const std::filesystem::path& file) {
   return std::filesystem::exists(file) ? static_cast<std::size_t>(std::filesystem::file_size(file)) : 0;
 }
 
-// Rank 1 saves twice, the second time over the first.
+// Rank 1 saves twice, the second time over the first file.
 void save_twice(RankContext& ctx) {
   if (ctx.rank() == 0) return;
   const auto file = ctx.scratch_folder() / "model.pt";
@@ -96,7 +96,7 @@ TEST(DiskFaults, TornWrite_LeavesHalfAndCrashes) {
   EXPECT_EQ(fired(report), "rank 1 in write #2 to \"model.pt\"");
 }
 
-// The write did not begin: what the first one left is gone, because opening the file has emptied it.
+// The crash precedes the write. The first file's contents are gone, because opening the file has emptied it.
 TEST(DiskFaults, CrashAtAWrite_ComesBeforeIt) {
   EXPECT_EQ(run_two({"crash rank=1 at=write#2 restart=1ms"}).verdict, Verdict::check_failed);
 }

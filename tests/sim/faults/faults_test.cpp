@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each fault does what its name says, where its trigger says, and the report names rank and call; a fault
-// that did not take place is a verdict; each run replays.
+// Contract: each fault does what its name says, where its trigger says, and the report names rank and call. A fault
+// that did not fire is a verdict. Each run replays.
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -87,7 +87,7 @@ TEST(Fault, DelayOfASend_MovesTheDataLater) {
   EXPECT_EQ(fired(report), R"(rank 0 in send #1 on group "world")");
 }
 
-// The rank is one call behind from there on, and leaves the last one to the others.
+// From there on, the rank is one call behind, and returns before the others' last call.
 TEST(Fault, SkipCollective_IsFoundAtTheEnd) {
   const auto report = run({"skip_collective rank=2 at=allreduce#4"}, [](RankContext& ctx) {
     for (int step = 0; step < kSteps; ++step) {
@@ -166,7 +166,7 @@ TEST(Trigger, AfterATime_IsTheFirstCallFromThenOn) {
   EXPECT_EQ(fired(run(options, body)), R"(rank 0 in barrier #3 on group "world")");
 }
 
-// By the Oracle's seed: with many seeds about as often as it says, with one seed always the same.
+// The Oracle's seed decides: over many seeds about as often as the probability says, for one seed always the same.
 TEST(Trigger, ProbabilityIsDrawnThroughTheOracle) {
   int hit = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -15,7 +15,7 @@ namespace rehearse::test {
 
 inline constexpr int kSteps = 20;
 
-// Reduces 20 times, and looks at what comes.
+// Reduces 20 times, and checks the results.
 inline void train(RankContext& ctx) {
   for (int step = 1; step <= kSteps; ++step) {
     auto value = at::full({4}, static_cast<double>(ctx.rank()), at::kDouble);
@@ -32,7 +32,7 @@ inline WorldOptions world_with(const std::vector<std::string>& faults, int ranks
   return options;
 }
 
-// Runs it, and once more as it was decided: a run with faults is replayed like any other.
+// Runs the world, and then again by its decisions, because a run with faults must replay like any other.
 inline Report run(const WorldOptions& options, const World::Body& body = train) {
   World world(options);
   const auto report = world.run(body);
@@ -50,7 +50,7 @@ inline Report run(const std::vector<std::string>& faults, const World::Body& bod
   return run(world_with(faults), body);
 }
 
-// "rank 3 in allreduce #12 on group "world"", of a fault that fired once.
+// "rank 3 in allreduce #12 on group "world"", for a fault that fired once.
 inline std::string fired(const Report& report, std::size_t fault = 0) {
   const auto& line = report.faults.at(fault);
   if (line.times != 1) return std::to_string(line.times) + " times: " + line.why_not;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a fault that does not fire changes nothing of a run, whatever its program polls, sleeps or waits for; and a
-// poll does not bring what others wait for before its time.
+// Contract: a fault that does not fire changes nothing in a run, whatever the program polls, sleeps or waits for. A
+// poll does not end other ranks' waits before their time.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The same numbers on all ranks, so that their calls meet.
+// The same numbers on all ranks, so that their calls match.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}
@@ -42,7 +42,7 @@ void look(RankContext& ctx, int looks, const std::string& key) {
 }
 
 // A step that one of three ranks begins late, by microseconds or by seconds. The others wait or poll for it, some of
-// them for so many looks only.
+// them only for a number of looks.
 void take_step(RankContext& ctx, const Group& group, Draws& draws, const std::string& key) {
   const int late = draws.below(3), kind = draws.below(5), looks = 1 << draws.below(12);
   const auto pause = microseconds(1 << draws.below(24));
@@ -62,7 +62,7 @@ void take_step(RankContext& ctx, const Group& group, Draws& draws, const std::st
   work->wait();
 }
 
-// The last rank returns at once, so that a fault at a later time finds it gone.
+// The last rank returns at once, so a fault at a later time finds it gone.
 World::Body random_program(std::uint64_t seed) {
   return [seed](RankContext& ctx) {
     if (ctx.rank() == 3) return;
@@ -100,7 +100,7 @@ TEST(FaultsThatDoNotFire, ChangeNothing) {
   EXPECT_GT(polls, 10);
 }
 
-// The looks of rank 0 outlast neither the sleep of rank 1 nor the time limit of those who wait for both.
+// Rank 0's looks must end before rank 1's sleep, and before the timeout of the ranks that wait for both.
 TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     auto options = world_with({"crash rank=1 after=1h optional=true"});
@@ -117,7 +117,7 @@ TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   }
 }
 
-// What a rank does beside its looks, for nobody, does not hold back the time: here beats for a watcher.
+// Other activity between a rank's looks, here heartbeats, must not keep time from passing.
 TEST(Polls, BetweenHeartbeats_LetTimePass) {
   const auto report = run(world_with({}), [](RankContext& ctx) {
     const auto store = ctx.store();
@@ -153,7 +153,7 @@ TEST(Polls, ForSuccess_AreLooksToo) {
   EXPECT_LT(report.end_time, kTimeZero + milliseconds(1'010));
 }
 
-// A poll that never ends costs as little as before: with few ranks or many, with timeouts near and far.
+// A poll that never ends must stay cheap: with few ranks or many, with short and long timeouts.
 TEST(Polls, WithoutEnd_EndAsWhatTheyAre) {
   for (const auto timeout : {milliseconds(500), milliseconds(seconds(60)), milliseconds(std::chrono::minutes(30))}) {
     for (const int ranks : {2, 5, 64}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what faults did is part of a run's identity: where they changed values alone, too. What did not fire is
-// not, nor how a fault was written.
+// Contract: the effects of faults are part of a run's identity, even if they changed only values. Faults that did not
+// fire, and the notation of a fault, are not.
 #include <chrono>
 #include <set>
 #include <string>

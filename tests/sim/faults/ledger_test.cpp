@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each rank of a fault is a target by itself: the ledger says of each on which the fault did not fire why,
-// and the verdict follows, unless the fault is optional, or has fired somewhere and is a matter of chance or names no
-// ranks.
+// Contract: each rank of a fault is a target of its own. For each target on which the fault did not fire, the ledger
+// says why, and the verdict follows. Exceptions are optional faults, and faults that have fired somewhere if they have
+// a probability or name no ranks.
 #include <chrono>
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace rehearse::test {
 namespace {
 
-// Goes on where a call fails.
+// Goes on after a failed call.
 void train_on(RankContext& ctx) {
   for (int step = 0; step < 6; ++step) {
     try {
@@ -55,7 +55,7 @@ TEST(Targets, AllHit_IsOk) {
   EXPECT_EQ(report.faults[0].why_not, "");
 }
 
-// Rank 0 alone sends.
+// Only rank 0 sends.
 void send_to_one(RankContext& ctx) {
   auto value = at::full({4}, 1.0);
   if (ctx.rank() == 0) ctx.group().send(value, 1)->wait();
@@ -105,7 +105,7 @@ TEST(Targets, AtATime_ThoseThatHadReturnedAreMissedWhereTheyAreNamed) {
   EXPECT_EQ(report.faults[0].why_not, "on rank 1: the run ended at 5 ms, or the rank before");
 }
 
-// Calls of two kinds by turns, the first under a label; those of a part of the ranks on a group of their own.
+// Calls of two kinds in turn, the first under a label. Some of the ranks also call on a group of their own.
 void by_turns(RankContext& ctx) {
   auto part = ctx.new_group({0, 1}, "part");
   for (int step = 0; step < 8; ++step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a job that survives a failure leaves calls behind, which others then never make: the run is OK, and a
-// remark tells of them. Where nobody has failed, a call that some ranks left out is a mismatch as ever.
+// Contract: a job that survives a failure leaves calls behind that other ranks then never make. The run is OK, and a
+// remark names the calls. Without a failure, a call that some ranks left out is a mismatch as always.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ Works ring(const RankContext& ctx) {
 World::Body survives(Works (*begin)(const RankContext&), bool kept) {
   return [=](RankContext& ctx) {
     Works held;
-    // Some know of the failure half an hour before others.
+    // Some ranks learn of the failure half an hour before others.
     ctx.store()->setTimeout(std::chrono::hours(2));
     try {
       for (int step = 0; ctx.incarnation() == 0 && step < 5; ++step) {
@@ -90,7 +90,7 @@ TEST(CallsLeftBehind, ByRanksThatOneNeverJoins_AreAMismatch) {
   EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
 }
 
-// What is called once the failure is known is no consequence of it.
+// A call made after the failure was known is not a consequence of the failure.
 TEST(CallsLeftBehind, AfterTheFailureWasKnown_AreAMismatch) {
   const auto body = [](RankContext& ctx) {
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a fault that is on another one fires when that has, never before; `after` then counts from there.
+// Contract: a fault with on=fault#N fires after fault N has fired, never before. Its `after` counts from there.
 #include <chrono>
 #include <string>
 
@@ -25,7 +25,7 @@ std::string refusal(const std::vector<std::string>& faults) {
 TEST(OnFault, OfACall_IsTheFirstThatFitsFromThenOn) {
   const auto report = run({"pause rank=1 at=allreduce#7 for=1ms", "pause rank=2 at=allreduce on=fault#1 for=1ms"});
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  // Rank 2 may have called the seventh before rank 1 did.
+  // Rank 2 may have made its seventh call before rank 1 did.
   const auto second = fired(report, 1);
   EXPECT_TRUE(second == R"(rank 2 in allreduce #7 on group "world")" ||
               second == R"(rank 2 in allreduce #8 on group "world")")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what crosses a cut does not arrive while the cut stands, what does not cross it does, and what was held
-// moves when it is over; the report names the cut.
+// Contract: transfers across a cut do not arrive while the cut lasts; others do. Held transfers move when the cut ends.
+// The report names the cut.
 #include <chrono>
 #include <string>
 
@@ -87,7 +87,7 @@ TEST(Partition, OneWay_StopsWhatGoesThatWayOnly) {
   const auto in = run({"partition rank=1-3 way=in at=broadcast#2"}, broadcasts);
   EXPECT_EQ(in.verdict, Verdict::deadlock);
   EXPECT_TRUE(in.headline.starts_with("the network is cut from rank 0 to ranks 1-3 since ")) << in.headline;
-  // An all-reduce needs both.
+  // An all-reduce needs both directions.
   EXPECT_EQ(run({"partition rank=0 way=in at=allreduce#2"}).verdict, Verdict::deadlock);
 }
 
@@ -109,7 +109,7 @@ TEST(Partition, OfSendsAndReceives_GoesByTheirEnds) {
   EXPECT_EQ(held.end_time, plain.end_time + milliseconds(3));
 }
 
-// What is on its way at that time arrives: the first all-reduce.
+// Transfers in flight at that time arrive: here the first all-reduce.
 TEST(Partition, AtATime_HealedAtATime) {
   const auto plain = run(std::vector<std::string>{});
   const auto report = run({"partition rank=0 after=0s", "heal after=3ms"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that an injected exit() has ended begins again as a crashed one does; where nothing may begin it
-// again, the exit is its failure, or, with peers=disconnect, for the others to survive.
+// Contract: a rank that an injected exit() has ended restarts as a crashed one does. If no restart follows, the exit is
+// the rank's failure, or with peers=disconnect a loss that the others may survive.
 #include <chrono>
 #include <string>
 
@@ -25,7 +25,7 @@ TEST(RestartAfterExit, ByAFaultOfItsOwn) {
   }
 }
 
-// The one that is to come is on a fault that has yet to fire.
+// The restart depends on a fault that has not fired yet.
 TEST(RestartAfterExit, OnALaterFault) {
   const auto report = run({"exit rank=3 at=allreduce#12 peers=disconnect", "partition rank=0 after=10ms for=1us",
                            "restart rank=3 on=fault#2 after=3ms"},
@@ -34,7 +34,7 @@ TEST(RestartAfterExit, OnALaterFault) {
   EXPECT_EQ(report.faults[2].fired.at(0).at, VirtualTime(milliseconds(13)));
 }
 
-// The others find out as from a crash, and the report tells what it was.
+// The others notice as with a crash, and the report says what it was.
 TEST(RestartAfterExit, WhoseTimeDoesNotCome) {
   const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect restart=5ms"});
   EXPECT_EQ(report.verdict, Verdict::rank_failed);

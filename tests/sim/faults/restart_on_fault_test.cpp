@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a world whose ranks have all ended waits for a restart that is on another fault, as long as that may fire.
+// Contract: after all ranks have ended, the world still waits for a restart with on=fault#N, as long as fault N may
+// fire.
 #include <chrono>
 #include <string>
 
@@ -10,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// All have returned long before, and the world waits for what brings the restart about.
+// All ranks returned long before, and the world waits for the fault that triggers the restart.
 TEST(RestartOnFault, OnAFaultThatIsYetToCome_KeepsTheWorldAlive) {
   int lives = 0;
   const auto body = [&](RankContext& ctx) { lives += ctx.rank() == 1 ? 1 : 0; };
@@ -28,7 +29,7 @@ TEST(RestartOnFault, OnARestart_KeepsTheWorldAlive) {
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(6)));
 }
 
-// Nobody is left to crash: the world does not wait until it would have been time.
+// No rank is left to crash, so the world must not wait for the time of the crash.
 TEST(RestartOnFault, OnAFaultThatCannotFireAnyMore_IsNotWaitedFor) {
   const auto report = run({"crash rank=3 after=10ms", "restart rank=3 on=fault#1"}, [](RankContext&) {});
   EXPECT_EQ(report.verdict, Verdict::fault_not_fired);

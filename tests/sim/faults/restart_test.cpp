@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has crashed or ended begins again afresh; the groups of its former life are dead to it, and
-// made anew they carry right results.
+// Contract: a rank that has crashed or ended restarts with fresh state. The groups of its previous incarnation are dead
+// for it, and new ones give right results.
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -58,7 +58,7 @@ TEST(RestartFault, EachRank_EachSchedule) {
   }
 }
 
-// Generator, grad mode, rand(), ctx.local(), labels: as in a process that has just begun.
+// Generator, grad mode, rand(), ctx.local() and labels are those of a new process.
 TEST(RestartFault, BeginsWithFreshState) {
   std::vector<std::string> lives;
   const auto body = [&](RankContext& ctx) {
@@ -92,7 +92,7 @@ TEST(RestartFault, GroupsOfTheFormerLife_AreDeadToIt) {
       << report.headline;
 }
 
-// new_group() by all ranks, too, once their counts are the same again.
+// new_group() by all ranks works, too, once their counts agree again.
 TEST(RestartFault, NewGroupByAllRanks_TakesTheRestartedRankIn) {
   const auto body = [](RankContext& ctx) {
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what may go wrong at a call of a group may go wrong at one of the store, between any two of a rank's calls.
+// Contract: every fault that may happen at a group's call may also happen at a call of the store, between any two of a
+// rank's calls.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// Rank 1 writes in two steps what must be there as a whole; rank 0 reads it.
+// Rank 1 writes data in two steps that must appear as one, and rank 0 reads it.
 void write_in_two_steps(RankContext& ctx) {
   if (ctx.rank() == 1) {
     ctx.store()->set("half", "1");
@@ -80,7 +81,7 @@ TEST(StoreCallFaults, ThatDidNotFire_SayHowManyCallsThereWere) {
   EXPECT_THAT(report.headline, HasSubstr("no call fitted; rank 1 made 2 calls of the store"));
 }
 
-// A crash at a time comes between them, too, where calls of the store take time.
+// If calls of the store take time, a crash at a time can come between them, too.
 TEST(StoreCallFaults, CallsThatTakeTime_HaveSomethingBetweenThem) {
   auto options = world_with({"crash rank=1 after=30us"}, 2);
   EXPECT_EQ(run(options, write_in_two_steps).verdict, Verdict::fault_not_fired);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a key of the store vanishes, or a get brings the value before the last one, at the calls or the time that
-// the fault says, and nowhere else.
+// Contract: a key of the store vanishes, or a get returns the previous value, at the calls or the time that the fault
+// says, and nowhere else.
 #include <chrono>
 #include <string>
 
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Rank 0 counts epochs, the others read them.
+// Rank 0 counts epochs, and the others read them.
 void epochs(RankContext& ctx) {
   for (int epoch = 1; epoch <= 3; ++epoch) {
     if (ctx.rank() == 0) ctx.store()->set("epoch", std::to_string(epoch));
@@ -32,7 +32,7 @@ TEST(StaleKey, BringsTheFormerValueOnce) {
   EXPECT_EQ(fired(report), R"(rank 2 in get of key "epoch")");
 }
 
-// The first value has none before it.
+// The first value has no predecessor.
 TEST(StaleKey, WithoutACall_IsTheFirstGetThatHasOne) {
   int stale = 0;
   const auto body = [&](RankContext& ctx) {
@@ -62,7 +62,7 @@ TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
   EXPECT_EQ(report.headline, "stale_key key=ready: get of key \"ready\" came when the key had no earlier value");
 }
 
-// Ranks that make no such call are not what kept it from firing, unless the fault names them.
+// The reason does not mention ranks without such a call, unless the fault names them.
 TEST(StaleKey, OfAKeyThatNeverChanges_TellsOfTheRanksThatReadIt) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("ready", "yes");
@@ -98,7 +98,7 @@ TEST(LoseKey, AfterTheSet_LeavesReadersWaiting) {
   EXPECT_EQ(fired(report), R"(rank 0 in set of key "epoch")");
 }
 
-// Whose get comes first is the schedule's matter: it brings the fault about, once in all.
+// The schedule decides which get comes first. That one triggers the fault, once per world.
 TEST(LoseKey, BeforeAGet_OncePerWorld) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) ctx.store()->set("key", "value");

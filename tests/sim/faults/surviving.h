@@ -11,7 +11,7 @@
 
 namespace rehearse::test {
 
-// Ranks wait until all are back, and reduce in a group that they make anew.
+// Ranks wait until all are back, and reduce in a new group.
 inline void reduce_anew(RankContext& ctx) {
   std::vector<int> all;
   std::vector<std::string> back;
@@ -35,7 +35,7 @@ inline void train_and_survive(RankContext& ctx) {
   reduce_anew(ctx);
 }
 
-// Of train_and_survive(), whose rank 3 the first fault ended in all-reduce 12 with restart=5ms.
+// For train_and_survive(), where the first fault ends rank 3 in all-reduce 12 with restart=5ms.
 inline void expect_back_after_5_ms(const Report& report) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");

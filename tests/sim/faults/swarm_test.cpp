@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a swarm's draws are choices of the Oracle, of the families that are given and no others, within their
-// bounds; a family keeps what it says of who and when.
+// Contract: a swarm draws faults by choices of the Oracle, only from the given families, and within their bounds. A
+// family keeps its own fields for the rank and the time.
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -20,7 +20,7 @@ WorldOptions swarm_of(const std::vector<std::string>& families, std::uint64_t se
   return options;
 }
 
-// The faults of 100 runs, each of which fits its text, and when they were to be.
+// The faults of 100 runs (each fault has a valid text) and the times planned for them.
 struct Drawn {
   std::vector<Fault> faults;
   std::vector<FaultLine> lines;
@@ -69,7 +69,7 @@ TEST(Swarm, EachFamilyTakesPartInHalfOfTheRuns) {
   EXPECT_GT(texts.size(), 20u);
 }
 
-// By the rank's count, by the group's, with a probability, and where the scenario says how late, at a time.
+// By the rank's count, by the group's count, with a probability, and at a time if the scenario has a bound for it.
 TEST(Swarm, DrawsWhen_OfEachKind) {
   const auto within = std::chrono::microseconds(200);
   int calls = 0, numbers = 0, chances = 0, times = 0;
@@ -91,7 +91,7 @@ TEST(Swarm, WithoutABound_DrawsNoTimes) {
   for (const auto& fault : drawn_by({"pause for=1ms"}).faults) EXPECT_FALSE(fault.after);
 }
 
-// Of calls on a key there may be few: the first, or any, or what comes from a time on.
+// There may be few calls on a key. So the fault takes the first, any of them, or those from a time on.
 TEST(Swarm, FaultsOfTheStore_AreAtNoNumber) {
   const auto drawn = drawn_by({"stale_key key=epoch"}, std::chrono::milliseconds(1));
   EXPECT_GT(drawn.faults.size(), 30u);

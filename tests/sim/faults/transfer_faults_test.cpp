@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: `corrupt` spoils the elements that it says and no others, or leaves the output as it was; `reorder` lets a
-// message arrive behind the sender's next one, never behind one to the same peer with the same tag.
+// Contract: `corrupt` spoils exactly the given elements, or leaves the output unchanged. `reorder` lets a message
+// arrive after the sender's next one, but never after one to the same peer with the same tag.
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// The places of NaNs in rank 1's part of an all-reduce of so many numbers.
+// The indices of NaNs in rank 1's result of an all-reduce with `size` elements.
 std::vector<int> spoilt(const std::string& how, int size = 10) {
   std::vector<int> places;
   const auto body = [&](RankContext& ctx) {
@@ -52,7 +52,7 @@ TEST(Corrupt, ElementThatIsNotThere_DidNotFire) {
             "corrupt rank=1 at=allreduce#1 element=4: allreduce #1 on group \"world\" brings 4 elements, 0 to 3");
 }
 
-// By the tensor's order, not that of its memory.
+// Counted in the tensor's order, not in memory order.
 TEST(Corrupt, ElementOfATransposedTensor) {
   const auto report = run({"corrupt rank=0 at=broadcast#1 element=1"}, [](RankContext& ctx) {
     auto value = at::arange(6, at::kFloat).reshape({2, 3}).t().contiguous().t();
@@ -80,7 +80,7 @@ TEST(Corrupt, Stale_LeavesTheOutputAsItWas) {
   EXPECT_EQ(report.faults[0].times + report.faults[1].times, 2u);
 }
 
-// Rank 0 sends two messages at once; when does each arrive?
+// The times at which rank 0's two simultaneous messages arrive.
 struct Arrivals {
   VirtualTime first, second;
 };
@@ -104,7 +104,7 @@ Arrivals arrivals(const std::vector<std::string>& faults, int second_peer, int s
     if (ctx.rank() == 1) {
       const auto one = ctx.group().recv(first, 0, 1);
       const auto two = second_peer == 1 ? ctx.group().recv(second, 0, second_tag) : Work();
-      // Whichever comes first: the other is looked at when it has.
+      // Either message may come first.
       while (!one->isCompleted() || (two && !two->isCompleted())) {
         if (one->isCompleted() && arrivals.first == VirtualTime()) arrivals.first = ctx.now();
         if (two && two->isCompleted() && arrivals.second == VirtualTime()) arrivals.second = ctx.now();
