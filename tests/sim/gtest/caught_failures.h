@@ -9,7 +9,7 @@
 
 namespace rehearse {
 
-// What GoogleTest would have been told.
+// The failures that `body` would report to GoogleTest.
 template <class Body>
 std::vector<::testing::TestPartResult> failures_of(const Body& body) {
   ::testing::TestPartResultArray caught;
@@ -23,7 +23,7 @@ std::vector<::testing::TestPartResult> failures_of(const Body& body) {
   return failures;
 }
 
-// Without line ends behind it, of which GoogleTest adds one since 1.13.
+// The message without trailing line ends; GoogleTest adds one since 1.13.
 inline std::string message(const ::testing::TestPartResult& result) {
   std::string text = result.message();
   text.erase(text.find_last_not_of('\n') + 1);

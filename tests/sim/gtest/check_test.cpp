@@ -16,9 +16,9 @@
 #include "caught_failures.h"
 #include "cli/process.h"
 
-// Contract: check() fails the test at the caller's line unless all is well, says which rank and seed, and
-// ends with a line that runs the same again; what assertions find inside ranks is never lost and never a
-// puzzle.
+// Contract: check() fails the test at the caller's line unless all is well, names rank and seed, and ends with a
+// line that runs the same again. Failures of assertions inside ranks are never lost, and always have rank and
+// time.
 namespace rehearse {
 namespace {
 
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// An environment variable for the time of a scope.
+// Sets an environment variable in its scope.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -72,7 +72,7 @@ TEST(Check, VerdictAsOneFailure_IsWhatSpiSees) {
   EXPECT_NONFATAL_FAILURE(check({.ranks = 2}, skip_one), "DEADLOCK: barrier #1");
 }
 
-// World runs a failing body again to say where operations were called; the second time must not fail twice.
+// To find the lines of calls, World runs a failing body again. The second run must not report its failures.
 TEST(Check, ExpectInARank_NamesRankAndSeedOnce) {
   const auto failures = failures_of([] {
     check({.ranks = 2, .seed = 5}, [](RankContext& ctx) {
@@ -86,7 +86,7 @@ TEST(Check, ExpectInARank_NamesRankAndSeedOnce) {
   EXPECT_THAT(message(failures[0]), HasSubstr("\n[rank 1 at 10 us, seed 5]\nreplay: REHEARSE_SEED=0x5 "));
 }
 
-// ASSERT_* only returns from the body: the others must not be reported as waiting for a rank that left for no
+// ASSERT_* only returns from the body. The report must not say that the others wait for a rank which left for no
 // reason.
 TEST(Check, AssertInARank_IsThatRanksFailure) {
   const auto failures = failures_of([] {
@@ -113,7 +113,7 @@ TEST(Check, SkipInARank_IsThatRanksFailure) {
   EXPECT_FALSE(::testing::Test::IsSkipped());
 }
 
-// EXPECT_NO_THROW swallows RankAborted: that it did is no news once the world has its verdict.
+// EXPECT_NO_THROW swallows RankAborted. Once the world has its verdict, that is no failure of the test.
 TEST(Check, AssertionsWhileTheWorldEnds_AreNotReported) {
   const auto failures = failures_of([] {
     check({.ranks = 2}, [](RankContext& ctx) {
@@ -164,7 +164,7 @@ TEST(Environment, Runs_StopAtTheFirstThatFails) {
   EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_PREEMPT=1 REHEARSE_SEED=0x9 "));
 }
 
-// Its seeds are those of a sweep, so a seed alone must be asked for it; the log knows.
+// Its seeds are those of a sweep. A seed alone must ask for preemption; a log has the setting.
 TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
   const auto schedule_of = [](std::optional<bool> preempt) {
     const auto failures = failures_of([&] {
@@ -181,7 +181,7 @@ TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
   EXPECT_THAT(schedule_of(true), HasSubstr("\nreplay: REHEARSE_PREEMPT=0 REHEARSE_SEED=0x1 "));
 }
 
-// The body keeps state outside of the ranks: the second run finds it changed.
+// The body keeps state outside the ranks, so the second run differs.
 TEST(Environment, CheckDeterminism_RunsTwice) {
   const Variable twice("REHEARSE_CHECK_DETERMINISM", "1");
   check({.ranks = 4}, add_ranks);
@@ -222,7 +222,7 @@ TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
   sim::write_run_log("rehearse-out/" + name + "/third.rlog", log);
 
   const Variable replay("REHEARSE_REPLAY", "rehearse-out/" + name + "/third.rlog");
-  check({.ranks = 3}, add_ranks);  // the second check: not the log's
+  check({.ranks = 3}, add_ranks);  // the second check, which the log does not belong to
   const auto failures = failures_of([] { check({.ranks = 3}, skip_one); });
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), StartsWith("DEADLOCK: barrier #1"));
@@ -230,7 +230,7 @@ TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
   EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_REPLAY=rehearse-out/" + name + "/third.rlog "));
 }
 
-// AddressSanitizer has a report of its own to write, and ends the process then.
+// AddressSanitizer writes a report of its own and then ends the process.
 bool ends_by_sigsegv(int status) {
 #ifdef __SANITIZE_ADDRESS__
   return testing::ExitedWithCode(1)(status);
@@ -257,7 +257,7 @@ TEST(CheckDeathTest, FatalSignal_LeavesCheckSeedRankAndCommand) {
   EXPECT_EXIT(dies([] { ::raise(SIGALRM); })(), testing::KilledBySignal(SIGALRM), line);
 }
 
-// The program ends, for nothing else can be done: with the code of an interrupted run.
+// The process can only be killed. It ends with the exit code of an interrupted run.
 TEST(CheckDeathTest, RankThatNeverSwitchesPastItsTime_IsNamed) {
   EXPECT_EXIT(
       {
@@ -273,7 +273,7 @@ TEST(CheckDeathTest, RankThatNeverSwitchesPastItsTime_IsNamed) {
       "REHEARSE_SEED=0x1a ");
 }
 
-// Not of what others do with signals outside of a run.
+// Signals outside a run belong to the rest of the program.
 TEST(CheckDeathTest, FatalSignalAfterACheck_IsNoneOfOurs) {
   EXPECT_EXIT(
       {
@@ -301,7 +301,7 @@ TEST(Environment, ReplayThatNoCheckTakes_IsSaidInTheEnd) {
       (std::pair{0, std::string("rehearse: no check took REHEARSE_REPLAY=other.rlog: \"Another.Test\" wrote it, and "
                                 "that did not run\n")}));
   const auto [exit_code, err] = replayed_by("Check.GoodBody_AddsNothing");
-  EXPECT_EQ(exit_code, 1);  // it is the log of another body
+  EXPECT_EQ(exit_code, 1);  // the log belongs to another body
   EXPECT_EQ(err, "");
 }
 
@@ -339,7 +339,7 @@ TEST(Environment, TimeLimit_EndsARunThatSwitchesForEver) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), StartsWith("INTERRUPTED: did not end within 1 s (REHEARSE_TIME_LIMIT): after "));
   EXPECT_THAT(message(failures[0]), HasSubstr("check_test.cpp:"));
-  // It was that run's.
+  // The limit was only that run's.
   check({.ranks = 3}, add_ranks);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what check() says beside its verdict: traces of the rank that failed, and remarks of a run that is OK.
+// Contract: the texts of check() beside the verdict: traces of the rank that failed, and remarks of a run that is OK.
 #include <string>
 #include <thread>
 
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// GoogleTest keeps its traces for each thread, and ranks share one.
+// GoogleTest keeps its traces per thread, and ranks share one thread.
 TEST(CheckWords, ScopedTrace_IsTheRanksOwn) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto failures = failures_of([seed] {
