@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a model whose layers are checkpoints takes what the formula in docs/GUIDE.md says; its gradients are the
-// same.
+// Contract: a model whose layers are checkpoints takes as much memory as the formula in docs/GUIDE.md says, and has the
+// same gradients.
 #include <algorithm>
 #include <regex>
 #include <string>
@@ -21,8 +21,8 @@ constexpr double kBytesOfMiB = 1 << 20;
 
 struct Trained {
   std::vector<at::Tensor> gradients;
-  double parameters = 0;  // MiB
-  double peak = 0;        // MiB
+  double parameters = 0;  // in MiB
+  double peak = 0;        // in MiB
 };
 
 Trained step(std::int64_t layers, bool saves) {

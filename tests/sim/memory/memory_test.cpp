@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a rank's tensors take is counted to the byte, by place; more than the rank has is OUT OF MEMORY; a
-// world that does not ask has LibTorch's own allocator.
+// Contract: the memory of a rank's tensors is counted to the byte, by source line. Exceeding the rank's limit is OUT OF
+// MEMORY. A world without a limit uses LibTorch's own allocator.
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Outside of namespace rehearse, whose functions are no places of the user's.
+// Outside namespace rehearse, because reports take its functions for library code.
 using namespace rehearse;
 
 namespace {
@@ -88,7 +88,7 @@ TEST(Memory, ProgramThatLivesOnWithLess_IsOk) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// A rank's tensor, freed by another rank, by nobody, and after the world.
+// One rank's tensor that another rank frees, and one that outlives the world.
 TEST(Memory, IsGivenBackByWhomever) {
   std::vector<at::Tensor> left;
   World world(world_of(8 * kMiB));
@@ -100,7 +100,7 @@ TEST(Memory, IsGivenBackByWhomever) {
       take(7 * kMiB);
       lent.reset();
     }
-    ctx.group().barrier()->wait();  // whose own tensor is a byte
+    ctx.group().barrier()->wait();  // its own tensor takes a byte
     if (ctx.rank() == 0) left.push_back(take(7 * kMiB));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
