@@ -15,7 +15,7 @@ namespace {
 
 using c10d::OpType;
 
-// Answers every choice with one number and remembers what it was asked.
+// Answers every choice with one number, and records the questions.
 class FixedOracle final : public Oracle {
  public:
   explicit FixedOracle(std::uint32_t answer) : answer_(answer) {}
@@ -39,7 +39,7 @@ comm::Operation call(comm::TensorList inputs, comm::TensorList outputs = {}) {
   return operation;
 }
 
-// 3 us latency and 1 GB/s: a byte is a nanosecond.
+// 3 us latency and 1 GB/s: a byte takes a nanosecond.
 struct Network {
   NetworkModel model{.latency = std::chrono::microseconds(3), .bytes_per_second = 1e9, .jitter = 0};
   FixedOracle oracle{15};
@@ -104,7 +104,7 @@ TEST(NetworkCost, AllReduce_Ring) {
   EXPECT_EQ(network.of_equal_calls(OpType::ALLREDUCE, 2, operation), 2 * 3'000 + 1'200);
   EXPECT_EQ(network.of_equal_calls(OpType::ALLREDUCE, 4, operation), 6 * 3'000 + 1'800);  // 2 * 3/4 * 1200
   EXPECT_EQ(network.of_equal_calls(OpType::ALLREDUCE, 3, operation), 4 * 3'000 + 1'600);  // 2 * 2/3 * 1200
-  // 2 * 2/3 * 100 = 133.33: to the nearest nanosecond.
+  // 2 * 2/3 * 100 = 133.33, rounded to the nearest nanosecond.
   EXPECT_EQ(network.of_equal_calls(OpType::ALLREDUCE, 3, call({bytes(100)})), 4 * 3'000 + 133);
 }
 
