@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// determinism_driver <first> <last>: runs one job under each of these seeds, in that order (which may fall). Prints
-// where the system has put stack and code of the process; then for each seed the run's verdict and identity, and a
-// hash over the bits that every rank has computed.
+// determinism_driver <first> <last>: runs one job under each of these seeds, in that order (which may descend). Prints
+// the addresses of the process's stack and code. Then, for each seed, prints the run's verdict and identity, and a hash
+// over the bits that all ranks computed.
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -18,11 +18,11 @@ namespace {
 
 using rehearse::RankContext;
 
-// What one rank has at the end.
+// The tensors of one rank at the end.
 using Results = std::vector<at::Tensor>;
 
-// A bit of everything that could leak an address or the wall clock into the way: collectives on two groups,
-// receives from any source, the store, random numbers, jitter.
+// Uses everything that could leak an address or the wall clock into a run: collectives on two groups, receives from any
+// source, the store, random numbers, jitter.
 Results job(RankContext& ctx) {
   const auto& world = ctx.group();
   const int ranks = world.size();
@@ -46,11 +46,11 @@ Results job(RankContext& ctx) {
   ctx.store()->set("rank" + std::to_string(ctx.rank()), std::vector<std::uint8_t>{1});
   ctx.store()->get("rank" + std::to_string((ctx.rank() + 1) % ranks));
   world.barrier()->wait();
-  results.push_back(at::rand({4}));  // where the rank's generator has come to
+  results.push_back(at::rand({4}));  // shows the state of the rank's generator
   return results;
 }
 
-// Over the bytes of all tensors, rank after rank.
+// Hashes the bytes of all tensors, rank after rank.
 std::uint64_t hash_of(const std::vector<Results>& of_ranks) {
   rehearse::Fnv1a hash;
   for (const auto& results : of_ranks) {

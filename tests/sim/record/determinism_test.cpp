@@ -17,7 +17,7 @@ using What = RunDifference::What;
 
 const VirtualTime kLater = kTimeZero + std::chrono::microseconds(1200);
 
-// 43 decisions at t=1.2 ms, all alike.
+// 43 equal decisions at t=1.2 ms.
 RunPath path() {
   RunPath path;
   path.decisions.assign(43, {ChoiceKind::next_fiber, 8, 3});
@@ -91,7 +91,7 @@ TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
   expect_difference(path(), second, What::events, 0, "all 43 decisions and steps are equal, but the operations differ");
 }
 
-// Two calls of three ranks at once, then one of each rank a microsecond later; rank 1's comes late.
+// Two calls of three ranks at once, then one of each rank a microsecond later. Rank 1's comes late.
 RunPath path_with_calls(VirtualDuration late) {
   RunPath run = path();
   run.calls.texts = {"allreduce(sum, float32[3], cpu)", "world"};
@@ -128,7 +128,7 @@ TEST(FirstDifference, Calls_TheRankWhoseCallDiffersIsNamed) {
             "at t=11 us, second no call");
 }
 
-// The order of the ranks among each other is the schedule's, and texts may be numbered otherwise.
+// The order of ranks depends on the schedule, and texts may have other numbers.
 TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
   RunPath other = path_with_calls({});
   std::swap(other.calls.calls[0], other.calls.calls[2]);
@@ -137,7 +137,7 @@ TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
   EXPECT_EQ(call_that_differs(other), "");
 }
 
-// Runs 4 ranks under a witness; rank 2 yields `extra` times more before it sleeps.
+// Runs 4 ranks under a witness. Rank 2 yields `extra` more times before it sleeps.
 RunPath witnessed(std::uint64_t seed, int extra) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
@@ -163,7 +163,7 @@ TEST(WitnessOracle, SameSeedTwice_NoDifference) {
   EXPECT_FALSE(first_difference(first, witnessed(3, 0)).has_value());
 }
 
-// A program that does not do the same twice (a global counter, say) is found, with the time.
+// A program that does not repeat itself (for example, because of a global counter) is found, with the time.
 TEST(WitnessOracle, RankThatDoesMore_DifferenceAtItsTime) {
   const auto difference = first_difference(witnessed(3, 0), witnessed(3, 1));
   ASSERT_TRUE(difference.has_value());

@@ -14,8 +14,8 @@
 #include "record/call_list.h"
 #include "record/result_list.h"
 
-// Contract: what is kept of a run to be compared with one in another mode names no time and no device, has every bit of
-// what is small, and comes back from its file as it was.
+// Contract: the record of a run for a comparison with another mode contains no time and no device. It has every bit of
+// small tensors, and comes back unchanged from its file.
 namespace rehearse::sim {
 namespace {
 
@@ -51,7 +51,7 @@ TEST(ResultList, ValuesComeBackWithEveryBit) {
   EXPECT_EQ(read[2].dtype, "int64");
   EXPECT_THAT(read[2].sizes, ElementsAre(3, 2));
   EXPECT_EQ(read[2].most, 5);
-  EXPECT_EQ(read[2].bytes.substr(8, 1), "\3");  // as it is written, row by row
+  EXPECT_EQ(read[2].bytes.substr(8, 1), "\3");  // in the order of writing, row by row
 }
 
 TEST(ResultList, WhatIsTooLarge_IsKeptAsHashAndFigures) {

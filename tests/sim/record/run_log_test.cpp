@@ -93,7 +93,7 @@ TEST(RunLog, NotALogOrOtherVersion_SaysWhich) {
             "run.rlog: is a run log of format 7; this rehearse reads format 2");
 }
 
-// Whatever byte a file is cut off at, reading says so and does not take it for a shorter log.
+// A file cut off at any byte must be recognised, and not read as a shorter log.
 TEST(RunLog, CutOffAnywhere_SaysHowFarItGoes) {
   const std::string bytes = run_log_bytes(finished_log());
   for (std::size_t size = 19; size < bytes.size(); ++size) {
@@ -105,7 +105,7 @@ TEST(RunLog, CutOffAnywhere_SaysHowFarItGoes) {
   };
   EXPECT_EQ(cut_in("seed: "), "run.rlog: is cut off after 91 bytes, in its seed");
   EXPECT_EQ(cut_in("[world]"), "run.rlog: is cut off after 233 bytes, in its scenario text");
-  const std::size_t decisions = bytes.find("decisions: 3 8\n") + 16;  // one byte of them
+  const std::size_t decisions = bytes.find("decisions: 3 8\n") + 16;  // one byte of the decisions
   EXPECT_EQ(load_error(std::string_view(bytes).substr(0, decisions)),
             "run.rlog: is cut off after " + std::to_string(decisions) + " bytes, in its decisions");
   EXPECT_EQ(cut_in("\"rank_lines\""),
@@ -126,7 +126,7 @@ TEST(RunLog, AnyByteChanged_IsFound) {
 
 class RunLogFile : public testing::Test {
  protected:
-  // A folder of this test alone.
+  // A folder for this test alone.
   fs::path folder_ = fs::path(testing::TempDir()) /
                      ("rehearse_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
   void SetUp() override {
@@ -185,12 +185,12 @@ std::string error_of_reading(const fs::path& file) {
   return "no error";
 }
 
-// Neither takes the memory that reading it would.
+// Refuses both without the memory that reading them would take.
 TEST_F(RunLogFile, WithoutEnd_IsRefused) {
   EXPECT_EQ(error_of_reading("/dev/zero"), "/dev/zero: is not a run log of rehearse");
   const auto file = folder_ / "run.rlog";
   write_run_log(file, running_log());
-  fs::resize_file(file, std::uintmax_t{10} << 30);  // a hole, which no disk holds
+  fs::resize_file(file, std::uintmax_t{10} << 30);  // a sparse file larger than the disk
   EXPECT_EQ(error_of_reading(file), file.string() + ": is larger than 4096 MiB, which no run log is");
 }
 

@@ -7,9 +7,9 @@
 
 #include "cli/process.h"
 
-// Contract: a seed picks the run and its results, whatever the addresses and whatever ran before: two processes, laid
-// out differently by the system, take the same way for each of 200 seeds and compute the same bits, though the second
-// runs the seeds in reverse; and different seeds take different ways.
+// Contract: a seed determines the run and its results, whatever the addresses and whatever ran before. Two processes
+// with different memory layouts make the same run for each of 200 seeds and compute the same bits, although the second
+// one runs the seeds in reverse. Different seeds make different runs.
 namespace rehearse::test {
 namespace {
 
