@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: calls of one kind that a rank made a place too early or too late are told in the report of the run that
-// failed because of it, by their lines; programs whose ranks call from different lines on purpose hear nothing of it.
+// Contract: if a rank makes calls of one kind too early or too late, and the run fails because of that, the report
+// names their lines. It is silent about programs whose ranks call from different lines on purpose.
 #include <string>
 
 #include <ATen/ops/ones.h>
@@ -9,7 +9,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Not of rehearse: what is there is not the user's, for reports.
+// Outside rehearse, because reports do not take its functions for user code.
 namespace call_drift_test {
 namespace {
 
@@ -67,7 +67,7 @@ TEST(CallDrift, CallsThatMostRanksDoNotMake_AreTheOthers) {
                                                             "allreduce at .* on, which ranks 0-1 left out"))));
 }
 
-// Rank 0 has lines of its own, and its last call is one too many.
+// Rank 0 calls from lines of its own, and its last call is one too many.
 TEST(CallDrift, LinesThatDifferThroughout_AreNone) {
   const auto branches = [](RankContext& ctx, int more) {
     for (int step = 0; step < 4 + more; ++step) {
@@ -86,7 +86,7 @@ TEST(CallDrift, LinesThatDifferThroughout_AreNone) {
   EXPECT_THAT(good.remarks, IsEmpty());
 }
 
-// A whole step left out: every call is from the line that it should be from. With labels it is no riddle.
+// One rank leaves out a whole step, so every call comes from its usual line. Labels reveal the missing step.
 TEST(CallDrift, StepsThatAreAlike_AskForLabels) {
   const auto skips = [](bool labels) {
     return World({.ranks = 2}).run([=](RankContext& ctx) {

@@ -36,7 +36,7 @@ std::string trace_text(const comm::EventLog& log, const Report& report) {
   return out.str();
 }
 
-// The events of the trace with this phase, each as its text.
+// The trace's events with this phase, each as text.
 std::vector<std::string> events(const comm::EventLog& log, const Report& report, const std::string& phase) {
   std::vector<std::string> texts;
   const Parsed trace = Parsed::parse(trace_text(log, report));
@@ -93,8 +93,8 @@ TEST(ChromeTrace, NanosecondTimes_KeepTheirDecimals) {
 TEST(ChromeTrace, OperationsThatOverlap_GetTracksOfTheirOwn) {
   EventLogMaker made(2);
   made.add(OpType::ALLREDUCE, 0, 1, 0, 0, 10);
-  made.add(OpType::ALLREDUCE, 0, 2, 5, 5, 20);    // while 1 is under way
-  made.add(OpType::ALLREDUCE, 0, 3, 10, 10, 12);  // when 1 is over
+  made.add(OpType::ALLREDUCE, 0, 2, 5, 5, 20);    // while call 1 is in flight
+  made.add(OpType::ALLREDUCE, 0, 3, 10, 10, 12);  // when call 1 is over
   made.add(OpType::ALLREDUCE, 0, 4, 11, 11, 13);
   made.add(OpType::ALLREDUCE, 1, 1, 11, 11, 13);  // another rank's tracks
   EXPECT_THAT(field(made.log, "X", "tid"), ElementsAre("0", "1", "0", "2", "0"));
@@ -170,8 +170,8 @@ TEST(ChromeTrace, OnlyTheLastEventsKept_AreWritten) {
   EXPECT_THAT(field(log, "X", "ts"), ElementsAre("4.0", "4.0", "5.0", "5.0"));
 }
 
-// A stretch of a rank's own work: a slice on the rank's track "computation"; one that has no end lasts until the
-// world's.
+// A span of a rank's own work is a slice on the rank's track "computation". A span without an end lasts until the end
+// of the world.
 TEST(ChromeTrace, Span_IsASliceOnATrackOfItsOwn) {
   EventLogMaker made(2);
   const auto at = [](int ms) { return EventLogMaker::at(ms); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whose fault a run's end was, told from its report: also where no rank failed and none waits.
+// Contract: the culprits of a run, found from its report, also if no rank failed and none waits.
 #include "report/ranks/culprits.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Not of rehearse: what is there is not the user's, for reports.
+// Outside rehearse, because reports do not take its functions for user code.
 namespace culprits_test {
 namespace {
 
@@ -90,7 +90,7 @@ TEST(Culprits, OfACallThatNobodyWaitedFor_AreThoseWhoNeverMadeIt) {
   EXPECT_EQ(found, std::vector<int>{1});
 }
 
-// The ranks that fail lost the one that crashed.
+// The failing ranks lost their connection to the rank that crashed.
 TEST(Culprits, OfABrokenConnection_AreTheRankThatLeft) {
   WorldOptions options{.ranks = 4};
   options.faults = {parse_fault("crash rank=3 at=allreduce#2 peers=disconnect")};
@@ -106,7 +106,7 @@ TEST(Culprits, OfABrokenConnection_AreTheRankThatLeft) {
   EXPECT_EQ(found, std::vector<int>{3});
 }
 
-// Some wait to compile together, and the others have gone on: the report of docs/examples/compile_divergence.
+// Some ranks wait in compiler collectives, and the others have gone on: the report of docs/examples/compile_divergence.
 std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::string& headline) {
   Report report;
   report.verdict = Verdict::deadlock;

@@ -10,7 +10,7 @@
 
 namespace rehearse::sim {
 
-// Fills an event log by hand. Times in microseconds; -1: never.
+// Fills an event log by hand. Times are in microseconds; -1: never.
 class EventLogMaker {
  public:
   explicit EventLogMaker(int ranks) : log({.ranks = ranks, .keep_all = true}) {

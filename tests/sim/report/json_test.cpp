@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-// Contract: values print with the bytes of nlohmann::ordered_json, whatever they hold, and read back as the same
+// Contract: values print with the bytes of nlohmann::ordered_json, whatever they contain, and read back as the same
 // values.
 namespace rehearse::sim {
 namespace {
@@ -25,7 +25,7 @@ std::string text_of(const Reference& reference, int indentation) {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The same value twice, grown at random.
+// The same value in both libraries, built up at random.
 struct Twins {
   Json own;
   Reference reference;
@@ -68,7 +68,7 @@ class Garden {
     return numbers[below(std::size(numbers))];
   }
 
-  // Bytes of all kinds: control characters, quotes, UTF-8, and what is none.
+  // Bytes of all kinds: control characters, quotes, valid and invalid UTF-8.
   std::string text() {
     const std::string parts[] = {
         "a", "\"",     "\\",         "/",    "\n",   "\t",       std::string(1, '\0'), "\x1f",         "\x7f",

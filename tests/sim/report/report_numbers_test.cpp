@@ -8,7 +8,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <nlohmann/json.hpp>
 
-// Contract: a report whose numbers make no sense is refused as such, or read; nothing else comes of it.
+// Contract: a report whose numbers make no sense is either refused or read; it never crashes the reader.
 namespace rehearse::sim {
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of several calls that timed out a report blames the one that made the rank fail, not one whose timeout the
-// program had caught, and says of no rank that came later that it never would.
+// Contract: of several calls that timed out, the report blames the one that made the rank fail, not one whose timeout
+// the program caught. It does not say of a rank that came later that it never comes.
 #include "report/ranks/timeouts.h"
 
 #include <string>
@@ -13,7 +13,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-// Not of rehearse: what is there is not the user's, for reports.
+// Outside rehearse, because reports do not take its functions for user code.
 namespace timeouts_test {
 namespace {
 
@@ -51,7 +51,7 @@ TEST(WaitBehind, ATimeout_IsTheWaitThatMetIt) {
   EXPECT_EQ(wait_behind(own), &*own.gave_up);
   own.gave_up->at = kTimeZero + 2s;
   EXPECT_EQ(wait_behind(own), &*own.gave_up) << "destructors took a second";
-  // A barrier fails with the call before it.
+  // A barrier fails together with the call before it.
   own.gave_up = {"barrier #3 on group \"world\"", {1}, kTimeZero + 3s};
   EXPECT_EQ(wait_behind(own), &*own.gave_up);
 }
@@ -90,7 +90,7 @@ Report run(const World::Body& body, std::chrono::milliseconds timeout = 1s, std:
 
 void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(t)->wait(), TimeoutError); }
 
-// The first call is missed by a rank that sleeps, and both ranks catch it. The transfer of the second overruns the
+// A sleeping rank misses the first call, and both ranks catch the timeout. The second call's transfer exceeds the
 // limit.
 TEST(TimedOutCalls, AfterOneThatWasSurvived_AreToldWithoutIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
@@ -111,7 +111,7 @@ TEST(TimedOutCalls, AfterOneThatWasSurvived_AreToldWithoutIt) {
   }
 }
 
-// A rank that comes late and fails has nothing else to be blamed for.
+// A rank that comes late and fails is to blame for nothing else.
 TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
   const auto report = run([](RankContext& ctx) {
     auto t = at::ones({4});
@@ -127,7 +127,7 @@ TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
       << report.headline;
 }
 
-// A short wait was in vain, its rank came, and then the call's own time was over.
+// A short wait times out, the other rank comes, and then the call itself times out.
 TEST(TimedOutCalls, AfterAWaitInVainForTheSameCall_BlameNobodyWhoHasCome) {
   WorldOptions options{.ranks = 2, .timeout = 1s};
   options.faults.push_back(parse_fault("delay rank=1 call=allreduce for=10s"));

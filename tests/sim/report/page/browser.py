@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A headless Chromium, driven over pipes by its DevTools protocol; nothing but Python's own library is needed."""
+"""Drives a headless Chromium over pipes by its DevTools protocol. Needs nothing but Python's own library."""
 
 import base64
 import json
@@ -11,11 +11,11 @@ import tempfile
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-SECONDS_MOST = 60  # for one answer, on a machine that does much else
+SECONDS_MOST = 60  # for one answer, on a busy machine
 
 
 def program():
-    """The browser's path, or None where there is none."""
+    """The browser's path, or None if there is no browser."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -24,7 +24,7 @@ class BrowserError(Exception):
 
 
 class Browser:
-    """Use it in a `with`: it ends the browser and takes its folder away."""
+    """Use it in a `with` statement, which ends the browser and removes its folder."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="rehearse-browser-")
@@ -40,7 +40,7 @@ class Browser:
                    "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
                    "--disable-component-update", "--disable-extensions", "--force-color-profile=srgb"]
         if os.geteuid() == 0:
-            command.append("--no-sandbox")  # which root cannot have
+            command.append("--no-sandbox")  # root cannot have a sandbox
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=as_3_and_4)
         os.close(to_read)
@@ -71,7 +71,7 @@ class Browser:
         return json.loads(message)
 
     def call(self, method, session=None, **parameters):
-        """The result of a command of the protocol; what happens meanwhile goes to `events`."""
+        """The result of a protocol command. Events that come meanwhile go to `events`."""
         self.sent += 1
         command = {"id": self.sent, "method": method, "params": parameters}
         if session:
@@ -92,7 +92,7 @@ class Browser:
 
 
 class Page:
-    """A tab of one size. What goes wrong on it is in problems(), what it asks for in requests()."""
+    """A tab of one size. problems() has the page's errors, requests() the resources that it requests."""
 
     def __init__(self, browser, width, height, mobile):
         self.browser = browser
@@ -111,7 +111,7 @@ class Page:
                 if event.get("sessionId") == self.session and event["method"] == method]
 
     def problems(self):
-        self.value("0")  # whatever the browser has to say has come before its answer
+        self.value("0")  # all earlier messages of the browser come before this answer
         texts = [event["exceptionDetails"].get("exception", {}).get("description", "an exception")
                  for event in self._events("Runtime.exceptionThrown")]
         texts += [json.dumps(event["args"]) for event in self._events("Runtime.consoleAPICalled")
@@ -124,7 +124,7 @@ class Page:
         return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
 
     def open(self, path):
-        """Waits until the page says that it is whole."""
+        """Waits until the page reports that it is complete."""
         self.browser.events.clear()
         self.call("Page.navigate", url=f"file://{path}")
         self.wait("document.documentElement?.dataset.ready === 'yes'")
@@ -143,7 +143,7 @@ class Page:
             time.sleep(0.02)
 
     def frame(self):
-        """Returns once what has been asked for is drawn."""
+        """Returns when all requested drawing is done."""
         self.value("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def text(self, selector):
@@ -153,7 +153,7 @@ class Page:
         return self.value(f"[...document.querySelectorAll({json.dumps(selector)})].map((each) => each.innerText)")
 
     def box(self, selector):
-        """x, y, width and height, once the element has been scrolled to."""
+        """x, y, width and height, after scrolling to the element."""
         return self.value(f"(() => {{ const element = document.querySelector({json.dumps(selector)});"
                           " element.scrollIntoView({ block: 'center' }); const box = element.getBoundingClientRect();"
                           " return [box.x, box.y, box.width, box.height]; })()")
@@ -162,7 +162,7 @@ class Page:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def click(self, selector, x=0.5, y=0.5):
-        """On that part of the element's width and height; from 1 on, that many pixels from its corner."""
+        """Clicks at that fraction of the element's width and height. Values from 1 on are pixels from its corner."""
         left, top, width, height = self.box(selector)
         place = (left + (x * width if x < 1 else x), top + (y * height if y < 1 else y))
         self.mouse("mousePressed", *place, button="left", clickCount=1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a browser makes of pages: browser_test.py PAGE_SAMPLES SOURCES setting.folder [test...].
+"""Tests report pages in a browser: browser_test.py PAGE_SAMPLES SOURCES setting.folder [test...].
 
-page_samples writes the pages; each has the report.json of its run beside it. The exit status is 77 where there is no
+page_samples writes the pages, each with the report.json of its run beside it. The exit status is 77 if there is no
 browser.
 """
 
@@ -15,8 +15,8 @@ from page_case import PageTest, as_shown, report_of, setting, texts_in
 
 FIRST_PAINT_MS_MOST = 2000
 BYTES_MOST = 15_000_000
-LOOKS = (Looks, Phones)  # found here by the runner
-UNMEASURED = ("seed", "schedule", "identity")  # what pages of dumps do without
+LOOKS = (Looks, Phones)  # the runner finds them here
+UNMEASURED = ("seed", "schedule", "identity")  # pages of dumps do not have these
 
 
 class Reports(PageTest):
@@ -179,7 +179,7 @@ class Timelines(PageTest):
         self.assertLess(after[1] - after[0], (before[1] - before[0]) / 2)
         self.page.drag("canvas", 200)
         self.assertLess(self.range()[0], after[0])
-        self.assertEqual(self.chosen(), "")  # a drag chooses nothing
+        self.assertEqual(self.chosen(), "")  # a drag selects nothing
 
     def test_click_chooses_a_call_and_tells_of_it(self):
         end = report_of("everything")["end_time_ns"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How pages look: colours and their contrast, in print, on phones, by keyboard and with a screen reader."""
+"""The look of pages: colours and their contrast, in print, on phones, by keyboard and with a screen reader."""
 
 import json
 
@@ -42,7 +42,7 @@ class Looks(PageTest):
     def test_marks_keep_their_contrast_on_bars(self):
         self.open("everything")
         self.page.frame()
-        # Left and right of the fault's triangle in rank 5's row is paper, though a bar lies below it.
+        # The background shows left and right of the fault's triangle in rank 5's row, although a bar lies below it.
         around = self.page.value("""(() => {
           const canvas = document.querySelector("canvas"), scale = devicePixelRatio, row = 30 + 5 * 38 + 19;
           const data = canvas.getContext("2d").getImageData(132 * scale, row * scale, 1100 * scale, 1).data;

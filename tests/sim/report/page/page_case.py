@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tests of pages in a browser have in common: where the pages lie, how one is opened, what must hold of each."""
+"""The common parts of page tests in a browser: where pages are, how to open one, and what must hold for each page."""
 
 import json
 import pathlib
@@ -10,18 +10,18 @@ import unittest
 
 import browser
 
-SKIPPED = 77  # what ctest takes for skipped
+SKIPPED = 77  # ctest counts this as skipped
 
 setting = types.SimpleNamespace(folder=None, browser=None)
 
 
 def as_shown(text):
-    """White space is the browser's to arrange."""
+    """Ignores white space, which the browser arranges."""
     return re.sub(r"\s+", " ", text).strip()
 
 
 def texts_in(data):
-    """All texts in it that are no keys."""
+    """All texts in the data except keys."""
     if isinstance(data, str):
         yield data
     elif isinstance(data, dict):
@@ -68,7 +68,8 @@ class PageTest(unittest.TestCase):
 
 
 def run(module, samples, sources, folder, names):
-    """Has `samples` write the pages and runs the module's tests, or those of these names. The exit status."""
+    """Lets `samples` write the pages, and runs the module's tests, or only those in `names`. Returns the exit
+    status."""
     if browser.program() is None:
         print(f"no browser: none of {', '.join(browser.NAMES)} is there; on Debian: apt-get install chromium")
         return SKIPPED

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// page_samples FOLDER: writes the pages that page_test.py opens in a browser, each beside the report.json of its run.
+// page_samples FOLDER: writes the pages that browser_test.py opens, each with the report.json of its run beside it.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -37,7 +37,7 @@ void leave(const path& folder, const std::string& name, PageWorld world, sim::Js
         {.report = world.report, .culprits = {2}, .timeline = &world.timeline, .compiled = std::move(compiled)});
 }
 
-// The rows of the page's table of calls, as it should show them: cells with a bar between them.
+// The rows that the page's table of calls must show: cells with a bar between them.
 void leave_calls(const path& file, const sim::Timeline& timeline) {
   const auto text = [](std::int64_t nanoseconds) { return sim::format_time(kTimeZero + VirtualDuration(nanoseconds)); };
   constexpr auto kNever = sim::Timeline::kNever;
@@ -62,7 +62,7 @@ void leave_calls(const path& file, const sim::Timeline& timeline) {
   }
 }
 
-// Texts of programs that would like to be more than texts.
+// Program texts that try to be more than texts.
 PageWorld hostile() {
   const std::string evil =
       "</script><script>document.title = 'taken'</script><!-- <img src=x onerror=\"document.title='taken'\">";
@@ -98,7 +98,7 @@ sim::Json compiled() {
                 sim::Json::array({compile(1, ""), compile(3, "x.size(0) is 4, guard x.size(0) == 8 of entry 0")}))});
 }
 
-// Two bugs of 30 seeds.
+// Two bugs among 30 seeds.
 void leave_sweep(const path& folder) {
   auto seeds = sim::Json::array(), first = sim::Json::array(), second = sim::Json::array();
   for (int seed = 1; seed <= 30; ++seed) {
@@ -156,7 +156,7 @@ void leave_validation(const path& folder) {
                    {"runs", sim::Json::array({run_of(first, "simulation"), run_of(second, "gloo")})}});
 }
 
-// Of a job whose ranks left dumps, but for one.
+// The report of a job in which all ranks but one left dumps.
 Report of_dumps() {
   const std::string own = "step at /job/train.py:41";
   auto report = golden::deadlock_report();
@@ -169,7 +169,7 @@ Report of_dumps() {
   return report;
 }
 
-// All is well on the ranks that left dumps.
+// All calls are complete on the ranks that left dumps.
 Report partial_ok() {
   Report report;
   report.headline =
@@ -181,7 +181,7 @@ Report partial_ok() {
   return report;
 }
 
-// The calls that wait forever fail when their time is over, long after all else.
+// The calls that wait forever fail at their timeout, long after all others.
 PageWorld timed_out() {
   auto world = skips_a_call(4, 10);
   constexpr std::int64_t kEnd = 1'800'000'000'000;

@@ -24,7 +24,7 @@
 #include "report/writers/report_json.h"
 #include "sim/report/page/page_worlds.h"
 
-// Contract: a page is one file that holds its run's report and timeline as data which nothing in them can break out of.
+// Contract: a page is one file with its run's report and timeline as data. Nothing in them can break out of the data.
 
 namespace rehearse::sim {
 namespace {
@@ -246,7 +246,7 @@ TEST(Timeline, Shortened_KeepsTheLatestOfEachRank) {
   shorten_calls(timeline, 8);
   EXPECT_EQ(timeline.calls[0].size(), 2u);
   EXPECT_EQ(timeline.calls[0].back(), last);
-  EXPECT_EQ(timeline.left_out, 31u);  // rank 2 had made 9, the others 10
+  EXPECT_EQ(timeline.left_out, 31u);  // rank 2 had made 9 calls, the others 10
 }
 
 TEST(TimelineJson, LongOnes_HaveTheirLatestCallsAndSpansAndSayHowManyAreMissing) {
@@ -289,7 +289,7 @@ std::vector<std::string> keys_that_are_missing(const Report& report) {
   return missing;
 }
 
-// Zeros that nobody measured are no facts of a run.
+// The page must not show zeros of values that were not measured.
 TEST(ReportPage, OfWhatNobodyMeasured_SaysNothing) {
   using Keys = std::vector<std::string>;
   EXPECT_EQ(keys_that_are_missing(golden::ok_report()), Keys());
@@ -339,7 +339,7 @@ TEST(ReportPage, OfManyRanksThatAllDoSomethingElse_IsBelow15MB) {
   const auto run = page_data_in(page).at("runs").items().front();
   EXPECT_EQ(run.at("ranks_left_out").get<int>(), 65536 - 20000);
   EXPECT_EQ(run.at("waits_left_out").get<int>(), 65536 - 2000);
-  // The one that returned is what the reader looks for.
+  // The page keeps the rank that returned, which readers look for.
   EXPECT_EQ(json_text(run.at("report").at("rank_lines").items()[2].at("state")), "\"returned\"");
   EXPECT_GT(page.size(), 10'000'000u);
 }

@@ -18,7 +18,7 @@ using sim::Timeline;
 
 constexpr int kGuilty = 2;
 
-// As good as random, and the same everywhere.
+// Random enough, and the same on every machine.
 class Dice {
  public:
   std::int64_t below(std::int64_t most) {
@@ -87,7 +87,7 @@ class WorldMaker {
     }
   }
 
-  // Even ranks send to the odd ones after them.
+  // Even ranks send to the odd ranks after them.
   void messages() {
     ++message_;
     for (int rank = 0; rank + 1 < ranks_; rank += 2) {

@@ -7,7 +7,7 @@
 
 #include "report/page/timeline.h"
 
-// Runs made by hand that pages are tested with.
+// Hand-made runs for tests of pages.
 namespace rehearse::test {
 
 struct PageWorld {
@@ -15,12 +15,12 @@ struct PageWorld {
   sim::Timeline timeline;
 };
 
-// So many ranks make so many calls each: all-reduces of all ranks mostly, sends to the next rank at times, work between
-// them. In the end rank 2 returns and the others wait for it.
+// `ranks` ranks make `calls` calls each: mostly all-reduces of all ranks, sometimes sends to the next rank, with work
+// in between. In the end rank 2 returns, and the others wait for it.
 PageWorld skips_a_call(int ranks, int calls);
 
-// The same with 8 ranks and little of everything that a page can show: faults and a restart, a checker's finding, calls
-// of which two ranks disagree, pieces of a compiled function. `folder` has train.txt.
+// The same with 8 ranks and a few examples of everything that a page can show: faults and a restart, a finding, calls
+// on which two ranks disagree, pieces of a compiled function. `folder` must contain train.txt.
 PageWorld shows_everything(const std::string& folder);
 
 }  // namespace rehearse::test

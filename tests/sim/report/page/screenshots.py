@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Takes the pictures of report pages for docs/: screenshots.py INTO RUN SAMPLES.
 
-RUN is the folder of a run of docs/examples/planted_bug, SAMPLES what page_samples wrote.
+RUN is the folder of a run of docs/examples/planted_bug, SAMPLES the folder that page_samples wrote.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import browser
 
 
 def picture(chromium, page, place, width, height, scheme="light", act=None):
-    """`act` is done with the page before the picture is taken. Up to 620 pixels the page is on a phone."""
+    """Calls `act` with the page before it takes the picture. Up to 620 pixels of width, the page is on a phone."""
     tab = chromium.page(width, height, mobile=width <= 620)
     tab.colours(scheme)
     tab.open(page)
@@ -25,7 +25,7 @@ def picture(chromium, page, place, width, height, scheme="light", act=None):
 
 
 def zoomed_in_on_a_call(tab):
-    """At the end, where all wait for one rank; one of the calls is chosen."""
+    """Zooms in on the end, where all ranks wait for one, and selects one of the calls."""
     tab.value("document.querySelector('canvas').focus()")
     tab.press("ArrowRight", *["ArrowRight"] * 13, "ArrowDown", "ArrowDown", "ArrowDown", "+", "+", "+")
 
