@@ -10,7 +10,7 @@
 
 #include "run/log_replay.h"
 
-// Contract: one way to a run, whoever asks: run it, run it again and compare, replay what a log holds.
+// Contract: every caller runs worlds in the same way: runs, runs again and compares, and replays a log.
 
 namespace rehearse::sim {
 namespace {
@@ -79,7 +79,7 @@ TEST(LogReplay, SameBody_IsTheSameRun) {
   Report again;
   EXPECT_EQ(replay_log(log,
                        [&](Oracle& answers) -> const Report& {
-                         return again = run_once(of_seed(8), barriers(3), &answers).report;  // the log alone decides
+                         return again = run_once(of_seed(8), barriers(3), &answers).report;  // only the log decides
                        }),
             "");
   EXPECT_EQ(again.identity, log.finished->report.identity);
@@ -110,7 +110,7 @@ TEST(LogReplay, SameDecisionsOtherIdentity_NamesBoth) {
                                    kOtherWay, log.finished->decisions.size(), identity));
 }
 
-// Rank 0 asks for the end of the run before its barrier `at`, as Ctrl-C does.
+// Rank 0 requests the end of the run before its barrier `at`, as Ctrl-C does.
 World::Body interrupted_barriers(int at) {
   return [at](RankContext& ctx) {
     for (int i = 0;; ++i) {
@@ -149,7 +149,7 @@ TEST(LogReplay, OfAnInterruptedRun_ThatEndsBefore_IsAnotherWay) {
               StartsWith(kOtherWay));
 }
 
-// The log is the first run's, which came to its end.
+// The log is that of the first run, which completed.
 TEST(LogReplay, OfARunWhoseSecondWasInterrupted_IsTheFirstRun) {
   auto first = run_once(of_seed(7), barriers(3));
   const auto identity = first.report.identity;

@@ -11,7 +11,8 @@
 
 #include "record/output_file.h"
 
-// Contract: what a run leaves is one table; what is written, named in reports, and taken away agrees.
+// Contract: one table lists the files of a run. The files that are written, named in reports, and removed agree with
+// it.
 
 namespace rehearse::sim {
 namespace {
