@@ -9,7 +9,7 @@
 #include <rehearse_internal/sim/scenario.h>
 #include <sys/stat.h>
 
-// Contract: files of every editor are read; what is no scenario, or cannot be read, is said with the file's
+// Contract: files from any editor can be read. A file that is no scenario, or cannot be read, is an error with its
 // name.
 
 REHEARSE_PROGRAM(filed){.summary = "for these tests",
@@ -45,7 +45,7 @@ class ScenarioFile : public ::testing::Test {
     return text.starts_with(folder_.string() + "/") ? text.substr(folder_.string().size() + 1) : text;
   }
 
-  // A folder of this test alone: tests run side by side.
+  // A folder for this test alone, because tests run in parallel.
   const std::filesystem::path folder_ =
       std::filesystem::path(::testing::TempDir()) /
       ("rehearse_scenario_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));

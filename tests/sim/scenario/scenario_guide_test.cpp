@@ -8,8 +8,8 @@
 
 #include "scenario/scenario_keys.h"
 
-// Contract: docs/GUIDE.md shows the keys as the reader takes them. REHEARSE_UPDATE_GOLDEN=1 in the environment rewrites
-// its table.
+// Contract: docs/GUIDE.md shows the keys as the reader accepts them. With REHEARSE_UPDATE_GOLDEN=1 in the environment,
+// the test rewrites its table.
 
 namespace rehearse::sim {
 namespace {
@@ -36,7 +36,7 @@ TEST(ScenarioGuide, TableOfKeys_IsThatOfTheReader) {
   EXPECT_EQ(shown, scenario_keys_as_markdown()) << "REHEARSE_UPDATE_GOLDEN=1 rewrites the table in " << path;
 }
 
-// What the guide says of values that hold without a key is what holds.
+// The guide's default values are the real ones.
 TEST(ScenarioGuide, EveryKey_IsReadBackAsItIsPrinted) {
   const Scenario untold;
   for (const auto& section : scenario_sections()) {

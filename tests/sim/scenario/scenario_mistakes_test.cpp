@@ -7,8 +7,8 @@
 #include <rehearse/job/program.h>
 #include <rehearse_internal/sim/scenario.h>
 
-// Contract: whatever a key is given, and whatever file is named, the error has the line, the key, the value
-// (on one line) and what would be right.
+// Contract: whatever the value of a key, and whatever file is named, an error has the line, the key, the value (on one
+// line) and what would be right.
 
 REHEARSE_PROGRAM(mistaken){.summary = "for these tests",
                            .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},
@@ -33,7 +33,7 @@ std::vector<std::string> all_problems_of(const std::string& text) {
   return {};
 }
 
-// A value as it is written, and as an error shows it.
+// A value as written, and as an error shows it.
 struct Value {
   std::string written, shown;
 };
@@ -211,7 +211,7 @@ TEST(ScenarioMistakes, KeyOfThousandsOfParts_IsRefused) {
   EXPECT_THAT(all_problems_of("\n[" + key + "]\n"), ElementsAre("lm.toml:3: " + why));
 }
 
-// A terminal must not be sent what a file holds, and C functions end a path at a zero.
+// A terminal must not receive control characters from a file, and C functions end a path at a zero.
 TEST(ScenarioMistakes, ControlCharacters_AreRefusedAndShownAsEscapes) {
   EXPECT_THAT(all_problems_of("[output]\ndirectory = \"a\\u0000b\"\n"),
               ElementsAre("lm.toml:3: [output] directory is \"a\\u0000b\"; it takes a text without line ends and other "
@@ -228,7 +228,7 @@ TEST(ScenarioMistakes, LongValue_IsShortened) {
       all_problems_of("[world]\nschedule = \"" + long_text + "\"\n"),
       ElementsAre("lm.toml:3: [world] schedule is " + shown + "; it takes \"random\" or \"round_robin\" or \"pct\""));
   EXPECT_THAT(all_problems_of("[world]\n" + long_text + " = 1\n"), ElementsAre(HasSubstr("there is no key " + shown)));
-  // Not in the middle of a letter.
+  // The cut must not split a letter.
   std::string umlauts = "a";
   for (int i = 0; i < 100; ++i) umlauts += "ü";
   EXPECT_THAT(all_problems_of("[world]\nschedule = \"" + umlauts + "\"\n"),

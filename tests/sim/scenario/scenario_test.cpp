@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <rehearse/job/program.h>
 
-// Contract: a scenario says everything or the defaults hold; what is wrong is said all at once, each with its
-// line, its value and what would be right; a scenario prints back to itself.
+// Contract: a scenario states everything, or defaults apply. All errors come at once, each with its line, its value and
+// what would be right. A scenario prints back to itself.
 
 REHEARSE_PROGRAM(scenario_train){.summary = "for these tests",
                                  .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},
@@ -154,7 +154,7 @@ TEST(Scenario, Printed_ParsesToTheSame) {
   }
 }
 
-// A long one whole, other than in errors; line ends as errors spell them.
+// A long text prints whole, unlike in errors. Line ends print as in errors.
 TEST(Scenario, PrintedText_IsSpelledAsInErrors) {
   const std::string text = "a\n\"b\"\t\\ \x1b " + std::string(100, 'x');
   Scenario scenario = parse_scenario("program = \"scenario_train\"", "lm.toml");
@@ -198,7 +198,7 @@ flight_recorder = true
 )");
 }
 
-// In tables, with numbers, texts and arrays; printed, they are texts.
+// Faults in tables, with numbers, texts and arrays. They print as texts.
 TEST(Scenario, Faults_AreReadAndPrinted) {
   const auto scenario = parse_scenario(R"(program = "scenario_train"
 expect = "RANK FAILED"
