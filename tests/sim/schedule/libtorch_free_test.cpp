@@ -7,8 +7,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Oracles, clock and replay must stay usable without LibTorch: searching schedules means starting very many
-// runs.
+// Oracles, clock and replay must work without LibTorch, because a search of schedules starts very many runs.
 TEST(ScheduleCode, Linked_DoesNotNeedLibTorch) {
   std::string libtorch;
   dl_iterate_phdr(

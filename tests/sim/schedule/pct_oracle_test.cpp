@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: PctOracle finds a bug of depth d with at least the probability that its page states, and is a function of
+// Contract: PctOracle finds a bug of depth d with at least the probability that its page states. It is a function of
 // seed and options. The programs here are orders of steps, without ranks.
 #include <rehearse_internal/sim/pct_oracle.h>
 
@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Which thread made each step, of threads with so many steps each.
+// The thread of each step, for threads with these numbers of steps.
 std::vector<std::uint32_t> order_of(Oracle& oracle, std::vector<int> steps) {
   std::vector<std::uint32_t> order;
   for (;;) {
@@ -29,7 +29,7 @@ std::vector<std::uint32_t> order_of(Oracle& oracle, std::vector<int> steps) {
   }
 }
 
-// Where the thread makes its n-th step, from 1.
+// The position of the thread's step number `step`, counted from 1.
 std::size_t place_of(const std::vector<std::uint32_t>& order, std::uint32_t thread, int step) {
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (order[i] == thread && --step == 0) return i;
@@ -39,7 +39,7 @@ std::size_t place_of(const std::vector<std::uint32_t>& order, std::uint32_t thre
 
 constexpr int kSeeds = 4'000;
 
-// What so many seeds must find: the bound, less three times what chance makes of it.
+// The number of seeds that must find it: the bound, less three standard deviations.
 int at_least(double probability) {
   const double expected = kSeeds * probability;
   return static_cast<int>(expected - 3 * std::sqrt(expected));
@@ -72,7 +72,7 @@ TEST(Pct, IsAFunctionOfSeedAndOptions) {
   EXPECT_TRUE(other_depth);
 }
 
-// Depth 1: the last thread ends before any other has begun, 300 steps ahead of a random walk.
+// Depth 1: the last thread ends before any other begins. A random walk would need 300 steps in a row.
 TEST(Pct, Depth1_IsFoundByOneSeedInN) {
   const std::vector<int> steps{100, 100, 100, 100};
   const auto is_bug = [](const auto& order) { return place_of(order, 3, 100) < place_of(order, 0, 1); };
@@ -85,7 +85,7 @@ TEST(Pct, Depth1_IsFoundByOneSeedInN) {
   EXPECT_EQ(by_chance, 0);
 }
 
-// Depth 2: thread 1 runs all of its steps between two certain ones of thread 0.
+// Depth 2: thread 1 runs all of its steps between two certain steps of thread 0.
 TEST(Pct, Depth2_IsFoundAsOftenAsTheBoundSays) {
   const std::vector<int> steps{10, 10};
   const auto is_bug = [](const auto& order) {
@@ -97,7 +97,7 @@ TEST(Pct, Depth2_IsFoundAsOftenAsTheBoundSays) {
 
 TEST(Pct, Depth3_IsFoundAsOftenAsTheBoundSays) {
   const std::vector<int> steps{5, 5, 5};
-  // Thread 0 stops behind its second step, thread 1 behind its third; thread 0 goes on before thread 1 does.
+  // Thread 0 stops after its second step, thread 1 after its third. Thread 0 continues before thread 1 does.
   const auto is_bug = [](const auto& order) {
     return place_of(order, 0, 2) < place_of(order, 1, 1) && place_of(order, 1, 3) < place_of(order, 0, 3) &&
            place_of(order, 0, 5) < place_of(order, 1, 4);

@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The generators' published outputs: seeds written in bug reports must mean the same run forever.
+// The generators' published outputs, because seeds in bug reports must mean the same run forever.
 TEST(SplitMix64, KnownSeeds_PublishedOutputs) {
   SplitMix64 zero(0);
   EXPECT_EQ(zero.next(), 0xE220A8397B1DCDAFull);
@@ -66,7 +66,7 @@ TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
   }
 }
 
-// Three of four draws; how many that are of this seed's 4,000 stays so forever.
+// Three of four draws. The exact count for this seed's 4,000 draws must stay the same forever.
 TEST(RandomStream, Weighted_DrawsAsOftenAsTheWeightsSay) {
   RandomStream stream(3, 0), plain(3, 0);
   const std::array<std::uint32_t, 5> weights{0, 3, 0, 1, 0};
@@ -74,7 +74,7 @@ TEST(RandomStream, Weighted_DrawsAsOftenAsTheWeightsSay) {
   for (int draw = 0; draw < 4000; ++draw) {
     const auto index = stream.weighted(weights);
     ++seen[index];
-    EXPECT_EQ(index, plain.below(4) < 3 ? 1u : 3u);  // the same draw, in whole numbers
+    EXPECT_EQ(index, plain.below(4) < 3 ? 1u : 3u);  // the same draw, as a whole number
   }
   EXPECT_EQ(seen, (std::array<int, 5>{0, 2991, 0, 1009, 0}));
 }
@@ -94,7 +94,7 @@ std::vector<std::uint32_t> answers(Oracle& oracle, ChoiceKind kind, int count) {
   return result;
 }
 
-// These numbers are the contract with every seed that users have written down.
+// These numbers are a contract: users have written down seeds.
 TEST(RandomOracle, SeedOne_SameAnswersForEver) {
   RandomOracle oracle(1);
   EXPECT_EQ(answers(oracle, ChoiceKind::next_fiber, 12),
@@ -113,7 +113,7 @@ TEST(RandomOracle, KindsOfChoice_DoNotDisturbEachOther) {
   EXPECT_NE(answers(undisturbed, ChoiceKind::fault, 40), expected);
 }
 
-// Equal weights are no other question than none: seeds keep their meaning when a choice learns to weigh.
+// Equal weights must draw like no weights, so that seeds keep their meaning if a choice gets weights.
 TEST(RandomOracle, EqualWeightsOfOne_DrawAsWithoutWeights) {
   RandomOracle weighed(1), plain(1);
   const std::vector<std::uint32_t> candidates{10, 11, 12, 13, 14, 15, 16, 17}, ones(8, 1);
@@ -131,7 +131,7 @@ TEST(RandomOracle, WeightOfZero_IsNeverDrawn) {
   }
 }
 
-// A fixed order is not drawn: what may happen is what comes first.
+// A fixed order makes no draws: the first candidate is the answer.
 TEST(RoundRobinOracle, Weights_AreNotLookedAt) {
   RoundRobinOracle oracle;
   const std::array<std::uint32_t, 2> candidates{0, 1}, weights{0, 1};

@@ -40,7 +40,7 @@ TEST(ReplayOracle, SameQuestions_AnswersOfTheLog) {
   EXPECT_NO_THROW(oracle.require_used_up());
 }
 
-// A log answers as it was answered; past its end the run goes on as its seed would have, weights and all.
+// A log gives its own answers. Past its end, the run goes on as its seed would have, with weights.
 TEST(ReplayOracle, Weights_CountOnlyPastTheEnd) {
   const std::vector<std::uint32_t> candidates{0, 1}, weights{1, 99};
   RandomOracle seeded(9);
@@ -84,7 +84,7 @@ TEST(ReplayOracle, PastTheEnd_StopSaysSo) {
   EXPECT_EQ(error.problem(), ReplayError::Problem::past_end);
 }
 
-// A run that was killed left half a log; its seed says how it would have gone on.
+// A killed run left half a log; its seed determines how it would have gone on.
 TEST(ReplayOracle, PastTheEndOfASeedsLog_GoesOnAsThatSeedDid) {
   RandomOracle original(77);
   std::vector<Decision> log;
@@ -117,7 +117,7 @@ struct OneRun {
   std::uint64_t hash = 0;
 };
 
-// Ranks that yield at different virtual times: every yield is a choice.
+// Ranks that yield at different virtual times. Every yield is a choice.
 OneRun run_ranks(Oracle& oracle, int ranks, int yields) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }

@@ -8,7 +8,7 @@
 
 #include <rehearse_internal/sim/oracles.h>
 
-// Contract: all that the rest asks about a scheduler (its name, its oracle, whether seeds count) comes from one table.
+// Contract: every fact about a scheduler (its name, its oracle, whether seeds count) comes from one table.
 
 namespace rehearse::sim {
 namespace {
