@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a program that calls again whatever fails ends as a livelock that names it, in little real time, whatever
-// the calls and their failures are; virtual time passes for it, so that what it waits for may come.
+// Contract: a program that repeats failing calls forever ends as a livelock that names it, within little real time,
+// whatever the calls and their failures. Virtual time passes for it, so that the event for which it waits may come.
 #include <chrono>
 #include <functional>
 #include <stdexcept>
@@ -15,7 +15,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-// What users write.
+// Programs as users write them.
 namespace failing {
 
 using rehearse::Group;
@@ -34,7 +34,7 @@ void with_arguments_that_make_no_sense(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().broadcast(at::ones({2}), 7)->wait(); });
 }
 
-// Whatever it is told, the end of the world too, and no call comes as far as to block.
+// Swallows every error, also the end of the world, and no call gets as far as to block.
 void and_swallows_all(RankContext& ctx) {
   for (;;) {
     try {
@@ -59,7 +59,7 @@ void with_a_peer_that_is_gone(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().send(at::ones({1}), 0)->wait(); });
 }
 
-// A loop of calls of the store alone.
+// A loop of store calls only.
 void with_a_store_that_refuses(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->set("key", "value"); });
 }
@@ -81,7 +81,7 @@ void with_a_key_that_never_comes(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.store()->get("never"); });
 }
 
-// The others wait in place, and cannot know that rank 1 will not come.
+// The others wait in one call, and cannot know that rank 1 will not come.
 void beside_ranks_that_just_wait(RankContext& ctx) {
   const auto tensor = at::ones({1});
   if (ctx.rank() == 1) {
@@ -151,7 +151,7 @@ TEST(FailingCalls, OfTheStoreAlone_AreALivelock) {
   expect_livelock(failing::with_a_key_that_is_no_number, "", "the last error: stoll");
 }
 
-// As slow as a store may be: the call takes time, and its failure none.
+// The call itself takes time, but its failure takes none.
 TEST(FailingCalls, OfASlowStore_AreALivelock) {
   auto options = world_with("");
   options.network.store = 1ms;
@@ -172,7 +172,7 @@ TEST(FailingCalls, WaitsForAKeyThatNeverComes_AreALivelock) {
   }
 }
 
-// Told of the rank that goes on trying, and not of those that are in one call all the time.
+// The report names the rank that repeats its wait, not those that stay in one call.
 TEST(FailingCalls, WaitsBesideOthersThatJustWait_AreTold) {
   auto options = world_with("");
   options.ranks = 3;
@@ -201,7 +201,7 @@ TEST(FailingCalls, WaitsForAKeyOfARankThatSleeps_AreNone) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// A call of the store is none of the group's: neither pays for the other's failure.
+// Failures of the store and of the group are counted separately: neither delays the other's next call.
 TEST(FailingCalls, OfTheStore_CostTheNextCallOfTheStore) {
   const auto report = World(world_with("fail_op rank=1 call=set times=2")).run([](RankContext& ctx) {
     if (ctx.rank() == 0) return void(ctx.group().barrier()->wait());
@@ -224,7 +224,7 @@ TEST(FailingCalls, WaitsForACallThatTimedOut_AreALivelock) {
   EXPECT_THAT(report.headline, HasSubstr("allreduce #1 on group \"world\""));
 }
 
-// The key comes after ten seconds of a rank that sleeps.
+// The key comes after ten seconds, from a rank that sleeps.
 TEST(FailingCalls, UntilAnotherRankIsThere_AreNone) {
   const auto report = World(world_with("fail_op rank=1 call=allreduce times=1000000")).run([](RankContext& ctx) {
     if (ctx.rank() == 0) {
@@ -239,7 +239,7 @@ TEST(FailingCalls, UntilAnotherRankIsThere_AreNone) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// The first failure takes no time, nor does one after a pause of the program's own.
+// The first failure takes no time, nor does a failure after a pause of the program.
 TEST(FailingCalls, CostAsMuchAsALook) {
   const auto report = World(world_with("fail_op rank=1 call=allreduce times=5")).run([](RankContext& ctx) {
     if (ctx.rank() == 0) return;

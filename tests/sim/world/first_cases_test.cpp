@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each of the bugs that people meet first ends in a report that names mistake and culprit, the same one
-// whatever the schedule and the number of ranks, before anybody has run more often than the case needs.
+// Contract: each of the most common bugs ends in a report that names mistake and culprit. The report is the same for
+// every schedule and number of ranks, and comes without unnecessary switches.
 #include <chrono>
 #include <functional>
 #include <regex>
@@ -30,7 +30,7 @@ std::string without_line_numbers(const std::string& text) {
   return std::regex_replace(text, std::regex(R"((\.cpp):\d+)"), "$1");
 }
 
-// All that the report says of a rank but line numbers.
+// Everything that the report says about a rank, except line numbers.
 std::string told(const RankLine& line) {
   std::string text(to_string(line.state));
   if (!line.doing.empty()) text += ": " + line.doing;
@@ -47,8 +47,8 @@ void expect_lines(const Job& job, const Report& report, const std::string& of_cu
   }
 }
 
-// Runs each job with several seeds. In no case does a rank need to run more often than to its wait and to its end, so
-// that a user does not wait for a report either.
+// Runs each job with several seeds. A rank needs to run only until its wait, and then to its end, so the report comes
+// soon.
 void for_each_world(const World::Body& body, const std::function<void(const Job& job, const Report& report)>& check) {
   const Job jobs[] = {{3, "1", "ranks 0,2"}, {4, "2", "ranks 0-1,3"}, {8, "4", "ranks 0-3,5-7"}};
   for (const Job& job : jobs) {
@@ -86,7 +86,8 @@ TEST(FirstCases, WrongRoot_NamesTheRoots) {
   });
 }
 
-// Who of the two is wrong cannot be told, and ranks that have not called yet need not: the edge is what is certain.
+// Nothing shows which of the two ranks is wrong, nor do other ranks have to call first. Only the mismatched pair is
+// certain.
 TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
   for_each_world(first_cases::uneven_alltoall, [](const Job& job, const Report& report) {
     const auto call = [&job](const std::string& receive) {

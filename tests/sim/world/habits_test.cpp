@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what ranks did that ends no run here, and would not go well elsewhere, is remarked: time-outs that a
-// program catches, and one group that several threads use.
+// Contract: behaviour that ends no run here, but would cause trouble elsewhere, gets a remark: timeouts that a program
+// catches, and one group used by several threads.
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// Rank 1 sleeps through rank 0's first all-reduce, and meets its error.
+// Rank 1 sleeps through rank 0's first all-reduce, and then gets its error.
 Report after_a_timeout(const std::function<void(RankContext&)>& then) {
   return World({.ranks = 2, .timeout = std::chrono::seconds(1)}).run([&](RankContext& ctx) {
     if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::milliseconds(1500));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Every place where LibTorch calls back into user code, in whole worlds: the code runs on its own rank's fiber, may
-// block there in a collective, and the gradients are those of one process with all ranks' batches.
+// Every place where LibTorch calls user code, in whole worlds: the code runs on its own rank's fiber and may block
+// there in a collective. The gradients are those of one process with all ranks' batches.
 #include <array>
 #include <memory>
 #include <tuple>
@@ -29,11 +28,11 @@ enum Place { in_forward, tensor_hook, parameter_hook, post_accumulate, comm_hook
 
 constexpr int kSteps = 2;
 
-// What one rank saw: how often each place was reached.
+// How often one rank reached each place.
 using Visits = std::array<int, places>;
 
-// Blocks in a collective at a place, and checks that it is this rank's fiber that comes back. All ranks reach the
-// places in the same order, because they run the same graph.
+// Blocks in a collective at a place, and checks that this rank's fiber continues afterwards. All ranks reach the places
+// in the same order, because they run the same graph.
 class Witness {
  public:
   explicit Witness(RankContext& ctx) : ctx_(ctx) {}
@@ -41,7 +40,7 @@ class Witness {
   void at(Place place) {
     const bool main_fiber = this_rank::fiber_of_rank() == 0;
     auto sum = at::full({3}, static_cast<double>(ctx_.rank() + 1), at::kDouble);
-    const at::Tensor drawn = at::rand({1});  // the rank's generator, which every rank has advanced as far
+    const at::Tensor drawn = at::rand({1});  // every rank has advanced its generator equally far
     ctx_.group().allreduce(sum)->wait();
     const double ranks = ctx_.size();
     EXPECT_TRUE(sum.equal(at::full({3}, ranks * (ranks + 1) / 2, at::kDouble)));
@@ -68,7 +67,7 @@ struct PostAccumulate final : torch::autograd::PostAccumulateGradHook {
   Witness& witness;
 };
 
-// The mean of the bucket, as DDP without a hook computes it, after a collective of its own.
+// The bucket's mean, as DDP without a hook computes it, after a collective of its own.
 struct MeanHook final : c10d::CppCommHookInterface<std::pair<RankContext*, Witness*>> {
   using CppCommHookInterface::CppCommHookInterface;
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
@@ -114,7 +113,7 @@ void add_hooks(const std::vector<at::Tensor>& weights, Witness& witness) {
   }
 }
 
-// Two steps with a bucket for each weight; the gradients are summed over the steps.
+// Two steps with a bucket for each weight. The gradients add up over the steps.
 std::vector<at::Tensor> train(RankContext& ctx, Witness& witness) {
   const auto weights = fresh_weights();
   add_hooks(weights, witness);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: tasks of at::launch() are their rank's, in each world of a process alike, and LibTorch's pool stays for
+// Contract: tasks of at::launch() belong to their rank, in each world of a process, and LibTorch's pool remains for
 // code outside of ranks.
 #include <atomic>
 #include <future>
@@ -23,7 +23,7 @@ namespace {
 namespace this_rank = exec::this_rank;
 using testing::HasSubstr;
 
-// What a program does that has a reduction made by the pool while it goes on.
+// The program lets the pool make a reduction while it goes on.
 void reduces_in_the_pool(RankContext& ctx) {
   std::promise<at::Tensor> reduced;
   const at::NoGradGuard no_grad;
@@ -76,7 +76,7 @@ TEST(InterOpPool, Tasks_OfARank_MayWaitForEachOther) {
   }
 }
 
-// As LibTorch's pool does: it logs what a task throws.
+// As in LibTorch's pool, which logs a task's exception.
 TEST(InterOpPool, TaskThatThrows_EndsNothing) {
   World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {

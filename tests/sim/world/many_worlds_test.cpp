@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A thousand whole worlds, one after another, need the memory of one: LibTorch's state of each rank, groups, a step of
-// DDP, the store and the report, whatever way the world ends.
+// DDP, the store and the report, however the world ends.
 #include <cstdint>
 #include <stdexcept>
 
@@ -45,7 +45,7 @@ void run_world(int ranks, std::uint64_t seed) {
   EXPECT_EQ(report.verdict, verdict) << report.headline;
 }
 
-// Runs so many worlds, and then as many again as are measured: those take no more memory.
+// Runs `warm` worlds, then `measured` worlds, which must take no more memory.
 void expect_no_growth(std::uint64_t warm, std::uint64_t measured, int (*ranks_of)(std::uint64_t seed)) {
   for (std::uint64_t seed = 0; seed < warm; ++seed) run_world(ranks_of(seed), seed);
   const std::size_t used = allocated_bytes();
@@ -56,9 +56,9 @@ void expect_no_growth(std::uint64_t warm, std::uint64_t measured, int (*ranks_of
     run_world(ranks_of(seed), seed);
     ranks += static_cast<std::size_t>(ranks_of(seed));
   }
-  // malloc counts what it keeps at hand as used; one object lost by each rank, 32 bytes at least, would show.
+  // malloc counts its reserve as used. If each rank lost one object of at least 32 bytes, this limit would be exceeded.
   EXPECT_LT(allocated_bytes(), used + 16 * ranks);
-  // Fragmentation, not growth: stacks and tensors of one world take more than that.
+  // The limit allows fragmentation, but no growth: stacks and tensors of one world take more than that.
   if (kFreedMemoryIsReused) {
     EXPECT_LT(resident_bytes(), resident + (std::size_t{1} << 20));
   }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
 // LibTorch's own parallel loops in whole worlds: torch::set_num_threads() above one.
 #include <tuple>
 #include <vector>
@@ -60,7 +59,7 @@ TEST_P(ParallelLoops, Backward_ComputesWithThem) {
   });
 }
 
-// Threads share out an operation by its size, whichever of them is first.
+// Threads divide an operation by its size, whichever of them is first.
 TEST_P(ParallelLoops, SumsOfFloats_AreThoseOfTheRunBefore) {
   std::vector<std::vector<float>> sums(2);
   std::vector<std::uint64_t> identities;

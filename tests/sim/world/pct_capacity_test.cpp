@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of 10,000 seeds, schedules by priorities find bugs of known depth in worlds as often as docs/DETERMINISM.md
-// states, and not less often than the bound; random and round-robin schedules of the same worlds are beside them. Seeds
-// are fixed, so that counts are exact: the page has them.
+// Contract: among 10,000 seeds, schedules by priorities find bugs of known depth in worlds as often as
+// docs/DETERMINISM.md states, and at least as often as the bound. Random and round-robin schedules of the same worlds
+// are beside them. Seeds are fixed, so the counts are exact; the page has them.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 10'000;
 
-// The place of each step among all, from 1, by rank. A step is a call of the store, at which ranks may switch.
+// For each rank, the positions of its steps among all steps, from 1. A step is a store call, at which ranks may switch.
 using Places = std::vector<std::vector<std::int64_t>>;
 
 struct OrderBug {
   std::vector<int> steps;  // of each rank
   int depth;
-  std::uint64_t choices;  // of who runs next, that a run makes
+  std::uint64_t choices;  // number of choices of the next fiber in a run
   std::function<bool(const Places&)> shows;
 };
 
@@ -69,7 +69,7 @@ Found seeds_that_find(const OrderBug& bug) {
     found.pct_of_any_length += bug.shows(run_once(bug, Schedule::pct, seed).places) ? 1 : 0;
     found.random += bug.shows(run_once(bug, Schedule::random, seed).places) ? 1 : 0;
   }
-  // It is the same with every seed.
+  // Every seed gives the same run.
   found.round_robin = bug.shows(run_once(bug, Schedule::round_robin, 1).places) ? kSeeds : 0;
   return found;
 }
@@ -81,7 +81,7 @@ std::uint64_t bound(const OrderBug& bug, std::uint64_t choices, std::uint64_t se
   return (seeds + one_in - 1) / one_in;
 }
 
-// One seed in 13 takes this for k.
+// One seed in 13 assumes this value for k.
 std::uint64_t assumed(const OrderBug& bug) { return std::max<std::uint64_t>(16, std::bit_ceil(bug.choices)); }
 
 void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& stated) {
@@ -92,7 +92,7 @@ void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& 
   EXPECT_EQ(found, stated);
 }
 
-// Is all of `inner` between calls `first` and `last` of `outer`, and no call of that?
+// Returns whether all of `inner` lies between two consecutive calls of `outer`, among its calls `first` to `last`.
 bool is_between(const Places& places, std::size_t outer, std::size_t inner, std::size_t first, std::size_t last) {
   for (std::size_t call = first; call < last; ++call) {
     if (places[outer][call] < places[inner].front() && places[inner].back() < places[outer][call + 1]) return true;
@@ -107,13 +107,13 @@ TEST(PctCapacity, Depth1_OfLongRuns) {
   expect_found(bug, 2'500, {4'961, 4'975, 0, 0});
 }
 
-// All of rank 1 comes between two calls of rank 0 that follow each other, in the middle of its run.
+// All of rank 1 comes between two consecutive calls of rank 0, in the middle of rank 0's run.
 TEST(PctCapacity, Depth2_OfLongRuns) {
   const OrderBug bug{{25, 25, 25, 25}, 2, 104, [](const Places& places) { return is_between(places, 0, 1, 10, 15); }};
   expect_found(bug, 25, {251, 139, 0, 0});
 }
 
-// Rank 0 stops, rank 1 begins and stops, rank 0 ends, and only then does rank 1 go on.
+// Rank 0 stops, rank 1 begins and stops, rank 0 ends, and only then rank 1 goes on.
 TEST(PctCapacity, Depth3_OfLongRuns) {
   const OrderBug bug{{15, 15}, 3, 32, [](const Places& places) {
                        for (std::size_t own = 4; own < 8; ++own) {
@@ -128,7 +128,7 @@ TEST(PctCapacity, Depth3_OfLongRuns) {
   expect_found(bug, 5, {86, 26, 1, 0});
 }
 
-// Both ranks read before either writes: of a run so short a random walk finds it as well.
+// Both ranks read before either writes. In such a short run, a random walk finds that as well.
 TEST(PctCapacity, Depth2_OfAShortRun) {
   const OrderBug bug{
       {2, 2}, 2, 5, [](const Places& places) { return places[0][0] < places[1][1] && places[1][0] < places[0][1]; }};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a loop around isCompleted() or Store::check() sees what the others do, and ends the world as a livelock
-// that names the rank and what it looks at when nobody is left to do it.
+// Contract: a loop around isCompleted() or Store::check() sees the other ranks' actions. If no rank is left to act, the
+// world ends as a livelock that names the rank and what it polls.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -53,7 +53,7 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
   EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
 }
 
-// Without a time limit, after which it would be true.
+// Without a timeout, after which isCompleted() would be true.
 TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   const auto body = [&](RankContext& ctx) {
     if (ctx.rank() == last()) return;
@@ -65,7 +65,7 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   const auto report = run(body, 0ms);
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const int looks = std::max(1'000'000 / ranks(), 1'000);
-  // The place is that of a lambda, which an optimising compiler may leave without a frame of the user's own.
+  // The place is in a lambda, for which an optimising compiler may leave no user frame.
   EXPECT_THAT(report.headline,
               MatchesRegex("rank 0 looks for the end of allreduce #1 on group \"world\"( at polling_test.cpp:[0-9]+ in "
                            ".*lambda)?, for which " +
@@ -131,7 +131,7 @@ TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
   }
 }
 
-// Whatever call it is that looks, and whatever the rank has not seen the end of besides.
+// The headline names the polling call, whichever it is, and although the rank has another call in flight.
 TEST(PollForEver, NamesTheCallThatLooks) {
   using Look = std::function<void(c10d::Store&)>;
   const auto headline = [](const Look& look) {
@@ -152,7 +152,7 @@ TEST(PollForEver, NamesTheCallThatLooks) {
   EXPECT_THAT(headline([](auto& store) { store.queueLen("q"); }), polls("store queueLen of key \"q\""));
 }
 
-// Of two calls of which it has not seen the end, the one that it asks.
+// The rank has two calls in flight; the headline names the one that it polls.
 TEST(PollForEver, OfTheSecondOfTwoCalls_NamesThatCall) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) return;

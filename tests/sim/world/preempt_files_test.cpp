@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: where worlds try switches, calls for files by name, and reads and writes of files, are among them, so that
-// races between ranks about a file are found. What is right under every order stays right, and one seed is one run.
+// Contract: with preemption, worlds also switch at calls with file names, and at reads and writes of files, so that
+// seeds find races between ranks about a file. Programs that are right in every order stay right, and one seed is one
+// run.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -31,7 +32,7 @@ class PreemptFiles : public testing::Test {
   PreemptFiles() : folder_(fs::path(testing::TempDir()) / "rehearse_preempt_files") { fs::remove_all(folder_); }
   ~PreemptFiles() override { fs::remove_all(folder_); }
 
-  // How many seeds end in a failed check. Each finds an empty folder.
+  // The number of seeds that end in a failed check. Each finds an empty folder.
   int failing(const World::Body& body, std::optional<bool> preempt) {
     int failed = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -124,7 +125,7 @@ TEST_F(PreemptFiles, TensorThatIsLoadedWhileItIsSaved_IsARace) {
   EXPECT_GT(failing(exchanges, true), 0);
 }
 
-// Each of these alone is a place where another rank may come between.
+// At each of these calls, another rank may come between.
 TEST_F(PreemptFiles, EachKindOfCall_IsADecision) {
   using Call = std::function<void(const std::string& file)>;
   const std::vector<std::pair<const char*, Call>> calls = {
@@ -165,7 +166,7 @@ TEST_F(PreemptFiles, EachKindOfCall_IsADecision) {
   }
 }
 
-// What a rank writes by stdio comes to the file when its buffer does: before fflush() or fclose() nobody sees it.
+// A write by stdio reaches the file with its buffer, so no rank sees it before fflush() or fclose().
 TEST_F(PreemptFiles, WritesOfStdio_AreDecisions) {
   const auto decisions = [this](bool writes) {
     const auto report = run(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: races between calls that never block (a store's, locks and unlocks) are found among a few seeds where
-// worlds are preempted, and never elsewhere; what is right stays right, and a seed stays one run.
+// Contract: a few seeds find races between calls that never block (a store's calls, locks and unlocks) if worlds are
+// preempted, and none without. Correct programs stay correct, and a seed stays one run.
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -12,7 +12,7 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse/sim/world.h>
 
-// What users write.
+// Programs as users write them.
 namespace racing {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -97,7 +97,7 @@ Report run_seed(const World::Body& body, std::uint64_t seed, std::optional<bool>
   return World({.ranks = ranks, .seed = seed, .preempt = preempt, .explain_failures = false}).run(body);
 }
 
-// How many of the kSeeds seeds end in that verdict; all others end well.
+// The number of the kSeeds seeds that end in this verdict. All others must end well.
 int seeds_that_end_in(Verdict verdict, const World::Body& body, std::optional<bool> preempt, int ranks = 2) {
   int count = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a rank's context keeps for it, ctx.local<T>() and ctx.label(), is its own and no other rank's.
+// Contract: ctx.local<T>() and ctx.label() belong to one rank and are visible to no other.
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -36,7 +36,8 @@ class RankContexts : public testing::TestWithParam<int> {
     return {.ranks = ranks(), .seed = seed, .keep_all_events = true, .explain_failures = false};
   }
 
-  // The run ends because the odd one calls under `odd` where the others call under `usual`; without: "".
+  // Expects that the run ended because the odd rank called under label `odd` and the others under `usual`; "": no
+  // label.
   void expect_mismatch(const Report& report, std::uint64_t sequence, const std::string& usual, const std::string& odd) {
     EXPECT_EQ(report.verdict, Verdict::mismatch) << report.headline;
     ASSERT_EQ(report.differences.size(), 1u);
@@ -60,7 +61,7 @@ class RankContexts : public testing::TestWithParam<int> {
 
 void sum(RankContext& ctx) { ctx.group().allreduce(at::ones({3}))->wait(); }
 
-// Lives from its first use by a rank to that rank's end, and tells of both.
+// Lives from its first use by a rank to that rank's end, and records both.
 struct Global {
   Global() : owner(rank()) { made.push_back(owner); }
   Global(const Global&) = delete;
@@ -202,7 +203,7 @@ TEST_P(RankContexts, NestedLabels_TheInnermostCountsUntilItsScopeEnds) {
   }
 }
 
-// How labels nest around it is a rank's own affair: only the innermost is compared.
+// Only the innermost labels are compared. Each rank may nest labels around them as it likes.
 TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const auto report = World(options(seed)).run([&](RankContext& ctx) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// What reports say of ranks that wait for each other through the system.
+// Reports about ranks that wait for each other through the operating system.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ namespace {
 using rehearse::RankContext;
 using rehearse::Verdict;
 
-// Rank 1 is to write and does not come to it, because rank 0 is to send something first.
+// Rank 1 writes only after the barrier, and rank 0 reads before it.
 TEST(RankFiles, PipeAndCollectiveInACircle_AreADeadlockWithBothCalls) {
   for (const int ranks : {2, 3, 8}) {
     int pipe[2];

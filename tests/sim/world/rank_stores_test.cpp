@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// c10d's own stores, made by ranks: those that meet in the process work, one that waits in sockets is refused.
+// Ranks make c10d's own stores. Stores that meet inside the process work; one that waits in sockets is refused.
 #include <filesystem>
 #include <string>
 #include <tuple>

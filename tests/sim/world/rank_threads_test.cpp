@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//
-// Threads of a rank's threads, in whole worlds: each has LibTorch's state of a new thread and its rank's generator.
+// Threads of a rank's threads, in whole worlds: each has LibTorch's state of a new thread, and its rank's generator.
 #include <thread>
 #include <tuple>
 
@@ -30,7 +29,7 @@ class RankThreads : public ::testing::TestWithParam<std::tuple<int, std::uint64_
 INSTANTIATE_TEST_SUITE_P(Sizes, RankThreads,
                          ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)));
 
-// The gradient of sum(x * x * rank) by LibTorch's engine, with a pause in the middle.
+// Computes the gradient of sum(x * x * rank) by LibTorch's engine, with a pause in the middle.
 void differentiate(int rank) {
   EXPECT_EQ(this_rank::rank(), rank);
   EXPECT_TRUE(c10::GradMode::is_enabled());
@@ -45,7 +44,7 @@ void in_threads(int depth, int rank) {
   c10::GradMode::set_enabled(true);
   differentiate(rank);
   if (depth == 0) return;
-  // Of this thread alone, and not of those that it starts.
+  // Affects this thread alone, not the threads that it starts.
   c10::GradMode::set_enabled(false);
   std::thread inner([=] { in_threads(depth - 1, rank); });
   inner.join();
@@ -81,7 +80,7 @@ TEST_P(RankThreads, MadeByACallbackOfAFuture_ComputeAsTheirRank) {
   });
 }
 
-// Of the rank's one generator, whichever thread draws.
+// Every thread of a rank draws from the rank's one generator.
 TEST_P(RankThreads, DrawFromTheirRanksGenerator) {
   run([](RankContext& ctx) {
     at::manual_seed(100 + static_cast<std::uint64_t>(ctx.rank()));

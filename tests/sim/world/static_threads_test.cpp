@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a thread pool in a static variable is reported as what all ranks share, in every later world of the
-// process. A program of its own, for the same reason.
+// Contract: a thread pool in a static variable is shared by all ranks and all later worlds of the process, and each of
+// their reports says so. The test has a program of its own, because the pool outlives its worlds.
 #include <future>
 
 #include <c10/core/thread_pool.h>
@@ -34,7 +34,7 @@ void uses_a_pool_of_its_own(RankContext& ctx) {
   EXPECT_EQ(answer.get_future().get(), ctx.rank());
 }
 
-// One test, for its worlds come in order. The process ends well: the pool joins its threads.
+// One test, because its worlds must run in order. The process ends well: the pool joins its threads.
 TEST(StaticThreads, PoolInAStaticVariable_IsRemarked) {
   const auto of_its_own = rehearse::World({.ranks = 2}).run(uses_a_pool_of_its_own);
   EXPECT_EQ(of_its_own.verdict, Verdict::ok);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has seen the end of a later call knows that its earlier collectives are over (messages: of a
-// later barrier), however it has seen it. Only what nothing tells it is remarked.
+// Contract: a rank that has seen the end of a later call knows that its earlier collectives have ended (messages: of a
+// later barrier), however it has seen that end. Only calls whose end it cannot know get a remark.
 #include <functional>
 #include <string>
 #include <vector>
@@ -75,7 +75,7 @@ TEST(Unwaited, LaterCall_CoversNoLaterOnes_AndNoOtherGroup) {
               ElementsAre(StartsWith("nobody waited for allreduce #1 on group \"world\" of ranks 0-1")));
 }
 
-// Messages go their own ways: only a barrier comes behind them.
+// Messages end in any order. Only a barrier comes after all of them.
 TEST(Unwaited, Message_IsCoveredByABarrierAlone) {
   const auto send = [](RankContext& ctx) {
     auto tensor = at::ones({3});
@@ -97,7 +97,7 @@ TEST(Unwaited, Message_IsCoveredByABarrierAlone) {
               IsEmpty());
 }
 
-// A barrier that fails tells its rank about what came before it, too.
+// A failed barrier, too, tells its rank about earlier calls.
 TEST(Unwaited, MonitoredBarrierThatThrows_CoversWhatCameBefore) {
   EXPECT_THAT(remarks_of([](RankContext& ctx) {
                 const auto first = all_reduce(ctx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// c10d keeps the works of functional collectives in a registry for each rank until somebody waits for them. A rank that
-// ends without waiting, in whatever way, must leave nothing there for the next world's rank of the same number.
+// c10d keeps the works of functional collectives in a registry for each rank until code waits for them. A rank that
+// ends without waiting, in whatever way, must leave nothing for the next world's rank of the same number.
 #include <stdexcept>
 #include <string>
 
@@ -32,7 +32,8 @@ at::Tensor wait_tensor(const at::Tensor& tensor) {
 
 enum class End { all_return, one_throws, deadlock };
 
-// Every rank leaves three works behind: some complete before it ends, or none, as the schedule and `end` have it.
+// Every rank leaves three works behind. The schedule and `end` decide whether some or none of them complete before the
+// rank ends.
 Verdict leave_works_behind(std::uint64_t seed, End end) {
   constexpr int kRanks = 3;
   World world({.ranks = kRanks, .seed = seed, .explain_failures = false});
@@ -41,7 +42,7 @@ Verdict leave_works_behind(std::uint64_t seed, End end) {
         EXPECT_EQ(c10d::get_work_registry_size(), 0u) << "rank " << ctx.rank() << " of world " << seed;
         if (end != End::all_return && ctx.rank() == 2) {
           if (end == End::deadlock) return;
-          ctx.group()->barrier();  // what the others wait for is then never called
+          ctx.group()->barrier();  // the others wait for a call that rank 2 then never makes
           throw std::runtime_error("boom");
         }
         for (int i = 0; i < 3; ++i) functional_all_reduce(at::full({100}, ctx.rank()));
@@ -62,7 +63,7 @@ TEST(WorkRegistry, ThousandWorldsThatLeaveWorksBehind_DoNotGrow) {
   some(0, 100);
   const std::size_t used = ::mallinfo2().uordblks;
   some(100, 1'100);
-  // malloc counts what it keeps at hand as used; a single work lost by each world would be a megabyte.
+  // malloc counts its reserve as used. If each world lost a single work, that would be a megabyte.
   EXPECT_LT(::mallinfo2().uordblks, used + 16'000);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How worlds on real c10d calls end beside the first cases: silently where all is well, with a verdict where not.
+// How worlds with real c10d calls end, beyond the first cases: silently if all is well, else with a verdict.
 #include <cstddef>
 #include <system_error>
 #include <thread>
@@ -36,14 +36,14 @@ TEST(WorldEnds, AllRanksAgree_IsSilent) {
   EXPECT_EQ(report.operations, 8u);
 }
 
-// The one exception of the system's that run() throws; what it says is the command's, too.
+// This is the only system exception that run() throws. The command prints its text, too.
 TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";
 #endif
   WorldOptions options;
   options.ranks = 65'536;
-  options.stack_bytes = std::size_t{16} << 30;  // all of them are more than an address space
+  options.stack_bytes = std::size_t{16} << 30;  // together they exceed the address space
   try {
     World(options).run([](RankContext&) {});
     ADD_FAILURE() << "there is room for a thousand terabytes";
@@ -53,7 +53,7 @@ TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
   EXPECT_EQ(run(2, [](RankContext& ctx) { ctx.group().barrier()->wait(); }).verdict, Verdict::ok);
 }
 
-// Slow, but not forever.
+// Slow, but not endless.
 TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   for (const bool all : {false, true}) {
     const auto report = run(4, [all](RankContext& ctx) {
@@ -69,8 +69,8 @@ TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   }
 }
 
-// A loop around isCompleted() for a call that one rank never makes: nothing can change any more.
-// Without a time limit, after which isCompleted() would be true.
+// Polls isCompleted() for a call that one rank never makes: nothing can change any more.
+// Without a timeout, after which isCompleted() would be true.
 TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
   World world({.ranks = 3, .timeout = std::chrono::milliseconds(0)});
   const auto report = world.run([](RankContext& ctx) {
@@ -87,7 +87,7 @@ TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
   EXPECT_EQ(report.last_events.size(), 1u);
 }
 
-// A program that meets a timeout and gives up has dealt with it: that is no call that nobody waited for.
+// A program that catches a timeout and gives up has handled it, so its call gets no remark.
 TEST(WorldEnds, CaughtTimeout_IsSilent) {
   const auto report = run(2, [](RankContext& ctx) {
     if (ctx.rank() == 1) return;
@@ -97,7 +97,7 @@ TEST(WorldEnds, CaughtTimeout_IsSilent) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// As in collectives, but one of the two may have no label.
+// As for collectives, except that one of the two may have no label.
 TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
   const auto exchange = [](bool receiver_has_one, const char* receiver) {
     return run(2, [=](RankContext& ctx) {
@@ -118,7 +118,7 @@ TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("they differ in label"));
 }
 
-// A receive from any source takes what is there, in an order that the oracle chooses.
+// A receive from any source takes a message that is there, in an order that the oracle chooses.
 TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
   const auto report = run(4, [](RankContext& ctx) {
     if (ctx.rank() != 0) {
@@ -138,7 +138,7 @@ TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// The budget is spent while the scheduler itself is about to pick: the world ends, nothing else does.
+// The budget runs out while the scheduler is about to choose. The world ends, without any other effect.
 TEST(WorldEnds, StepBudget_EndsTheWorldWhereverItIsSpent) {
   for (std::uint64_t budget = 1; budget <= 12; ++budget) {
     WorldOptions options;
