@@ -118,7 +118,7 @@ TEST(Divergences, FunctionsOfOneName_AreToldApartByTheirOrder) {
   EXPECT_THAT(texts(journal), ElementsAre("rank 0 alone recompiled f in call 2: n is 2"));
 }
 
-TEST(Divergences, FunctionsThatMeet_AreLeftOut) {
+TEST(Divergences, FunctionsWithCompilerCollectives_AreLeftOut) {
   Journal journal;
   for (int rank = 0; rank < 2; ++rank) play(*journal.add("f", rank, true), rank == 0 ? "chc" : "cch");
   EXPECT_THAT(texts(journal), IsEmpty());

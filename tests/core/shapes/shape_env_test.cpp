@@ -242,7 +242,7 @@ TEST_F(ShapeEnvTest, FloatsOfUnbackedSizesAreNotRead) {
   EXPECT_THROW(static_cast<void>(size.sqrt() > c10::SymFloat(2.5)), DataDependentError);
 }
 
-TEST_F(ShapeEnvTest, SymbolsOfTwoCapturesDoNotMeet) {
+TEST_F(ShapeEnvTest, SymbolsOfTwoCapturesStaySeparate) {
   const SymInt a = env->add_backed(8, "x.size(0)");
   const auto other = ShapeEnv::make();
   const SymInt b = other->add_backed(8, "x.size(0)");

@@ -55,7 +55,7 @@ void capture_and_switch(RankContext& ctx) {
   EXPECT_EQ(mode.inference_counts().sampled, 0U);
 }
 
-TEST(FakeModeOnFibers, SixtyFourRanksThatSwitchInside_DoNotMeet) { check({.ranks = 64}, capture_and_switch); }
+TEST(FakeModeOnFibers, SixtyFourRanksThatSwitchInside_StayIndependent) { check({.ranks = 64}, capture_and_switch); }
 
 TEST(FakeModeOnFibers, OtherRanks_ComputeMeanwhile) {
   check({.ranks = 4}, [](RankContext& ctx) {

@@ -37,7 +37,7 @@ class Targets final : public Backend {
   std::vector<std::string> found;
 };
 
-TEST(CoreStaysOutside, Meetings) {
+TEST(CoreStaysOutside, CompilerCollectives) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const auto backend = std::make_shared<Targets>();
     const Group group = ctx.group();

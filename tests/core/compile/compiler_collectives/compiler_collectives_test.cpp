@@ -30,15 +30,15 @@ InputFacts facts_of(int rank) {
 
 void expect_ok(const Report& report) { EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report); }
 
-class CompileMeetings : public testing::TestWithParam<int> {
+class CompilerCollectivesTest : public testing::TestWithParam<int> {
  protected:
   Report run(const World::Body& body, std::uint64_t seed = 1) const {
     return World({.ranks = GetParam(), .seed = seed}).run(body);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Sizes, CompileMeetings, testing::Values(1, 2, 3, 8, 16));
+INSTANTIATE_TEST_SUITE_P(Sizes, CompilerCollectivesTest, testing::Values(1, 2, 3, 8, 16));
 
-TEST_P(CompileMeetings, Exchange_GivesAllRanksFactsByRank) {
+TEST_P(CompilerCollectivesTest, Exchange_GivesAllRanksFactsByRank) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     expect_ok(run(
         [](RankContext& ctx) {
@@ -55,7 +55,7 @@ TEST_P(CompileMeetings, Exchange_GivesAllRanksFactsByRank) {
   }
 }
 
-TEST_P(CompileMeetings, AllHit_IsTheAndOfAll) {
+TEST_P(CompilerCollectivesTest, AllHit_IsTheAndOfAll) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());
     EXPECT_TRUE(collectives.all_hit(true, kLabel));
@@ -65,7 +65,7 @@ TEST_P(CompileMeetings, AllHit_IsTheAndOfAll) {
   }));
 }
 
-TEST_P(CompileMeetings, Commit_GivesAllHashesOrTheErrorOfOne) {
+TEST_P(CompilerCollectivesTest, Commit_GivesAllHashesOrTheErrorOfOne) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());
     const auto hashes = collectives.commit(GraphHash{static_cast<std::uint64_t>(ctx.rank() * 7)}, kLabel);
@@ -84,7 +84,7 @@ TEST_P(CompileMeetings, Commit_GivesAllHashesOrTheErrorOfOne) {
 }
 
 // Ranks arrive at different times, with calls of the group itself in between.
-TEST_P(CompileMeetings, UsersCalls_KeepTheirOrder) {
+TEST_P(CompilerCollectivesTest, UsersCalls_KeepTheirOrder) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());
     const auto work = ctx.group().allreduce(at::full({1}, ctx.rank()));
@@ -97,7 +97,7 @@ TEST_P(CompileMeetings, UsersCalls_KeepTheirOrder) {
   }));
 }
 
-TEST_P(CompileMeetings, MeetingsOfOneGroup_ShareACommunicator) {
+TEST_P(CompilerCollectivesTest, ObjectsOfOneGroup_ShareACommunicator) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives first(ctx.group()), second(ctx.group());
     EXPECT_TRUE((ctx.rank() % 2 == 0 ? first : second).all_hit(true, kLabel));
@@ -105,7 +105,7 @@ TEST_P(CompileMeetings, MeetingsOfOneGroup_ShareACommunicator) {
   }));
 }
 
-TEST(CompileMeetings, GroupsOfSomeRanks_MeetAmongThemselves) {
+TEST(CompilerCollectivesTest, GroupsOfSomeRanks_ExchangeAmongThemselves) {
   expect_ok(World({.ranks = 5}).run([](RankContext& ctx) {
     const std::vector<std::vector<int>> members{{4, 2}, {1, 3, 0}};
     for (const auto& ranks : members) {
@@ -122,7 +122,7 @@ TEST(CompileMeetings, GroupsOfSomeRanks_MeetAmongThemselves) {
   }));
 }
 
-TEST(CompileMeetings, DifferentFunctions_AreAMismatchThatNamesThem) {
+TEST(CompilerCollectivesTest, DifferentFunctions_AreAMismatchThatNamesThem) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     CompilerCollectives(ctx.group()).exchange({}, {ctx.rank() == 0 ? "f" : "g", ""});
   });
@@ -130,7 +130,7 @@ TEST(CompileMeetings, DifferentFunctions_AreAMismatchThatNamesThem) {
   EXPECT_THAT(report.headline, testing::AllOf(testing::HasSubstr("inputs of f"), testing::HasSubstr("inputs of g")));
 }
 
-TEST(CompileMeetings, LastStepOfOne_DoesNotPassForTheFirstOfAnother) {
+TEST(CompilerCollectivesTest, DifferentSteps_AreAMismatch) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());
     ctx.rank() == 0 ? void(collectives.exchange({}, kLabel)) : void(collectives.commit(GraphHash{1}, kLabel));
@@ -138,7 +138,7 @@ TEST(CompileMeetings, LastStepOfOne_DoesNotPassForTheFirstOfAnother) {
   EXPECT_EQ(report.verdict, Verdict::mismatch);
 }
 
-TEST(CompileMeetings, RankAlone_MeetsItselfAsAll) {
+TEST(CompilerCollectivesTest, LoneRank_GetsItsOwnFactsForAllRanks) {
   CompilerCollectives collectives(fakes::lone_group(1000, 1024));
   const auto all = collectives.exchange(facts_of(2), kLabel);
   ASSERT_EQ(all.size(), 1024u);
@@ -148,7 +148,7 @@ TEST(CompileMeetings, RankAlone_MeetsItselfAsAll) {
   EXPECT_EQ(collectives.commit(GraphHash{3}, kLabel), std::vector<GraphHash>(1024, GraphHash{3}));
 }
 
-TEST(CompileMeetings, WithoutAGroup_IsRefused) {
+TEST(CompilerCollectivesTest, WithoutAGroup_IsRefused) {
   EXPECT_THROW(CompilerCollectives{nullptr}, CompileError);
   const auto bare = c10::make_intrusive<c10d::ProcessGroup>(nullptr, 0, 2);
   EXPECT_ANY_THROW(CompilerCollectives(bare).all_hit(true, kLabel));

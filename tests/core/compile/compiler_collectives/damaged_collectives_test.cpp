@@ -18,7 +18,7 @@
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 // Outside of rehearse, whose own frames reports leave out.
-namespace damaged_meetings {
+namespace damaged_collectives {
 namespace {
 
 using namespace rehearse;
@@ -55,7 +55,7 @@ Report run(const std::string& fault, const World::Body& body) {
   return *first;
 }
 
-void meet(RankContext& ctx) {
+void make_all_collectives(RankContext& ctx) {
   CompilerCollectives collectives(ctx.group());
   const auto all = collectives.exchange(some_facts(), kLabel);
   ASSERT_EQ(all.size(), 3u);
@@ -67,14 +67,14 @@ void meet(RankContext& ctx) {
 // The error that the rank's compiler collective throws; empty if none.
 std::string error_of(RankContext& ctx) {
   try {
-    meet(ctx);
+    make_all_collectives(ctx);
   } catch (const CompileError& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(DamagedMeetings, AGatherThatWasLeftOut_IsTheRanksError) {
+TEST(DamagedCollectives, SkippedGather_IsAnErrorOfItsRank) {
   for (const int rank : {0, 1, 2}) {
     for (const int call : {1, 2, 3, 4}) {  // lengths and bytes of the inputs, and of the outcome
       std::vector<std::string> errors;
@@ -94,11 +94,12 @@ TEST(DamagedMeetings, AGatherThatWasLeftOut_IsTheRanksError) {
   }
 }
 
-TEST(DamagedMeetings, AComparisonThatWasLeftOut_EndsTheSameInEveryRun) {
-  for (const int rank : {0, 1, 2}) run("skip_collective rank=" + std::to_string(rank) + " at=allreduce#5", meet);
+TEST(DamagedCollectives, SkippedComparison_EndsTheSameInEveryRun) {
+  for (const int rank : {0, 1, 2})
+    run("skip_collective rank=" + std::to_string(rank) + " at=allreduce#5", make_all_collectives);
 }
 
-TEST(DamagedMeetings, AComparisonThatWasDamaged_IsAnError) {
+TEST(DamagedCollectives, DamagedComparison_IsAnError) {
   std::vector<std::string> errors;
   const auto report = run("corrupt rank=1 at=allreduce#5 with=bit", [&](RankContext& ctx) {
     const std::string error = error_of(ctx);
@@ -110,7 +111,7 @@ TEST(DamagedMeetings, AComparisonThatWasDamaged_IsAnError) {
 }
 
 // The first part of the output is rank 0's. Damaged text may pass unnoticed, a damaged number may not.
-TEST(DamagedMeetings, AnyDamagedByte_IsReadOrNamesTheSender) {
+TEST(DamagedCollectives, AnyDamagedByte_IsReadOrNamesItsSender) {
   int found = 0;
   for (const int call : {1, 2, 3, 4}) {
     const int most = call % 2 == 1 ? 1 : call == 2 ? 120 : 16;
@@ -129,7 +130,7 @@ TEST(DamagedMeetings, AnyDamagedByte_IsReadOrNamesTheSender) {
   EXPECT_GT(found, 2 * 50);
 }
 
-TEST(DamagedMeetings, ACompiledFunction_FailsOnTheRankThatLeftOut) {
+TEST(DamagedCollectives, CompiledFunction_FailsOnTheRankThatSkipped) {
   for (const int call : {1, 2, 3, 4}) {
     const auto report = run("skip_collective rank=1 at=allgather#" + std::to_string(call), [](RankContext& ctx) {
       auto f = compile([](const at::Tensor& x) { return x * 2; }, {.group = ctx.group(), .name = "f"});
@@ -140,7 +141,7 @@ TEST(DamagedMeetings, ACompiledFunction_FailsOnTheRankThatLeftOut) {
   }
 }
 
-TEST(DamagedMeetings, AnyByteOfFacts_GivesNumbersThatCanBe) {
+TEST(DamagedCollectives, DamagedFacts_DecodeToValidNumbersOrAnError) {
   const auto bytes = encode(some_facts());
   for (std::size_t place = 0; place < bytes.size(); ++place) {
     for (const int value : {0x00, 0x01, 0x40, 0x80, 0xFF}) {
@@ -159,7 +160,7 @@ TEST(DamagedMeetings, AnyByteOfFacts_GivesNumbersThatCanBe) {
   }
 }
 
-TEST(DamagedObjects, ACallThatWasLeftOut_IsAnErrorOfTheRank) {
+TEST(DamagedObjects, SkippedCall_IsAnErrorOfItsRank) {
   for (const bool is_gather : {false, true}) {
     WorldOptions options;
     options.ranks = 3;
@@ -177,7 +178,7 @@ TEST(DamagedObjects, ACallThatWasLeftOut_IsAnErrorOfTheRank) {
   }
 }
 
-TEST(DamagedObjects, ALengthThatCannotBe_NamesTheRank) {
+TEST(DamagedObjects, ImpossibleLength_NamesItsRank) {
   WorldOptions options;
   options.ranks = 3;
   options.faults.push_back(parse_fault("corrupt rank=1 at=broadcast#1 with=bit"));
@@ -188,4 +189,4 @@ TEST(DamagedObjects, ALengthThatCannotBe_NamesTheRank) {
 }
 
 }  // namespace
-}  // namespace damaged_meetings
+}  // namespace damaged_collectives

@@ -44,7 +44,7 @@ class Walk {
 
   void step() {
     if (all_at(At::Guard)) return compare();
-    if (all_at(At::Compile)) return meet();
+    if (all_at(At::Compile)) return compile_all();
     if (all_at(At::Reduce)) {
       for (auto& rank : ranks_) rank.reduced();
     } else if (all_at(At::Barrier)) {
@@ -62,7 +62,7 @@ class Walk {
   }
 
   // The k-th compilation of each rank meets the k-th of the others. Compilations of segments exchange no lengths.
-  void meet() {
+  void compile_all() {
     for (auto& rank : ranks_) {
       if (rank.in_branch) continue;
       for (const auto& other : ranks_) {

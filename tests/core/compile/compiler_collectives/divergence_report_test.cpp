@@ -14,7 +14,7 @@
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 // Outside of rehearse, whose own frames reports leave out.
-namespace meeting_reports {
+namespace divergence_reports {
 namespace {
 
 using namespace rehearse;
@@ -56,7 +56,7 @@ struct Function {
   std::shared_ptr<FunctionRecord> record;
 };
 
-TEST(MeetingReports, RankThatHitItsCache_IsNamedWithWhereItIs) {
+TEST(DivergenceReports, RankThatHitItsCache_IsNamedWithItsCall) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, true);
     f.compile("");
@@ -74,7 +74,7 @@ TEST(MeetingReports, RankThatHitItsCache_IsNamedWithWhereItIs) {
   EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // the report comes at once
 }
 
-TEST(MeetingReports, World_KnowsWhoCompiledWhenAndWhereItsCallsWereMade) {
+TEST(DivergenceReports, World_KeepsCompilationTimesAndCallSites) {
   World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {
     Function f(ctx, false);
@@ -95,7 +95,7 @@ TEST(MeetingReports, World_KnowsWhoCompiledWhenAndWhereItsCallsWereMade) {
   EXPECT_EQ(world.explained_events().hash(), world.events().hash());
 }
 
-TEST(MeetingReports, RanksOfOneMind_AreFolded) {
+TEST(DivergenceReports, RanksInTheSameState_ShareAPhrase) {
   const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
     Function f(ctx, true);
     f.compile("");
@@ -108,7 +108,7 @@ TEST(MeetingReports, RanksOfOneMind_AreFolded) {
   EXPECT_THAT(report.headline, HasSubstr("; guard collectives would have made all compile; "));
 }
 
-TEST(MeetingReports, RankThatHasEnded_IsToldAsSuch) {
+TEST(DivergenceReports, RankThatHasEnded_IsReportedAsReturned) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, true);
     f.compile("");
@@ -119,7 +119,7 @@ TEST(MeetingReports, RankThatHasEnded_IsToldAsSuch) {
   EXPECT_THAT(report.headline, testing::Not(HasSubstr("guard collectives")));
 }
 
-TEST(MeetingReports, RankThatNeverCalledIt) {
+TEST(DivergenceReports, RankThatNeverCalledTheFunction_IsNamed) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     if (ctx.rank() == 0) return;
     Function f(ctx, true);
@@ -129,7 +129,7 @@ TEST(MeetingReports, RankThatNeverCalledIt) {
   EXPECT_THAT(report.headline, HasSubstr("rank 0 never called f and has returned; "));
 }
 
-TEST(MeetingReports, GuardCollectives_NameTheCall) {
+TEST(DivergenceReports, GuardCollectives_NameTheCall) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, true);
     f.guarded_call();
@@ -139,7 +139,7 @@ TEST(MeetingReports, GuardCollectives_NameTheCall) {
   EXPECT_THAT(report.headline, StartsWith("rank 0 is in call 2 of f, rank 1 hit entry 0 in call 1 and has returned; "));
 }
 
-TEST(MeetingReports, RankThatCompilesAlone_IsARemark) {
+TEST(DivergenceReports, LoneCompilation_IsARemark) {
   const auto body = [](RankContext& ctx) {
     Function f(ctx, false);
     f.compile("");
@@ -158,7 +158,7 @@ TEST(MeetingReports, RankThatCompilesAlone_IsARemark) {
 }
 
 // If a lone compilation leads to a hang, it is the cause.
-TEST(MeetingReports, RankThatCompilesAloneAndHangs_IsTheCause) {
+TEST(DivergenceReports, LoneCompilationBeforeAHang_IsTheCause) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, false);
     f.compile("");
@@ -197,7 +197,7 @@ void expect_cause(const Report& report, Verdict verdict) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-TEST(MeetingReports, HangOfOtherRanks_IsNotItsDoing) {
+TEST(DivergenceReports, LoneCompilation_DoesNotCauseAHangOfOtherRanks) {
   expect_remark(run_alone(3,
                           [](RankContext& ctx, Function&) {
                             if (ctx.rank() != 1) ctx.group().recv(at::zeros({1}), 2 - ctx.rank())->wait();
@@ -205,7 +205,7 @@ TEST(MeetingReports, HangOfOtherRanks_IsNotItsDoing) {
                 Verdict::deadlock);
 }
 
-TEST(MeetingReports, WhoCompiledAloneAndWaitsItself_IsNotTheCause) {
+TEST(DivergenceReports, LoneCompilation_DoesNotCauseAHangInWhichItsRankWaits) {
   expect_remark(run_alone(3,
                           [](RankContext& ctx, Function&) {
                             if (ctx.rank() != 0) ctx.group().barrier()->wait();
@@ -213,7 +213,7 @@ TEST(MeetingReports, WhoCompiledAloneAndWaitsItself_IsNotTheCause) {
                 Verdict::deadlock);
 }
 
-TEST(MeetingReports, LaterCallsThatWentAlike_ClearIt) {
+TEST(DivergenceReports, EqualCallsAfterwards_MakeItARemark) {
   const auto rest = [](RankContext& ctx, Function& f) {
     f.hit();
     if (ctx.rank() != 1) ctx.group().barrier()->wait();
@@ -223,7 +223,7 @@ TEST(MeetingReports, LaterCallsThatWentAlike_ClearIt) {
 }
 
 // Rank 1 makes one collective more than the others.
-TEST(MeetingReports, GraphWithCollectives_IsTheCauseAlsoOfItsOwnWait) {
+TEST(DivergenceReports, GraphWithCollectives_CausesTheWaitOfItsOwnRank) {
   const auto rest = [](RankContext& ctx, Function&) {
     if (ctx.rank() == 1) ctx.group().allreduce(at::ones({1}))->wait();
   };
@@ -231,7 +231,7 @@ TEST(MeetingReports, GraphWithCollectives_IsTheCauseAlsoOfItsOwnWait) {
   expect_remark(run_alone(3, rest), Verdict::deadlock);
 }
 
-TEST(MeetingReports, TimeoutOfThoseWhoWaitForIt_IsItsDoing) {
+TEST(DivergenceReports, LoneCompilation_CausesTheTimeoutOfRanksThatWaitForIt) {
   for (const int late : {1, 2}) {
     const auto report = World({.ranks = 3, .timeout = 1s}).run([late](RankContext& ctx) {
       Function f(ctx, false);
@@ -244,7 +244,7 @@ TEST(MeetingReports, TimeoutOfThoseWhoWaitForIt_IsItsDoing) {
   }
 }
 
-TEST(MeetingReports, MismatchOfThoseWhoDiffer_IsItsDoing) {
+TEST(DivergenceReports, LoneCompilation_CausesTheMismatchOfItsRank) {
   for (const int odd : {1, 2}) {
     const auto report = run_alone(3, [odd](RankContext& ctx, Function&) {
       ctx.group().allreduce(at::ones({ctx.rank() == odd ? 2 : 1}))->wait();
@@ -253,7 +253,7 @@ TEST(MeetingReports, MismatchOfThoseWhoDiffer_IsItsDoing) {
   }
 }
 
-TEST(MeetingReports, WithoutCompiledFunctions_NothingIsSaid) {
+TEST(DivergenceReports, WithoutCompiledFunctions_HeadlineIsUnchanged) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     if (ctx.rank() == 0) ctx.group().barrier()->wait();
   });
@@ -261,4 +261,4 @@ TEST(MeetingReports, WithoutCompiledFunctions_NothingIsSaid) {
 }
 
 }  // namespace
-}  // namespace meeting_reports
+}  // namespace divergence_reports

@@ -73,7 +73,7 @@ TEST(CompileOutcomes, ComeThrough) {
   EXPECT_THAT([] { decode_outcome("\x02\0\0\0\0\0\0\0" + std::string(8, '\0')); }, testing::Throws<CompileError>());
 }
 
-TEST(CompileOutcomes, HashesMayDiffer_AnErrorIsEverybodys) {
+TEST(CompileOutcomes, HashesMayDiffer_AnErrorFailsAllRanks) {
   const CollectiveLabel label{"f", "train.cpp:7"};
   EXPECT_EQ(agree({GraphHash{1}, GraphHash{2}}, {0, 1}, label), (std::vector<GraphHash>{{1}, {2}}));
   EXPECT_THAT([&] { agree({GraphHash{1}, ErrorText{"no graph"}, ErrorText{"none"}}, {4, 6, 8}, label); },

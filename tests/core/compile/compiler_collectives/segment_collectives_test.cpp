@@ -11,7 +11,7 @@
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
 // Outside of rehearse, whose own frames reports leave out.
-namespace segment_meetings {
+namespace segment_collectives {
 namespace {
 
 using namespace rehearse;
@@ -42,7 +42,7 @@ Counts compiles_of(Compiled& compiled, const std::vector<at::Tensor>& inputs) {
   return call_each(clipped, compiled, std::vector<std::tuple<at::Tensor>>(inputs.begin(), inputs.end()));
 }
 
-TEST(SegmentMeetings, RanksThatTakeOtherBranches_MeetInEach) {
+TEST(SegmentCollectives, RanksInDifferentBranches_CompileEachTogether) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));
     const bool first = ctx.rank() == 0;
@@ -54,7 +54,7 @@ TEST(SegmentMeetings, RanksThatTakeOtherBranches_MeetInEach) {
 
 // Rank 0 compiles two entries and a branch. They meet an entry, a branch and another entry of the others, in other
 // calls.
-TEST(SegmentMeetings, AnySegment_MeetsAnyOther) {
+TEST(SegmentCollectives, AnySegment_MatchesAnyOther) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));
     const auto shorter = at::full({1}, 0.5F), shorter_large = at::full({1}, 2.F);
@@ -66,7 +66,7 @@ TEST(SegmentMeetings, AnySegment_MeetsAnyOther) {
   });
 }
 
-TEST(SegmentMeetings, RankThatTakesABranchAlone_IsToldOf) {
+TEST(SegmentCollectives, RankThatTakesABranchAlone_IsNamed) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));
     compiled(small());
@@ -82,7 +82,7 @@ TEST(SegmentMeetings, RankThatTakesABranchAlone_IsToldOf) {
                             "compile; .*"));
 }
 
-TEST(SegmentMeetings, GuardCollectives_MakeAllCompileWhatOneLacks) {
+TEST(SegmentCollectives, GuardCollectives_MakeAllCompileWhatOneLacks) {
   for (const bool compilers_too : {false, true}) {
     for (const auto verify : {Verify::Never, Verify::FirstHit}) {
       on_ranks([=](RankContext& ctx) {
@@ -104,7 +104,7 @@ at::Tensor in_three(const at::Tensor& x) {
   return y.sum();
 }
 
-TEST(SegmentMeetings, EagerRegions_EndSegmentsToo) {
+TEST(SegmentCollectives, EagerRegions_EndSegmentsToo) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(in_three, segmented(ctx));
     for (const int length : ctx.rank() == 0 ? std::vector{3, 4} : std::vector{5, 6}) {
@@ -131,7 +131,7 @@ class FailsOnce final : public Backend {
   int graphs_ = 0;
 };
 
-TEST(SegmentMeetings, WhatOneRankCannotCompile_NobodyRuns) {
+TEST(SegmentCollectives, SegmentThatOneRankCannotCompile_RunsOnNoRank) {
   on_ranks([](RankContext& ctx) {
     auto options = segmented(ctx);
     options.backend = std::make_shared<FailsOnce>(ctx.rank() == 1);
@@ -145,7 +145,7 @@ TEST(SegmentMeetings, WhatOneRankCannotCompile_NobodyRuns) {
 }
 
 // A failed branch leaves no trace.
-TEST(SegmentMeetings, BranchThatOneRankCannotCompile_IsNotKept) {
+TEST(SegmentCollectives, BranchThatOneRankCannotCompile_IsNotKept) {
   on_ranks([](RankContext& ctx) {
     auto options = segmented(ctx);
     options.backend = std::make_shared<FailsOnce>(ctx.rank() == 1);
@@ -164,7 +164,7 @@ at::Tensor with_pointer(const at::Tensor& x, const Group& group, bool looks) {
   return y;
 }
 
-TEST(SegmentMeetings, WhatNoRankCanCapture_RunsAsItIs) {
+TEST(SegmentCollectives, SegmentThatNoRankCanCapture_RunsEagerly) {
   on_ranks([](RankContext& ctx) {
     const Group group = ctx.group();
     auto compiled = compile([&](const at::Tensor& x) { return with_pointer(x, group, true); }, segmented(ctx));
@@ -175,7 +175,7 @@ TEST(SegmentMeetings, WhatNoRankCanCapture_RunsAsItIs) {
   });
 }
 
-TEST(SegmentMeetings, WhatOneRankCannotCapture_IsEverybodysError) {
+TEST(SegmentCollectives, SegmentThatOneRankCannotCapture_FailsOnAllRanks) {
   on_ranks([](RankContext& ctx) {
     const Group group = ctx.group();
     const bool looks = ctx.rank() == 1;
@@ -186,7 +186,7 @@ TEST(SegmentMeetings, WhatOneRankCannotCapture_IsEverybodysError) {
   });
 }
 
-TEST(SegmentMeetings, WithoutAGroup_ABranchAloneIsARemark) {
+TEST(SegmentCollectives, WithoutAGroup_ABranchAloneIsARemark) {
   const auto report = World({.ranks = 3}).run([](RankContext& ctx) {
     auto compiled = compile(clipped, {.name = "f"});
     EXPECT_EQ(compiles_of(compiled, {small(), ctx.rank() == 2 ? large() : small()}),
@@ -199,4 +199,4 @@ TEST(SegmentMeetings, WithoutAGroup_ABranchAloneIsARemark) {
 }
 
 }  // namespace
-}  // namespace segment_meetings
+}  // namespace segment_collectives

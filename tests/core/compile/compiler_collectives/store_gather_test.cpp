@@ -12,7 +12,7 @@
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 // Outside of rehearse, whose own frames reports leave out.
-namespace store_meetings {
+namespace store_gather_test {
 namespace {
 
 using namespace rehearse;
@@ -44,7 +44,7 @@ void on_sizes(const World::Body& body) {
   }
 }
 
-TEST(StoreMeetings, AllSteps_GiveAllRanksWhatAllGave) {
+TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   on_sizes([](RankContext& ctx) {
     const auto group = of_gpus(ctx, ctx.store());
     CompilerCollectives first(group), second(group);  // both share the counter
@@ -68,7 +68,7 @@ TEST(StoreMeetings, AllSteps_GiveAllRanksWhatAllGave) {
 }
 
 // One key and one counter of each rank remain.
-TEST(StoreMeetings, KeysOfThePast_AreDeleted) {
+TEST(StoreGather, KeysOfEarlierRounds_AreDeleted) {
   on_sizes([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
     const auto before = ctx.store()->getNumKeys();
@@ -79,7 +79,7 @@ TEST(StoreMeetings, KeysOfThePast_AreDeleted) {
   });
 }
 
-TEST(StoreMeetings, DifferentFunctions_AreAnErrorThatNamesThem) {
+TEST(StoreGather, DifferentFunctions_AreAnErrorThatNamesThem) {
   on_sizes([](RankContext& ctx) {
     if (ctx.size() == 1) return;
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
@@ -90,14 +90,14 @@ TEST(StoreMeetings, DifferentFunctions_AreAnErrorThatNamesThem) {
   });
 }
 
-TEST(StoreMeetings, WithoutAStore_IsRefused) {
+TEST(StoreGather, WithoutAStore_IsRefused) {
   World({.ranks = 2}).run([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, nullptr));
     EXPECT_THAT([&] { collectives.all_hit(true, {"f", ""}); }, ThrowsMessage<CompileError>(HasSubstr("nor a store")));
   });
 }
 
-TEST(StoreMeetings, CompiledFunctions_Agree) {
+TEST(StoreGather, CompiledFunctions_Agree) {
   on_sizes([](RankContext& ctx) {
     for (const bool guards : {false, true}) {
       auto sum = compile([](const at::Tensor& x) { return x.sum(); },
@@ -108,7 +108,7 @@ TEST(StoreMeetings, CompiledFunctions_Agree) {
   });
 }
 
-TEST(StoreMeetings, RankThatHitItsCache_IsNamed) {
+TEST(StoreGather, RankThatHitItsCache_IsNamed) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     auto f = compile([](const at::Tensor& x, std::int64_t k) { return x * k; },
                      {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .name = "f"});
@@ -123,4 +123,4 @@ TEST(StoreMeetings, RankThatHitItsCache_IsNamed) {
 }
 
 }  // namespace
-}  // namespace store_meetings
+}  // namespace store_gather_test

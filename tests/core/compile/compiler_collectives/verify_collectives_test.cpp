@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: Verify::Always may recompile although all guards hold. That compilation meets those of the other ranks as
-// any other does.
+// Contract: Verify::Always may recompile although all guards hold. That compilation makes the compiler collectives that
+// any other makes.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
 // Outside of rehearse, whose own frames reports leave out.
-namespace verify_meetings {
+namespace verify_collectives {
 namespace {
 
 using namespace rehearse;
@@ -31,7 +31,7 @@ auto scaled_by(Hidden& hidden) {
   };
 }
 
-TEST(VerifyMeetings, ChangeOnAllRanks_IsOneMoreMeeting) {
+TEST(VerifyCollectives, ChangeOnAllRanks_CompilesOnceMore) {
   on_ranks([](RankContext& ctx) {
     Hidden hidden;
     auto compiled = compile(scaled_by(hidden), always(ctx));
@@ -47,7 +47,7 @@ TEST(VerifyMeetings, ChangeOnAllRanks_IsOneMoreMeeting) {
   });
 }
 
-TEST(VerifyMeetings, ChangeOnOneRank_IsToldOf) {
+TEST(VerifyCollectives, ChangeOnOneRank_NamesTheRank) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Hidden hidden;
     auto compiled = compile(scaled_by(hidden), always(ctx));
@@ -60,7 +60,7 @@ TEST(VerifyMeetings, ChangeOnOneRank_IsToldOf) {
   EXPECT_THAT(report.headline, testing::HasSubstr("rank 0 hit entry 0 in call 2 and has returned"));
 }
 
-TEST(VerifyMeetings, GuardCollectives_SeeTheChange) {
+TEST(VerifyCollectives, GuardCollectives_SeeTheChange) {
   on_ranks([](RankContext& ctx) {
     Hidden hidden;
     auto compiled = compile(scaled_by(hidden), always(ctx, true));
@@ -77,7 +77,7 @@ TEST(VerifyMeetings, GuardCollectives_SeeTheChange) {
 }
 
 // The ranks exchange sizes after the code has run. Those sizes count from the next compilation on.
-TEST(VerifyMeetings, WhatOthersTell_CountsFromTheNextOneOn) {
+TEST(VerifyCollectives, SizesOfOtherRanks_CountFromTheNextCompilation) {
   on_ranks([](RankContext& ctx) {
     Hidden hidden;
     auto compiled = compile(scaled_by(hidden), always(ctx, true));
@@ -95,4 +95,4 @@ TEST(VerifyMeetings, WhatOthersTell_CountsFromTheNextOneOn) {
 }
 
 }  // namespace
-}  // namespace verify_meetings
+}  // namespace verify_collectives

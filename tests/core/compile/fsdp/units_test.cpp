@@ -132,7 +132,7 @@ TEST(CompiledFsdpUnits, SizesThatVary_CompileTwice) {
 }
 
 // Ranks exchange their batch sizes in the middle of a forward, beside the units' all-gathers.
-TEST(CompiledFsdpUnits, RanksThatMeet_CompileTogether) {
+TEST(CompiledFsdpUnits, RanksWithGuardCollectives_CompileTogether) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<at::Tensor> batches;
     for (const int rows : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3})
