@@ -203,7 +203,7 @@ TEST_F(Collectives, EmptyTensors_AreFine) {
 }
 
 // One rank may be many calls ahead. Each call meets the others' call with the same number, not their next one.
-TEST_F(Collectives, AsyncCalls_MeetInOrder) {
+TEST_F(Collectives, AsyncCalls_MatchInOrder) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     std::vector<WorkPtr> works;
     for (int i = 1; i <= 50; ++i) {

@@ -68,7 +68,7 @@ TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
 }
 
 // Only the names reveal this swap: the calls have the same op and shape, in another order.
-TEST_F(CommTest, SwappedCallsOfEqualShape_AreToldApartByLabels) {
+TEST_F(CommTest, SwappedCallsOfEqualShape_DifferInTheirLabels) {
   const std::string names[] = {"fc1.weight", "fc2.weight"};
   run(2, [&](int rank, const ProcessGroup& group) {
     for (const int i : {0, 1}) {
@@ -83,8 +83,8 @@ TEST_F(CommTest, SwappedCallsOfEqualShape_AreToldApartByLabels) {
 
 // A tensor may have a name (as DDP's buckets have). Calls with different names do not fit; a call without a name fits
 // any.
-TEST_F(CommTest, NamedPayloads_FitTheirLikeAndTheNameless) {
-  const auto meet = [&](const char* name_of_rank_1) {
+TEST_F(CommTest, NamedPayloads_FitEqualNamesAndUnnamedOnes) {
+  const auto run_with = [&](const char* name_of_rank_1) {
     mismatches.clear();
     return run(3, [&](int rank, const ProcessGroup& group) {
       const auto tensor = at::ones({2});
@@ -95,17 +95,17 @@ TEST_F(CommTest, NamedPayloads_FitTheirLikeAndTheNameless) {
       allreduce(group, rank == 0 ? tensor : at::ones({2}))->wait();
     });
   };
-  EXPECT_EQ(meet("bucket 0: weight").ending, exec::Ending::all_returned);
+  EXPECT_EQ(run_with("bucket 0: weight").ending, exec::Ending::all_returned);
   EXPECT_EQ(events->title(events->of_rank(1)[0]), "allreduce #1 of \"bucket 0: weight\" on group \"world\"");
   EXPECT_EQ(events->title(events->of_rank(2)[0]), "allreduce #1 on group \"world\"");
   EXPECT_EQ(events->title(events->of_rank(0)[1]), "allreduce #2 on group \"world\"");
-  EXPECT_EQ(meet("bucket 0: bias").ending, exec::Ending::stopped);
+  EXPECT_EQ(run_with("bucket 0: bias").ending, exec::Ending::stopped);
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_EQ(mismatches[0].fields, (Fields{{"label", "\"bucket 0: weight\"", "\"bucket 0: bias\""}}));
 }
 
 // Reports cut long names in the middle, and still show where they begin to differ.
-TEST_F(CommTest, LongNames_AreCutButStillToldApart) {
+TEST_F(CommTest, LongNames_AreCutAndStillDiffer) {
   const std::string common(200, 'a');
   run(2, [&](int rank, const ProcessGroup& group) {
     const auto tensor = at::ones({2});
@@ -168,7 +168,7 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
 }
 
 // No rank waits for the extra call. The run ends well, and the call stays pending.
-TEST_F(CommTest, ExtraCallThatNobodyWaitsFor_IsLeftPending) {
+TEST_F(CommTest, ExtraCallWithoutAWait_IsLeftPending) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 1) allreduce(group, at::ones({2}));
   });

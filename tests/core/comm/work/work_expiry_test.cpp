@@ -134,7 +134,7 @@ TEST_F(WorkExpiry, TransferThatTakesLonger_IsCalledOff) {
 }
 
 // Gloo's barrier waits for its rank's earlier calls, and fails with their error.
-TEST_F(WorkExpiry, BarrierAfterIt_MeetsTheSameError) {
+TEST_F(WorkExpiry, BarrierAfterIt_GetsTheSameError) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     if (rank == 2) return exec::this_rank::sleep_for(1s);
     group->getDefaultBackend()->setTimeout(rank == 0 ? 50ms : 70ms);

@@ -11,7 +11,7 @@ using c10d::ReduceOp;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class Disputes : public CommTest {
+class MismatchVote : public CommTest {
  protected:
   // Each rank makes the call of its letter: 's' sums. '-': the rank never comes.
   exec::RunOutcome run_calls(const std::string& calls) {
@@ -27,7 +27,7 @@ class Disputes : public CommTest {
   }
 };
 
-TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
+TEST_F(MismatchVote, OddRank_IsNamedInAnyOrder) {
   for (const std::string calls : {"mssss", "smsss", "ssssm"}) {
     mismatches.clear();
     const auto outcome = run_calls(calls);
@@ -50,7 +50,7 @@ TEST_F(Disputes, OddOneOut_IsNamedWhereverItComes) {
       "of group \"world\": reduce_op max, not sum");
 }
 
-TEST_F(Disputes, RanksThatAllDiffer_AreAllTold) {
+TEST_F(MismatchVote, RanksThatAllDiffer_AreAllNamed) {
   run_calls("smp");
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_FALSE(mismatches[0].has_majority);
@@ -61,7 +61,7 @@ TEST_F(Disputes, RanksThatAllDiffer_AreAllTold) {
 }
 
 // c10d itself finds no back end for the meta device. A custom device would reach our back end.
-TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
+TEST_F(MismatchVote, TensorOnAnotherDevice_IsAMismatch) {
   run(3, [&](int rank, const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, rank == 1 ? at::kMeta : at::kCPU)};
     group->getDefaultBackend()->allreduce(tensors, {})->wait();
@@ -75,7 +75,7 @@ TEST_F(Disputes, TensorOnAnotherDevice_IsSaid) {
       "of group \"world\": device meta, not cpu");
 }
 
-TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
+TEST_F(MismatchVote, TwoAgainstTwo_NamesBothParties) {
   run_calls("smms");
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_FALSE(mismatches[0].has_majority);
@@ -85,7 +85,7 @@ TEST_F(Disputes, TwoAgainstTwo_NamesBothSides) {
 }
 
 // The report does not depend on the order of arrival.
-TEST_F(Disputes, NoMajority_IsToldByTheLowestRank) {
+TEST_F(MismatchVote, NoMajority_NamesThePartyOfTheLowestRankFirst) {
   run(4, [](int rank, const ProcessGroup& group) {
     if (rank < 2) exec::this_rank::sleep_for(1ms);
     allreduce(group, at::ones({2}), rank % 2 == 0 ? ReduceOp::SUM : ReduceOp::MAX)->wait();
@@ -96,7 +96,7 @@ TEST_F(Disputes, NoMajority_IsToldByTheLowestRank) {
   EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 3));
 }
 
-TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
+TEST_F(MismatchVote, SeveralOddRanks_AreAllKept) {
   run_calls("bssmssp");
   ASSERT_EQ(mismatches.size(), 1u);
   const auto& mismatch = mismatches[0];
@@ -112,14 +112,14 @@ TEST_F(Disputes, SeveralOddOnes_AreAllKept) {
 }
 
 // This is more than half of the ranks that came, but not of the group. The others might have voted differently.
-TEST_F(Disputes, RanksThatNeverCome_TakeNoSide) {
+TEST_F(MismatchVote, MajorityOfTheArrivedRanks_IsNotEnough) {
   run_calls("ssm--");
   ASSERT_EQ(mismatches.size(), 1u);
   EXPECT_FALSE(mismatches[0].has_majority);
   EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0, 1));
 }
 
-TEST_F(Disputes, LateRanks_AreWaitedForASecond) {
+TEST_F(MismatchVote, LateRanks_AreWaitedForASecond) {
   const auto start = clock.now();
   run(4, [&](int rank, const ProcessGroup& group) {
     if (rank == 2) exec::this_rank::sleep_for(1ms);
@@ -132,7 +132,7 @@ TEST_F(Disputes, LateRanks_AreWaitedForASecond) {
   EXPECT_THAT(mismatches[0].second.alike, ElementsAre(1, 2));
 }
 
-TEST_F(Disputes, WorldEndsMeanwhile_TheMismatchIsToldAllTheSame) {
+TEST_F(MismatchVote, WorldThatEndsMeanwhile_StillReportsTheMismatch) {
   const auto outcome = run(4, [&](int rank, const ProcessGroup& group) {
     if (rank == 3) {
       exec::this_rank::sleep_for(1ms);
@@ -146,7 +146,7 @@ TEST_F(Disputes, WorldEndsMeanwhile_TheMismatchIsToldAllTheSame) {
 }
 
 // A mismatch in another group during the vote is not reported, because one mismatch ends the world.
-TEST_F(Disputes, SecondDispute_IsNotTold) {
+TEST_F(MismatchVote, SecondMismatch_IsNotReported) {
   run(4, [&](int rank, const ProcessGroup& world) {
     const auto left = communicators->new_group(std::vector{0, 1, 3}, "left", {});
     const auto right = communicators->new_group(std::vector{2, 3}, "right", {});
