@@ -18,13 +18,13 @@ namespace rehearse::bench {
 // arrive adds all tensors into rank 0's and copies the sum to the others. Nothing is checked, recorded or scheduled.
 class UncheckedBackend : public c10d::Backend {
  public:
-  struct Meeting {
+  struct Match {
     std::vector<at::Tensor> tensors;
     std::vector<c10::intrusive_ptr<c10::ivalue::Future>> futures;
   };
   struct World {
     int ranks;
-    std::deque<Meeting> meetings = {};
+    std::deque<Match> matches = {};
     std::size_t first = 0;  // number of all-reduces that are over
   };
 
@@ -32,14 +32,14 @@ class UncheckedBackend : public c10d::Backend {
 
   const std::string getBackendName() const override { return "unchecked"; }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions&) override {
-    return meet(tensors[0], [](std::vector<at::Tensor>& all) {
+    return join(tensors[0], [](std::vector<at::Tensor>& all) {
       for (std::size_t i = 1; i < all.size(); ++i) all[0].add_(all[i]);
       for (std::size_t i = 1; i < all.size(); ++i) all[i].copy_(all[0]);
     });
   }
   // The reducer broadcasts its new bucket layout here. All ranks decide the same, so each already has the right values.
   c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions&) override {
-    return meet(tensors[0], [](std::vector<at::Tensor>&) {});
+    return join(tensors[0], [](std::vector<at::Tensor>&) {});
   }
 
  private:
@@ -55,16 +55,16 @@ class UncheckedBackend : public c10d::Backend {
   };
 
   template <class Finish>
-  c10::intrusive_ptr<c10d::Work> meet(at::Tensor& tensor, Finish finish) {
-    if (world_->meetings.size() <= calls_ - world_->first) world_->meetings.emplace_back();
-    auto& meeting = world_->meetings[calls_++ - world_->first];
-    meeting.tensors.push_back(tensor);
-    meeting.futures.push_back(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
-    auto work = c10::make_intrusive<DoneLater>(rank_, meeting.futures.back());
-    if (meeting.tensors.size() == static_cast<std::size_t>(size_)) {
+  c10::intrusive_ptr<c10d::Work> join(at::Tensor& tensor, Finish finish) {
+    if (world_->matches.size() <= calls_ - world_->first) world_->matches.emplace_back();
+    auto& match = world_->matches[calls_++ - world_->first];
+    match.tensors.push_back(tensor);
+    match.futures.push_back(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get())));
+    auto work = c10::make_intrusive<DoneLater>(rank_, match.futures.back());
+    if (match.tensors.size() == static_cast<std::size_t>(size_)) {
       const at::NoGradGuard no_grad;
-      auto done = std::move(meeting);
-      world_->meetings.pop_front();
+      auto done = std::move(match);
+      world_->matches.pop_front();
       ++world_->first;
       finish(done.tensors);
       for (std::size_t i = 0; i < done.futures.size(); ++i) {

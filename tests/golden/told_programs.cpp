@@ -214,7 +214,7 @@ void broadcasts_from_a_branch(RankContext& ctx) {
   }
 }
 
-void meets_in_an_initialiser(RankContext& ctx) {
+void waits_in_an_initialiser(RankContext& ctx) {
   static const int size = [&ctx] {
     ctx.group().barrier()->wait();
     return ctx.size();

@@ -38,6 +38,6 @@ void sends_one_row_too_many(RankContext& ctx);
 
 void polls_behind_a_buffered_send(RankContext& ctx);
 void broadcasts_from_a_branch(RankContext& ctx);
-void meets_in_an_initialiser(RankContext& ctx);
+void waits_in_an_initialiser(RankContext& ctx);
 
 }  // namespace told

@@ -217,7 +217,7 @@ TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
 // The end of the world unwinds the initialiser, so each seed starts it again.
 TEST(SharedByRanks, StaticVariable_IsSaidToBeInitialisedOnce) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const auto report = run_world(told::meets_in_an_initialiser, 2, seed);
+    const auto report = run_world(told::waits_in_an_initialiser, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_THAT(report.headline,
                 EndsWith("; the initialisation of a static variable happens once for all ranks here, and "

@@ -112,7 +112,7 @@ TEST_F(RealTime, ClocksOfRanks_AreTheMachinesOwn) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-TEST_F(RealTime, ReadsOfTheClock_GiveNobodyTheStage) {
+TEST_F(RealTime, ReadsOfTheClock_SwitchToNoOtherFiber) {
   int turns = 0;
   const auto outcome = run(2, [&](int) {
     const int before = ++turns;

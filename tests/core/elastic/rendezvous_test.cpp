@@ -16,14 +16,14 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Report meet(int ranks, const World::Body& body, std::uint64_t seed = 1) {
+Report run_ranks(int ranks, const World::Body& body, std::uint64_t seed = 1) {
   World world(elastic_world({}, ranks, seed));
   return world.run(body);
 }
 
 TEST(Rendezvous, AllRanks_AreTheFirstRound) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto report = meet(
+    const auto report = run_ranks(
         8,
         [](RankContext& ctx) {
           elastic::Rendezvous rendezvous(ctx);
@@ -41,7 +41,7 @@ TEST(Rendezvous, AllRanks_AreTheFirstRound) {
 
 TEST(Rendezvous, LastCall_LeavesOutWhoComesLater) {
   std::map<int, std::vector<std::vector<int>>> rounds;
-  const auto report = meet(4, [&](RankContext& ctx) {
+  const auto report = run_ranks(4, [&](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx, {.min_ranks = 2, .last_call = seconds(1)});
     if (ctx.rank() == 3) exec::this_rank::sleep_for(seconds(10));
     auto& own = rounds[ctx.rank()];
@@ -62,7 +62,7 @@ TEST(Rendezvous, LastCall_LeavesOutWhoComesLater) {
 
 TEST(Rendezvous, TooFewRanks_IsATimeoutThatNamesThem) {
   std::string said;
-  const auto report = meet(4, [&](RankContext& ctx) {
+  const auto report = run_ranks(4, [&](RankContext& ctx) {
     if (ctx.rank() % 2 == 1) return;
     elastic::Rendezvous rendezvous(ctx, {.min_ranks = 3, .last_call = milliseconds(10), .join = milliseconds(500)});
     try {
@@ -79,7 +79,7 @@ TEST(Rendezvous, TooFewRanks_IsATimeoutThatNamesThem) {
 
 TEST(Rendezvous, Closed_IsToldToWhoWaitsAndWhoComes) {
   int told = 0;
-  const auto report = meet(3, [&](RankContext& ctx) {
+  const auto report = run_ranks(3, [&](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);
     if (ctx.rank() == 0) {
       exec::this_rank::sleep_for(seconds(1));
@@ -98,7 +98,7 @@ TEST(Rendezvous, Closed_IsToldToWhoWaitsAndWhoComes) {
 }
 
 TEST(Rendezvous, OptionsThatMakeNoSense_AreRefused) {
-  meet(2, [](RankContext& ctx) {
+  run_ranks(2, [](RankContext& ctx) {
     const auto error_of = [&](const elastic::RendezvousOptions& options) -> std::string {
       try {
         elastic::Rendezvous rendezvous(ctx, options);

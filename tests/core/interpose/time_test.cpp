@@ -186,7 +186,7 @@ RunOutcome run_in_passing_time(World& w, const std::function<void(int)>& body) {
   return executor.run(body);
 }
 
-TEST(PassingTime, MillionReads_GiveNobodyTheStage) {
+TEST(PassingTime, MillionReads_SwitchToNoOtherFiber) {
   World w(2);
   int turns = 0;
   const auto outcome = run_in_passing_time(w, [&](int) {

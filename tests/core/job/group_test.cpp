@@ -87,7 +87,7 @@ TEST(GroupCalls, AllToAll_TakesReceivedSplitsBeforeSentOnes) {
   });
 }
 
-TEST(GroupCalls, SendAndReceive_MeetByRankAndTag) {
+TEST(GroupCalls, SendAndReceive_MatchByRankAndTag) {
   on_ranks([](RankContext& ctx) {
     if (ctx.rank() == 1) {
       const auto early = ctx.group().send(of(1, {7}), 3, 9);

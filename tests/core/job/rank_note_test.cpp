@@ -44,7 +44,7 @@ TEST_F(RankNotes, CallsAndWaits_AreKnown) {
   EXPECT_EQ(known.waits_in, "");
 }
 
-TEST_F(RankNotes, WaitInWhichTheWorldEnded_Stays_WithWhatTheJudgeKnowsOfIt) {
+TEST_F(RankNotes, WaitInWhichTheWorldEnded_TakesTheTextOfTheEnd) {
   {
     const RankNote::Wait wait(kBarrier);
     note_.world_ends(kBarrier + " (2 of 3 ranks have called it)", std::vector{1});
@@ -53,7 +53,7 @@ TEST_F(RankNotes, WaitInWhichTheWorldEnded_Stays_WithWhatTheJudgeKnowsOfIt) {
   EXPECT_EQ(note_.known().waits_for, std::vector<int>{1});
 }
 
-TEST_F(RankNotes, WaitOfWhichTheJudgeDoesNotSpeak_IsTheRanksOwn) {
+TEST_F(RankNotes, WaitInAnotherCall_KeepsItsOwnText) {
   note_.world_ends(kBarrier, std::vector{1});
   const RankNote::Wait wait("store wait for key \"never\"");
   EXPECT_EQ(note_.known().waits_in, "store wait for key \"never\"");

@@ -11,7 +11,7 @@
 namespace rehearse::sim {
 namespace {
 
-bool meet(const at::Tensor& a, const at::Tensor& b) {
+bool overlap_both_ways(const at::Tensor& a, const at::Tensor& b) {
   const bool one_way = overlap(Footprint(a), Footprint(b));
   EXPECT_EQ(overlap(Footprint(b), Footprint(a)), one_way);
   return one_way;
@@ -19,17 +19,17 @@ bool meet(const at::Tensor& a, const at::Tensor& b) {
 
 TEST(Footprint, HalvesOfATensor_LieApart) {
   const auto all = at::zeros({8});
-  EXPECT_FALSE(meet(all.slice(0, 0, 4), all.slice(0, 4, 8)));
-  EXPECT_TRUE(meet(all.slice(0, 0, 5), all.slice(0, 4, 8)));
-  EXPECT_TRUE(meet(all, all.slice(0, 7, 8)));
+  EXPECT_FALSE(overlap_both_ways(all.slice(0, 0, 4), all.slice(0, 4, 8)));
+  EXPECT_TRUE(overlap_both_ways(all.slice(0, 0, 5), all.slice(0, 4, 8)));
+  EXPECT_TRUE(overlap_both_ways(all, all.slice(0, 7, 8)));
 }
 
 TEST(Footprint, Columns_LieApartThoughTheirBoundsDoNot) {
   const auto all = at::zeros({4, 6});
-  EXPECT_FALSE(meet(all.select(1, 0), all.select(1, 1)));
-  EXPECT_FALSE(meet(all.slice(1, 0, 3), all.slice(1, 3, 6)));
-  EXPECT_TRUE(meet(all.slice(1, 0, 3), all.slice(1, 2, 6)));
-  EXPECT_TRUE(meet(all.select(1, 2), all.select(0, 3)));
+  EXPECT_FALSE(overlap_both_ways(all.select(1, 0), all.select(1, 1)));
+  EXPECT_FALSE(overlap_both_ways(all.slice(1, 0, 3), all.slice(1, 3, 6)));
+  EXPECT_TRUE(overlap_both_ways(all.slice(1, 0, 3), all.slice(1, 2, 6)));
+  EXPECT_TRUE(overlap_both_ways(all.select(1, 2), all.select(0, 3)));
 }
 
 TEST(Footprint, TransposedTensor_IsOneRun) {
@@ -42,25 +42,25 @@ TEST(Footprint, TransposedTensor_IsOneRun) {
 TEST(Footprint, ExpandedAndOverlappingStrides) {
   const auto all = at::zeros({8});
   EXPECT_EQ(Footprint(all.slice(0, 0, 1).expand({5})).bounds().size(), 4u);
-  EXPECT_TRUE(meet(all.slice(0, 0, 1).expand({5}), all));
-  EXPECT_FALSE(meet(all.slice(0, 0, 1).expand({5}), all.slice(0, 1, 8)));
+  EXPECT_TRUE(overlap_both_ways(all.slice(0, 0, 1).expand({5}), all));
+  EXPECT_FALSE(overlap_both_ways(all.slice(0, 0, 1).expand({5}), all.slice(0, 1, 8)));
   const auto windows = at::as_strided(all, {3, 4}, {2, 1});
   EXPECT_EQ(Footprint(windows).bounds().size(), 32u);
-  EXPECT_TRUE(meet(windows, all.slice(0, 7, 8)));
+  EXPECT_TRUE(overlap_both_ways(windows, all.slice(0, 7, 8)));
 }
 
 TEST(Footprint, OtherStorageOfTheSameMemory_Overlaps) {
   const auto all = at::zeros({8});
   const auto alias = at::from_blob(all.data_ptr<float>() + 6, {2}, at::kFloat);
-  EXPECT_TRUE(meet(all, alias));
-  EXPECT_FALSE(meet(all.slice(0, 0, 6), alias));
+  EXPECT_TRUE(overlap_both_ways(all, alias));
+  EXPECT_FALSE(overlap_both_ways(all.slice(0, 0, 6), alias));
 }
 
 TEST(Footprint, WithoutMemory_OverlapsNothing) {
   const auto all = at::zeros({8});
-  EXPECT_FALSE(meet(at::Tensor(), all));
-  EXPECT_FALSE(meet(all.slice(0, 3, 3), all));
-  EXPECT_FALSE(meet(at::empty({8}, at::device(at::kMeta)), all));
+  EXPECT_FALSE(overlap_both_ways(at::Tensor(), all));
+  EXPECT_FALSE(overlap_both_ways(all.slice(0, 3, 3), all));
+  EXPECT_FALSE(overlap_both_ways(at::empty({8}, at::device(at::kMeta)), all));
 }
 
 }  // namespace

@@ -83,14 +83,14 @@ double seconds_of(const Program& program, std::int64_t calls) {
   return least;
 }
 
-TEST(ManyCalls, CostOfEachDoesNotGrow) {
+TEST(ManyCalls, CostOfEachCall_DoesNotGrow) {
   for (const auto& program : kPrograms) {
     const double few = seconds_of(program, kMany), many = seconds_of(program, 8 * kMany);
     EXPECT_LT(many, 3 * 8 * few) << program.name;  // 64 times as much if each call looked at all others
   }
 }
 
-TEST(ManyCalls, WriteMeetsTheRightOne) {
+TEST(ManyCalls, Write_NamesTheCallOfItsTensor) {
   const auto report = run_checked([](RankContext& ctx) {
     const auto memory = at::ones({kMany, 4});
     std::vector<Work> works;
@@ -102,7 +102,7 @@ TEST(ManyCalls, WriteMeetsTheRightOne) {
   EXPECT_TRUE(says(report, "writes the tensor of allreduce #701 ")) << report.headline;
 }
 
-TEST(ManyCalls, OldestOfThoseThatItMeetsIsNamed) {
+TEST(ManyCalls, WriteIntoManyTensors_NamesTheOldestCall) {
   const auto report = run_checked([](RankContext& ctx) {
     const auto memory = at::ones({kMany, 4});
     std::vector<Work> works;
@@ -113,7 +113,7 @@ TEST(ManyCalls, OldestOfThoseThatItMeetsIsNamed) {
   EXPECT_TRUE(says(report, "writes the tensor of allreduce #1 ")) << report.headline;
 }
 
-TEST(ManyCalls, EndedOnesAreWatchedUntilTheirWait) {
+TEST(ManyCalls, EndedCalls_AreWatchedUntilTheirWait) {
   const auto report = run_checked([](RankContext& ctx) {
     const auto memory = at::ones({kMany, 4});
     std::vector<Work> works;

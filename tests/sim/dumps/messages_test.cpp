@@ -7,7 +7,7 @@
 namespace rehearse::sim {
 namespace {
 
-TEST(DumpedMessages, ThatMeet_AreSilent) {
+TEST(DumpedMessages, ThatMatch_AreSilent) {
   DumpMaker job(2);
   for (int i = 0; i < 3; ++i) {
     job.call(0, "send 0->1", {4 + i});

@@ -56,7 +56,7 @@ TEST_F(EventTimelines, Calls_AreThoseOfTheLogByRank) {
   EXPECT_EQ(timeline.left_out, 0u);
 }
 
-TEST_F(EventTimelines, Kinds_SayWhomACallMeets) {
+TEST_F(EventTimelines, Kinds_SayWhichRanksACallMatches) {
   const auto timeline = timeline_of(made_.log, 2);
   const auto kind_of = [&](std::size_t rank, std::size_t call) {
     return timeline.kinds[timeline.calls[rank][call].kind];
