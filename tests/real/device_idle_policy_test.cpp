@@ -36,7 +36,7 @@ class DeviceIdle : public ::testing::Test {
   DeviceIdlePolicy policy{{.stall_timeout = milliseconds(10)}};
 };
 
-TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {
+TEST_F(DeviceIdle, CompletedDeviceWork_LetsRanksGoOn) {
   devices.told = true;
   const auto step = policy.next(facts);
   EXPECT_EQ(step.kind, Kind::look_again);
@@ -44,7 +44,7 @@ TEST_F(DeviceIdle, WhatDevicesTell_LetsRanksGoOn) {
   EXPECT_FALSE(step.hangs);
 }
 
-TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndWhatTheyTellIsProgress) {
+TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndCountsTheirProgress) {
   facts.any_polls = true;
   policy.look();
   EXPECT_EQ(devices.polls, 1);
@@ -55,7 +55,7 @@ TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndWhatTheyTellIsProgress) {
   EXPECT_TRUE(policy.next(facts).moved);
 }
 
-TEST_F(DeviceIdle, BusyDevices_AreAskedAgainAndAreNoHang) {
+TEST_F(DeviceIdle, BusyDevices_ArePolledAgainAndAreNoHang) {
   devices.busy = true;
   facts.due = facts.now + seconds(1'800);
   for (int look = 0; look < 100'000; ++look) {
@@ -118,7 +118,7 @@ TEST_F(DeviceIdle, Nap_EndsWithTheNextTimer) {
   EXPECT_EQ(policy.next(facts).to, *facts.due);
 }
 
-TEST_F(DeviceIdle, LooksInVain_AreALivelockWhenPatienceIsOver) {
+TEST_F(DeviceIdle, PollsInVain_AreALivelockAfterTheStallTimeout) {
   facts.any_polls = true;
   EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
   facts.now += milliseconds(10);
@@ -139,7 +139,7 @@ TEST_F(DeviceIdle, LooksAtTheClock_AreNoLivelock) {
   }
 }
 
-TEST_F(DeviceIdle, Progress_BeginsPatienceAnew) {
+TEST_F(DeviceIdle, Progress_RestartsTheStallTimeout) {
   facts.any_polls = true;
   EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
   facts.now += milliseconds(9);
@@ -151,14 +151,14 @@ TEST_F(DeviceIdle, Progress_BeginsPatienceAnew) {
   EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
 }
 
-TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterWhateverWasDone) {
+TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterAnyStep) {
   facts.any_in_kernel = true;
   policy.note_step();
   EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
   EXPECT_EQ(policy.next(facts).kind, Kind::end);
 }
 
-TEST_F(DeviceIdle, WaitInLibc_IsADeadlockWhenPatienceIsOver) {
+TEST_F(DeviceIdle, WaitInLibc_IsADeadlockAfterTheStallTimeout) {
   facts.any_waits_in_libc = true;
   const auto step = policy.next(facts);
   EXPECT_EQ(step.kind, Kind::let_time_pass);
@@ -171,7 +171,7 @@ TEST_F(DeviceIdle, WaitInLibc_IsADeadlockWhenPatienceIsOver) {
   EXPECT_EQ(policy.next(facts).end.ending, Ending::deadlock);
 }
 
-TEST_F(DeviceIdle, WhateverIsDone_BeginsTheWaitInLibcAnew) {
+TEST_F(DeviceIdle, AnyStep_RestartsTheWaitInLibc) {
   facts.any_waits_in_libc = true;
   for (int look = 0; look < 100; ++look) {
     EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);

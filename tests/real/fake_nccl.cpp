@@ -56,7 +56,7 @@ at::Tensor reduced(const std::vector<at::Tensor>& all, ncclRedOp_t op) {
 struct FakeNccl::Clique {
   int ranks = 0;
   int number = 0;
-  std::map<std::string, std::shared_ptr<Meeting>> meetings;
+  std::map<std::string, std::shared_ptr<Match>> matches;
 };
 
 struct FakeNccl::Comm {
@@ -78,7 +78,7 @@ struct FakeNccl::Part {
   int root = 0;
 };
 
-struct FakeNccl::Meeting {
+struct FakeNccl::Match {
   std::vector<std::pair<int, Part>> parts;  // the parts that have arrived, with their ranks
   std::size_t wanted = 0;
   bool done = false;
@@ -104,10 +104,10 @@ struct FakeNccl::Call {
   Comm* comm;
   cudaStream_t stream;
   Part part;
-  std::shared_ptr<Meeting> meeting;
+  std::shared_ptr<Match> match;
 };
 
-void FakeNccl::Meeting::move(int ranks) {
+void FakeNccl::Match::move(int ranks) {
   const std::string call = parts.front().second.call;
   const auto input = [this](int rank) {
     auto& part = of(rank);
@@ -244,23 +244,23 @@ void FakeNccl::launch() {
   for (auto& [stream, calls] : works) {
     FakeCuda::instance().enqueue(stream, [calls = std::move(calls), here = false]() mutable {
       if (!std::exchange(here, true)) {
-        for (auto& call : calls) call.meeting->join(*call.comm, call.part);
+        for (auto& call : calls) call.match->join(*call.comm, call.part);
       }
       return std::all_of(calls.begin(), calls.end(),
-                         [](const Call& call) { return call.meeting->done || call.comm->aborted; });
+                         [](const Call& call) { return call.match->done || call.comm->aborted; });
     });
   }
 }
 
-ncclResult_t FakeNccl::add(Part part, ncclComm_t comm, cudaStream_t stream, const std::string& meeting) {
+ncclResult_t FakeNccl::add(Part part, ncclComm_t comm, cudaStream_t stream, const std::string& match) {
   Comm& own = of(comm);
   // A rank may send to itself, so sends and receives have separate counters.
   const bool pair = std::string_view(part.call) == "p2p";
   const bool receives = pair && part.send == nullptr;
-  const int number = own.calls[receives ? meeting + " received" : meeting]++;
-  auto& place = own.clique->meetings[fmt::format("{} #{}", meeting, number)];
+  const int number = own.calls[receives ? match + " received" : match]++;
+  auto& place = own.clique->matches[fmt::format("{} #{}", match, number)];
   if (place == nullptr) {
-    place = std::make_shared<Meeting>();
+    place = std::make_shared<Match>();
     place->wanted = pair ? 2 : static_cast<std::size_t>(own.clique->ranks);
   }
   group_.push_back({&own, stream, part, place});

@@ -56,14 +56,14 @@ class FakeNccl : public NcclApi {
  private:
   struct Clique;  // communicators of one group
   struct Comm;
-  struct Meeting;  // one collective, or a send and its receive
+  struct Match;  // one collective, or a send and its receive
   struct Part;
   struct Call;
 
   void launch();
   static Comm& of(ncclComm_t comm) { return *reinterpret_cast<Comm*>(comm); }
   ncclComm_t make(const std::shared_ptr<Clique>& clique, int rank);
-  ncclResult_t add(Part part, ncclComm_t comm, cudaStream_t stream, const std::string& meeting);
+  ncclResult_t add(Part part, ncclComm_t comm, cudaStream_t stream, const std::string& match);
   void note(const char* what, const Comm& comm);
 
   mutable std::mutex mutex_;  // communicators are made and aborted on threads of their own

@@ -39,7 +39,7 @@ class GpuFailures : public GpuWorld {
   }
 };
 
-TEST_F(GpuFailures, Mismatch_IsToldBeforeAnythingIsLaunched) {
+TEST_F(GpuFailures, Mismatch_IsReportedBeforeAnythingIsLaunched) {
   const World::Body body = [](RankContext& ctx) {
     auto tensor = ones(ctx, ctx.rank() == 0 ? at::IntArrayRef{4} : at::IntArrayRef{5});
     ctx.group().allreduce(tensor)->wait();
@@ -73,7 +73,7 @@ TEST_F(GpuFailures, Exception_EndsTheOthers) {
   EXPECT_EQ(report.rank_lines[1].doing, run({.ranks = 2}, body).rank_lines[1].doing);
 }
 
-TEST_F(GpuFailures, LateRank_MeetsTheTimeoutOfTheOther) {
+TEST_F(GpuFailures, LateRank_GetsTheTimeoutOfTheOther) {
   const World::Body body = [](RankContext& ctx) {
     auto tensor = ones(ctx);
     if (ctx.rank() == 1) exec::this_rank::sleep_for(seconds(2), "a pause");

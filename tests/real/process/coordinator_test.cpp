@@ -84,7 +84,7 @@ TEST_F(CoordinatorOfTwo, CallsThatAgree_GoWhenTheLastIsThere) {
   EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
 }
 
-TEST_F(CoordinatorOfTwo, CallsThatDiffer_EndTheJobWithBothSides) {
+TEST_F(CoordinatorOfTwo, CallsThatDiffer_EndTheJobWithBothCalls) {
   call(0, 1, 1s, {2});
   call(1, 1, 1s, {3});
   for (int rank = 0; rank < 2; ++rank) receive(rank, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", {}}, 2s);
@@ -107,7 +107,7 @@ TEST_F(CoordinatorOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheCheckTimeou
 }
 
 // The text has the time that passed, not the check timeout, because the coordinator got rank 0's message late.
-TEST_F(CoordinatorOfTwo, OverdueCall_IsToldWithTheTimeThatPassed) {
+TEST_F(CoordinatorOfTwo, OverdueCall_NamesTheTimeThatPassed) {
   call(0, 1, 1s);
   beat(13'370ms);
   ASSERT_FALSE(sent_.empty());
@@ -115,7 +115,7 @@ TEST_F(CoordinatorOfTwo, OverdueCall_IsToldWithTheTimeThatPassed) {
             "allreduce #1 on group \"world\": rank 1 did not come within 12.3 s");
 }
 
-TEST_F(CoordinatorOfTwo, Interrupt_TellsEachRankForWhomItWaits) {
+TEST_F(CoordinatorOfTwo, Interrupt_TellsEachRankWhichRanksItWaitsFor) {
   call(0, 1, 1s);
   receive(1, Interrupted{}, 2s);
   ASSERT_EQ(sent_.size(), 2U);
@@ -136,7 +136,7 @@ TEST_F(CoordinatorOfTwo, RankThatComputes_HasTheTimeoutOfTheCall) {
 }
 
 // A rank whose own wait timed out fails by itself. The outcome still names the rank that had not come.
-TEST_F(CoordinatorOfTwo, RankThatGaveACallUp_FailsWithWhomItWaitedFor) {
+TEST_F(CoordinatorOfTwo, RankWhoseCallTimedOut_NamesTheRanksThatItWaitedFor) {
   call(0, 1, 1s);
   RankEnded ended;
   ended.end = exec::RankEnd::failed;
@@ -150,7 +150,7 @@ TEST_F(CoordinatorOfTwo, RankThatGaveACallUp_FailsWithWhomItWaitedFor) {
   EXPECT_EQ(job_outcome().failures[0].waits_for, std::vector{1});
 }
 
-TEST_F(CoordinatorOfTwo, BarrierThatIsGivenUp_FailsForThoseWhoAreThereAndWhoComeLater) {
+TEST_F(CoordinatorOfTwo, BarrierThatTimedOut_FailsForPresentAndLateRanks) {
   barrier(0, 1, 1s);
   receive(0, BarrierGivenUp{"world", 1, true, false}, 2s);
   ASSERT_EQ(failed_barriers(), (std::vector<int>{0}));
@@ -171,7 +171,7 @@ TEST_F(CoordinatorOfTwo, BarrierThatIsGivenUp_FailsForThoseWhoAreThereAndWhoCome
   EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
 }
 
-TEST_F(CoordinatorOfTwo, BarrierWithoutTime_FailsWhoeverIsThere) {
+TEST_F(CoordinatorOfTwo, BarrierWithZeroTimeout_FailsForPresentRanks) {
   barrier(1, 1, 1s);
   receive(0, BarrierGivenUp{"world", 1, false, true}, 2s);
   barrier(0, 1, 2s);
@@ -180,7 +180,7 @@ TEST_F(CoordinatorOfTwo, BarrierWithoutTime_FailsWhoeverIsThere) {
             "Rank 0 timed out in monitoredBarrier after 0 ms.\nNo ranks successfully processed in monitoredBarrier.");
 }
 
-TEST_F(CoordinatorOfTwo, BarrierThatIsGivenUpTooLate_Passes) {
+TEST_F(CoordinatorOfTwo, BarrierThatTimedOutAfterAllArrived_Passes) {
   barrier(0, 1, 1s);
   barrier(1, 1, 2s);
   receive(0, BarrierGivenUp{"world", 1, false, false}, 2s);
@@ -189,7 +189,7 @@ TEST_F(CoordinatorOfTwo, BarrierThatIsGivenUpTooLate_Passes) {
 }
 
 // The mismatch ends the job, not the barrier's timeout.
-TEST_F(CoordinatorOfTwo, BarrierThatMeetsAnotherCall_IsNotGivenUp) {
+TEST_F(CoordinatorOfTwo, BarrierThatMatchesAnotherCall_IsAMismatch) {
   call(1, 1, 1s);
   barrier(0, 1, 1s);
   receive(0, BarrierGivenUp{"world", 1, false, false}, 2s);
@@ -198,7 +198,7 @@ TEST_F(CoordinatorOfTwo, BarrierThatMeetsAnotherCall_IsNotGivenUp) {
   ASSERT_EQ(job_outcome().mismatches.size(), 1U);
 }
 
-TEST_F(CoordinatorOfTwo, RankThatGaveABarrierUp_FailsWithWhomItWaitedFor) {
+TEST_F(CoordinatorOfTwo, RankWhoseBarrierTimedOut_NamesTheRanksThatItWaitedFor) {
   barrier(0, 1, 1s);
   receive(0, BarrierGivenUp{"world", 1, false, false}, 2s);
   RankEnded ended;
@@ -232,7 +232,7 @@ TEST_F(CoordinatorOfTwo, RanksThatWaitForEachOther_AreWaitedForUntilTheCheckTime
   EXPECT_FALSE(sent_.empty());
 }
 
-TEST_F(CoordinatorOfTwo, RankThatDoesOtherThingsMeanwhile_DoesNotWait) {
+TEST_F(CoordinatorOfTwo, RankThatMakesOtherCallsMeanwhile_DoesNotWait) {
   call(0, 1, 1s);
   call(0, 2, 8s);
   beat(12s);
@@ -241,7 +241,7 @@ TEST_F(CoordinatorOfTwo, RankThatDoesOtherThingsMeanwhile_DoesNotWait) {
   EXPECT_FALSE(sent_.empty());
 }
 
-TEST_F(CoordinatorOfTwo, RankOfWhichNothingIsHeard_IsGone) {
+TEST_F(CoordinatorOfTwo, SilentRank_IsLost) {
   for (VirtualDuration time = 1s; time <= 9s; time += 1s) receive(0, StillAlive{}, time);
   coordinator_.check_deadlines(at(9s));
   EXPECT_TRUE(sent_.empty());
@@ -254,7 +254,7 @@ TEST_F(CoordinatorOfTwo, RankOfWhichNothingIsHeard_IsGone) {
   EXPECT_EQ(job_outcome().failures[0].end.kind, FailureKind::lost);
 }
 
-TEST_F(CoordinatorOfTwo, SilenceWhileTheCoordinatorItselfWasStopped_IsNobodysEnd) {
+TEST_F(CoordinatorOfTwo, SilenceWhileTheCoordinatorWasStopped_EndsNoRank) {
   beat(1s);
   coordinator_.note_pause(13s);
   coordinator_.check_deadlines(at(14s));
@@ -263,7 +263,7 @@ TEST_F(CoordinatorOfTwo, SilenceWhileTheCoordinatorItselfWasStopped_IsNobodysEnd
   EXPECT_FALSE(sent_.empty());
 }
 
-TEST_F(CoordinatorOfTwo, RankWhoseWorldHasEndedWithoutAnOutcome_HasGivenRank0Up) {
+TEST_F(CoordinatorOfTwo, RankWhoseWorldEndedWithoutAnOutcome_BlamesRank0) {
   receive(1, RankEnded{exec::RankEnd::aborted, FailureKind::plain, "nothing has been heard", {}}, 1s);
   ASSERT_TRUE(coordinator_.over());
   ASSERT_EQ(job_outcome().failures.size(), 1U);
@@ -279,7 +279,7 @@ TEST_F(CoordinatorOfTwo, CallThatCannotBeRead_IsTheFailureOfItsRank) {
             "rank 1 failed: its message cannot be compared with the calls of other ranks: no such type");
 }
 
-TEST_F(CoordinatorOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt) {
+TEST_F(CoordinatorOfTwo, CommunicationFailure_WaitsForTheLostRankThatCausedIt) {
   receive(0, RankEnded{exec::RankEnd::failed, FailureKind::communication, "connection closed", {}}, 5s);
   coordinator_.check_deadlines(at(9s));
   EXPECT_TRUE(sent_.empty());
@@ -289,7 +289,7 @@ TEST_F(CoordinatorOfTwo, FailureOutOfCommunication_IsHeldBackForTheDeathBehindIt
   EXPECT_EQ(job_outcome().failures[0].end.kind, FailureKind::lost);
 }
 
-TEST_F(CoordinatorOfTwo, RankThatDoesNotComeBackAfterTheEnd_IsGivenUp) {
+TEST_F(CoordinatorOfTwo, RankThatDoesNotAnswerAfterTheEnd_IsAborted) {
   receive(1, RankEnded{exec::RankEnd::failed, FailureKind::plain, "no more data", {}}, 1s);
   beat(10s);
   EXPECT_FALSE(coordinator_.over());
@@ -299,7 +299,7 @@ TEST_F(CoordinatorOfTwo, RankThatDoesNotComeBackAfterTheEnd_IsGivenUp) {
   EXPECT_EQ(job_outcome().why, "rank 1 failed: no more data");
 }
 
-TEST_F(CoordinatorOfTwo, CallThatNobodyElseMade_IsPendingWhenAllHaveReturned) {
+TEST_F(CoordinatorOfTwo, CallOfOneRank_IsPendingWhenAllHaveReturned) {
   call(0, 1, 1s);
   for (int rank = 0; rank < 2; ++rank) receive(rank, RankEnded{}, 2s);
   ASSERT_TRUE(coordinator_.over());

@@ -40,7 +40,7 @@ class ProcessEnvironment : public ::testing::Test {
   std::vector<std::string> set_;
 };
 
-TEST_F(ProcessEnvironment, MeetingPlace_IsThatOfTheVariables) {
+TEST_F(ProcessEnvironment, MeetingPlace_ComesFromTheVariables) {
   set("MASTER_ADDR", "node7");
   set("MASTER_PORT", "29511");
   const auto place = meeting_place(process_);

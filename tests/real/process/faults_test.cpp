@@ -27,7 +27,7 @@ void expect_verdict(const RankRun& run, Verdict verdict) {
 
 class Mismatches : public testing::TestWithParam<const char*> {};
 
-TEST_P(Mismatches, OfOneRank_IsToldByAllAsInSimulation) {
+TEST_P(Mismatches, OfOneRank_IsReportedByAllAsInSimulation) {
   const auto real = run_processes({GetParam()}, 3, {"REHEARSE_CHECK_TIMEOUT=60"});
   const auto simulated = simulate({GetParam()}, 3);
   ASSERT_EQ(simulated[0].report->verdict, Verdict::mismatch) << simulated[0].report->headline;
@@ -90,7 +90,7 @@ TEST(Faults, RanksThatWaitForEachOther_AreTheDeadlockOfTheSimulation) {
   }
 }
 
-TEST(Faults, ExceptionOfOneRank_IsToldByAll) {
+TEST(Faults, ExceptionOfOneRank_IsReportedByAll) {
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
     for (const auto& run : run_processes({"exception"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
       expect_verdict(run, Verdict::rank_failed);
@@ -113,7 +113,7 @@ TEST(Faults, ReceiveFromARankThatHasFailed_EndsWithTheWorld) {
   }
 }
 
-TEST(Faults, ExceptionWithoutAText_IsToldByItsType_AsInSimulation) {
+TEST(Faults, ExceptionWithoutAText_IsReportedByItsType_AsInSimulation) {
   const auto simulated = simulate({"exception_without_text"}, 2);
   EXPECT_EQ(simulated[0].report->headline, "rank 1: an exception of type int: 42");
   for (const auto& run : run_processes({"exception_without_text"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
@@ -123,7 +123,7 @@ TEST(Faults, ExceptionWithoutAText_IsToldByItsType_AsInSimulation) {
   }
 }
 
-TEST(Faults, CheckThatDoesNotHold_IsToldByAll) {
+TEST(Faults, FailedCheck_IsReportedByAll) {
   for (const auto& run : run_processes({"check"}, 2, {"REHEARSE_CHECK_TIMEOUT=60"})) {
     expect_verdict(run, Verdict::check_failed);
     if (run.report) {
@@ -206,7 +206,7 @@ TEST(Faults, MonitoredBarrierThatARankDoesNotCall_NamesIt) {
 }
 
 // The texts are those of the simulation, whether or not calls are compared.
-TEST(Faults, MonitoredBarrierThatIsGivenUp_NamesTheMissing_AndTheGroupGoesOn) {
+TEST(Faults, MonitoredBarrierThatTimedOut_NamesTheMissing_AndTheGroupGoesOn) {
   expect_verdict(simulate({"monitored_and_given_up"}, 3)[0], Verdict::ok);
   for (const auto* const checks : {"REHEARSE_CHECKS=1", "REHEARSE_CHECKS=0"}) {
     for (const auto& run : run_processes({"monitored_and_given_up"}, 3, {checks, "REHEARSE_CHECK_TIMEOUT=60"})) {
@@ -217,7 +217,7 @@ TEST(Faults, MonitoredBarrierThatIsGivenUp_NamesTheMissing_AndTheGroupGoesOn) {
   }
 }
 
-TEST(Faults, MonitoredBarrierThatNobodyCatches_IsATimeoutWithWhoIsMissing) {
+TEST(Faults, UncaughtMonitoredBarrier_IsATimeoutThatNamesTheMissing) {
   for (const auto& run : run_processes({"monitored_and_not_caught"}, 3, {"REHEARSE_CHECK_TIMEOUT=4"})) {
     expect_verdict(run, Verdict::timeout);
     ASSERT_TRUE(run.report.has_value()) << run.output;
@@ -236,7 +236,7 @@ TEST(Faults, LateRankWithinTheTime_IsNoFailure) {
   }
 }
 
-TEST(Faults, RankThatComputesForLongerThanThePatience_IsNoFailure) {
+TEST(Faults, RankThatComputesForLongerThanTheCheckTimeout_IsNoFailure) {
   for (const auto& run : run_processes({"long_computation"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"}))
     expect_verdict(run, Verdict::ok);
 }

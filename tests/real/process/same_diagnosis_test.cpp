@@ -88,18 +88,18 @@ struct Message {
 
 // Processes wait in new_group() until all members are there. Ranks of a simulation need not, so this class makes them
 // wait.
-class Gatherings {
+class NewGroupArrivals {
  public:
   void wait_in(std::size_t index, const std::vector<int>& members, int rank) {
-    auto& gathering = gatherings_[index];
-    gathering.here.insert(rank);
-    gathering.queue.notify_all();
-    const Missing missing(fmt::format("new_group #{}", index), members, gathering.here);
-    while (!missing.waits_for().empty()) gathering.queue.wait(missing);
+    auto& arrived = arrivals_[index];
+    arrived.here.insert(rank);
+    arrived.queue.notify_all();
+    const Missing missing(fmt::format("new_group #{}", index), members, arrived.here);
+    while (!missing.waits_for().empty()) arrived.queue.wait(missing);
   }
 
  private:
-  struct Gathering {
+  struct Arrivals {
     std::set<int> here;
     exec::WaitQueue queue;
   };
@@ -123,14 +123,14 @@ class Gatherings {
     const std::set<int>& here_;
   };
 
-  std::map<std::size_t, Gathering> gatherings_;
+  std::map<std::size_t, Arrivals> arrivals_;
 };
 
 // Runs one rank's part of a program in a simulation, and records the messages that a process would send.
-class RankOfBoth {
+class RecordedRank {
  public:
-  RankOfBoth(RankContext& ctx, std::vector<Message>& told, Gatherings& gatherings)
-      : ctx_(ctx), told_(told), gatherings_(gatherings) {
+  RecordedRank(RankContext& ctx, std::vector<Message>& told, NewGroupArrivals& arrivals)
+      : ctx_(ctx), told_(told), arrivals_(arrivals) {
     groups_.push_back(ctx.group());
     recorders_.push_back(recorder_of(ctx.group()));
   }
@@ -138,7 +138,7 @@ class RankOfBoth {
   void run(const std::vector<RandomCall>& calls) {
     try {
       make_all(calls);
-      tell(RankEnded{exec::RankEnd::returned, FailureKind::plain, "", ctx_.now()});
+      record_message(RankEnded{exec::RankEnd::returned, FailureKind::plain, "", ctx_.now()});
     } catch (const rehearse::MismatchError&) {
       throw;  // a process learns of this, and of all that follows, from its coordinator
     } catch (const rehearse::TimeoutError&) {
@@ -146,7 +146,7 @@ class RankOfBoth {
     } catch (const rehearse::RankAborted&) {
       throw;
     } catch (...) {
-      tell(ended_by_exception(false, ctx_.now()));
+      record_message(ended_by_exception(false, ctx_.now()));
       throw;
     }
   }
@@ -173,17 +173,17 @@ class RankOfBoth {
     return group ? std::make_unique<Recorder>(backend_of(group).identity(), group.rank()) : nullptr;
   }
 
-  void tell(RankMessage told) { told_.push_back({{ctx_.rank(), std::move(told)}, ctx_.now()}); }
+  void record_message(RankMessage told) { told_.push_back({{ctx_.rank(), std::move(told)}, ctx_.now()}); }
 
   // The coordinator assumes that a rank waits in its oldest call. So no older call may be in flight here.
   void make_group(const RandomCall& call) {
     wait_for_all();
     const auto index = groups_.size();
     const auto name = call.name.empty() ? fmt::format("group{}", index) : call.name;
-    tell(GroupMade{"new_group", index, call.name, name, name, call.members});
+    record_message(GroupMade{"new_group", index, call.name, name, name, call.members});
     groups_.push_back(ctx_.new_group(call.members, call.name));
     recorders_.push_back(recorder_of(groups_.back()));
-    if (groups_.back()) gatherings_.wait_in(index, call.members, ctx_.rank());
+    if (groups_.back()) arrivals_.wait_in(index, call.members, ctx_.rank());
   }
 
   void make_call(const RandomCall& call) {
@@ -192,7 +192,7 @@ class RankOfBoth {
     const auto& group = groups_[index];
     const bool is_message = call.kind == RandomCall::Kind::send || call.kind == RandomCall::Kind::recv;
     if (is_message && call.peer % group.size() == group.rank()) return;
-    tell(recorders_[index]->told(call));
+    record_message(recorders_[index]->told(call));
     works_.push_back(make(call, backend_of(group)));
   }
 
@@ -202,7 +202,7 @@ class RankOfBoth {
 
   RankContext& ctx_;
   std::vector<Message>& told_;
-  Gatherings& gatherings_;
+  NewGroupArrivals& arrivals_;
   std::vector<Group> groups_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<Work> works_;
@@ -222,20 +222,20 @@ struct Simulated {
 
 Simulated simulate(const RandomProgram& program) {
   Simulated simulated;
-  Gatherings gatherings;
+  NewGroupArrivals arrivals;
   FirstChoice oracle;
   World world({.ranks = program.ranks, .explain_failures = false, .explain_remarks = false});
   world.use_oracle(oracle);
   simulated.report = world.run([&](RankContext& ctx) {
-    RankOfBoth(ctx, simulated.told, gatherings).run(program.calls[static_cast<std::size_t>(ctx.rank())]);
+    RecordedRank(ctx, simulated.told, arrivals).run(program.calls[static_cast<std::size_t>(ctx.rank())]);
   });
   return simulated;
 }
 
 // A coordinator that gets the ranks' messages. Ranks go on until they have sent all, then wait for its outcome.
-class Hearing {
+class CoordinatedJob {
  public:
-  explicit Hearing(int ranks)
+  explicit CoordinatedJob(int ranks)
       : ended_(static_cast<std::size_t>(ranks)), coordinator_(ranks, 10s, [this](int, const ToRank& message) {
           if (const auto* const over = std::get_if<Over>(&message)) job_outcome_ = over->job_outcome;
           stops_ = stops_ || std::holds_alternative<Stop>(message);
@@ -246,7 +246,7 @@ class Hearing {
     for (const int rank : all) receive({rank, GroupMade{"new_group", 0, "world", "world", "world", all}});
   }
 
-  JobOutcome ruling_of(const std::vector<Message>& told) {
+  JobOutcome outcome_of(const std::vector<Message>& told) {
     for (const auto& [from, at] : told) {
       now_ = at + 1s;
       coordinator_.check_deadlines(now_);
@@ -254,10 +254,10 @@ class Hearing {
     }
     for (int seconds = 0; seconds < 60 && !stops_ && !job_outcome_; ++seconds) {
       now_ += 1s;
-      tell_of_all_that_live(StillAlive{});
+      receive_from_live_ranks(StillAlive{});
       coordinator_.check_deadlines(now_);
     }
-    if (!job_outcome_) tell_of_all_that_live(RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", now_});
+    if (!job_outcome_) receive_from_live_ranks(RankEnded{exec::RankEnd::aborted, FailureKind::plain, "", now_});
     EXPECT_TRUE(job_outcome_.has_value()) << "the judge came to no ruling";
     return job_outcome_.value_or(JobOutcome{});
   }
@@ -269,7 +269,7 @@ class Hearing {
     coordinator_.receive(unpacked<FromRank>(packed(FromRank(message))), now_);
   }
 
-  void tell_of_all_that_live(const RankMessage& told) {
+  void receive_from_live_ranks(const RankMessage& told) {
     for (int rank = 0; rank < static_cast<int>(ended_.size()); ++rank) {
       if (!ended_[static_cast<std::size_t>(rank)]) receive({rank, told});
     }
@@ -310,33 +310,33 @@ std::string without_places(const std::string& text) {
 }
 
 void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
-  const auto judged = report_of(job_outcome, static_cast<int>(report.rank_lines.size()));
+  const auto coordinated = report_of(job_outcome, static_cast<int>(report.rank_lines.size()));
   // Processes cannot know that a rank will never come, so they wait until the timeout.
-  const bool timed_out = judged.verdict == Verdict::timeout;
-  ASSERT_EQ(timed_out ? Verdict::deadlock : judged.verdict, report.verdict)
-      << report.headline << "\nthe judge: " << judged.headline;
+  const bool timed_out = coordinated.verdict == Verdict::timeout;
+  ASSERT_EQ(timed_out ? Verdict::deadlock : coordinated.verdict, report.verdict)
+      << report.headline << "\nthe judge: " << coordinated.headline;
   if (timed_out) return expect_the_same_waits(report, job_outcome);
   if (report.verdict != Verdict::ok) {
-    EXPECT_EQ(without_places(judged.headline), without_places(report.headline));
+    EXPECT_EQ(without_places(coordinated.headline), without_places(report.headline));
   }
 }
 
 // Compares programs with these seeds. Returns how often each verdict occurred.
-std::map<Verdict, int> judge_programs(std::uint64_t first, std::uint64_t last) {
+std::map<Verdict, int> compare_programs(std::uint64_t first, std::uint64_t last) {
   std::map<Verdict, int> seen;
   for (auto seed = first; seed <= last; ++seed) {
     SCOPED_TRACE(fmt::format("program {}", seed));
     const auto program = random_program(seed);
     const auto simulated = simulate(program);
-    expect_the_same(simulated.report, Hearing(program.ranks).ruling_of(simulated.told));
+    expect_the_same(simulated.report, CoordinatedJob(program.ranks).outcome_of(simulated.told));
     if (::testing::Test::HasFailure()) return seen;
     ++seen[simulated.report.verdict];
   }
   return seen;
 }
 
-TEST(SameDiagnosis, OfRandomCalls_InTheSameWords) {
-  const auto seen = judge_programs(1, 10'000);
+TEST(SameDiagnosis, OfRandomCalls_HasTheSameWords) {
+  const auto seen = compare_programs(1, 10'000);
   for (const auto verdict : {Verdict::ok, Verdict::mismatch, Verdict::deadlock}) {
     ASSERT_TRUE(seen.contains(verdict));
     EXPECT_GT(seen.at(verdict), 100) << to_string(verdict);

@@ -19,7 +19,7 @@ class SilenceOfAPeer : public ::testing::Test {
   VirtualDuration now_{};
 };
 
-TEST_F(SilenceOfAPeer, IsTooLongAfterOneAndAHalfTimesThePatience) {
+TEST_F(SilenceOfAPeer, IsTooLongAfterOneAndAHalfCheckTimeouts) {
   look_until(1600ms);
   EXPECT_EQ(silence_.length(), 1500ms);
   EXPECT_TRUE(silence_.is_too_long());
@@ -27,7 +27,7 @@ TEST_F(SilenceOfAPeer, IsTooLongAfterOneAndAHalfTimesThePatience) {
   EXPECT_FALSE(silence_.is_too_long());
 }
 
-TEST_F(SilenceOfAPeer, TimeInWhichThisProcessWasStopped_IsNotTheirs) {
+TEST_F(SilenceOfAPeer, TimeInWhichThisProcessWasStopped_DoesNotCount) {
   look_until(500ms);
   now_ += 13s;
   look_until(14s);
