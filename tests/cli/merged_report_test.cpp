@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 VirtualTime at_ms(int ms) { return kTimeZero + std::chrono::milliseconds(ms); }
 
 // The report of rank `rank` of 3, which returned.
-Report told_by(int rank) {
+Report report_of(int rank) {
   Report report;
   report.headline = "rank " + std::to_string(rank) + " of 3 returned after 2 ms of real time";
   report.program = "train";
@@ -38,7 +38,7 @@ Report told_by(int rank) {
 }
 
 Report failed(int rank, Verdict verdict, std::string doing, std::vector<int> waits_for = {}, int ms = 5) {
-  Report report = told_by(rank);
+  Report report = report_of(rank);
   report.verdict = verdict;
   report.headline = "rank " + std::to_string(rank) + ": " + doing;
   report.rank_lines = {{rank, RankOutcome::failed, at_ms(ms), std::move(doing), "", "", std::move(waits_for)}};
@@ -51,7 +51,7 @@ Report merged(std::vector<RankReport> ranks) { return merged_report(ranks); }
 
 // Each rank knows only its own calls. The report has the last calls of all ranks, in the order of their times.
 TEST(MergedReport, LastEvents_AreThoseOfAllRanks) {
-  auto first = told_by(0), second = told_by(1);
+  auto first = report_of(0), second = report_of(1);
   first.last_events = {"900 us  rank 0  barrier #1", "1.5 ms  rank 0  allreduce #2  (not complete)"};
   second.last_events = {"1.2 ms  rank 1  barrier #1", "2 s  rank 1  send #1"};
   EXPECT_THAT(merged({{first, ""}, {second, ""}}).last_events,
@@ -64,7 +64,7 @@ TEST(MergedReport, LastEvents_AreThoseOfAllRanks) {
 }
 
 TEST(MergedReport, AllReturned_IsOkWithTheSumOfAll) {
-  const auto report = merged({{told_by(0), ""}, {told_by(1), ""}, {told_by(2), ""}});
+  const auto report = merged({{report_of(0), ""}, {report_of(1), ""}, {report_of(2), ""}});
   EXPECT_EQ(report.verdict, Verdict::ok);
   EXPECT_EQ(report.headline, "3 ranks returned after 4 ms of real time");
   EXPECT_EQ(report.operations, 6u);
@@ -76,8 +76,8 @@ TEST(MergedReport, AllReturned_IsOkWithTheSumOfAll) {
   EXPECT_THAT(sim::culprits_of(report), IsEmpty());
 }
 
-TEST(MergedReport, Transports_AreToldOnce_OrOfEachRank) {
-  auto first = told_by(0), second = told_by(1), third = told_by(2);
+TEST(MergedReport, Transports_AreReportedOnce_OrForEachRank) {
+  auto first = report_of(0), second = report_of(1), third = report_of(2);
   EXPECT_EQ(merged({{first, ""}, {second, ""}, {third, ""}}).transport, "");
   first.transport = third.transport = "gloo (tcp on eth0)";
   EXPECT_EQ(merged({{first, ""}, {second, ""}, {third, ""}}).transport, "gloo (tcp on eth0)");
@@ -86,7 +86,7 @@ TEST(MergedReport, Transports_AreToldOnce_OrOfEachRank) {
             "gloo (tcp on eth0) of ranks 0,2, gloo (tcp on lo) of rank 1");
 }
 
-TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsToldOnce) {
+TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsReportedOnce) {
   auto mismatch = failed(0, Verdict::mismatch, "allreduce #1 on group \"world\" (the ranks' calls do not match)", {1});
   Difference known;
   known.group = "world";
@@ -130,7 +130,7 @@ TEST(MergedReport, ARankWithoutAReport_HasCrashed_AndOthersSayWhereTheyWaitedFor
 
 TEST(MergedReport, TimeOutsForARankThatReturned_AreADeadlock) {
   const auto report = merged({{failed(0, Verdict::timeout, kSecondCall, {1}), ""},
-                              {told_by(1), ""},
+                              {report_of(1), ""},
                               {failed(2, Verdict::timeout, kSecondCall, {1}), ""}});
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.headline, "allreduce #2 on group \"world\": rank 1 has ended and will never come");
@@ -140,7 +140,7 @@ TEST(MergedReport, TimeOutsForARankThatReturned_AreADeadlock) {
 TEST(MergedReport, RanksThatWaitForEachOther_AreADeadlock) {
   const auto report = merged({{failed(0, Verdict::timeout, "recv #1 on group \"world\"", {1}), ""},
                               {failed(1, Verdict::timeout, "recv #2 on group \"world\"", {0}), ""},
-                              {told_by(2), ""}});
+                              {report_of(2), ""}});
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.wait_cycle.size(), 2u);
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(0, 1));
@@ -158,8 +158,8 @@ TEST(MergedReport, ARankThatCameTooLate_IsATimeoutAndItsFault) {
 }
 
 // The report of a rank that knows the job outcome, and thus the state of all ranks.
-Report ruled(Verdict verdict, const char* headline, int rank) {
-  Report report = told_by(rank);
+Report report_with_outcome(Verdict verdict, const char* headline, int rank) {
+  Report report = report_of(rank);
   report.verdict = verdict;
   report.headline = headline;
   report.rank_lines.clear();
@@ -170,11 +170,11 @@ Report ruled(Verdict verdict, const char* headline, int rank) {
   return report;
 }
 
-TEST(MergedReport, OfRanksWithARuling_HasItsVerdictAndTheirOwnPlaces) {
+TEST(MergedReport, OfRanksWithAJobOutcome_HasItsVerdictAndTheirCallSites) {
   const auto* const told = "rank 1 called broadcast where ranks 0,2 called allreduce";
-  const auto report = merged({{ruled(Verdict::mismatch, told, 0), ""},
-                              {ruled(Verdict::mismatch, told, 1), ""},
-                              {ruled(Verdict::mismatch, told, 2), ""}});
+  const auto report = merged({{report_with_outcome(Verdict::mismatch, told, 0), ""},
+                              {report_with_outcome(Verdict::mismatch, told, 1), ""},
+                              {report_with_outcome(Verdict::mismatch, told, 2), ""}});
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_EQ(report.headline, told);
   EXPECT_EQ(report.rank_lines[0].where, "train.cpp:0");
@@ -183,12 +183,13 @@ TEST(MergedReport, OfRanksWithARuling_HasItsVerdictAndTheirOwnPlaces) {
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
 }
 
-TEST(MergedReport, OfRanksWithARuling_TheDeadOnesLastWordsComeFirst) {
+TEST(MergedReport, OfRanksWithAJobOutcome_BeginsWithTheCrashRecord) {
   Report dead = failed(1, Verdict::crashed, "SIGSEGV (Segmentation fault)");
   dead.headline = "rank 1 ended the process by SIGSEGV (Segmentation fault)";
   const auto* const told = "rank 1: no message came from it for 5 s";
-  const auto report =
-      merged({{ruled(Verdict::crashed, told, 0), ""}, {dead, ""}, {ruled(Verdict::crashed, told, 2), ""}});
+  const auto report = merged({{report_with_outcome(Verdict::crashed, told, 0), ""},
+                              {dead, ""},
+                              {report_with_outcome(Verdict::crashed, told, 2), ""}});
   EXPECT_EQ(report.verdict, Verdict::crashed);
   EXPECT_EQ(report.headline,
             "rank 1 ended the process by SIGSEGV (Segmentation fault); rank 0 waited for it in allreduce #1 on group "
@@ -197,7 +198,7 @@ TEST(MergedReport, OfRanksWithARuling_TheDeadOnesLastWordsComeFirst) {
 }
 
 TEST(MergedReport, RemarksThatDifferInTheRankAlone_AreOne) {
-  auto first = told_by(0), second = told_by(1), third = told_by(2);
+  auto first = report_of(0), second = report_of(1), third = report_of(2);
   first.remarks = {"rank 0: DDP #1 was never called", "[checks] replicas is the simulation's"};
   second.remarks = {"rank 1: DDP #1 was never called", "rank 1: DDP #2 was never called", "rank 1 is odd"};
   third.remarks = {"rank 2: DDP #1 was never called", "[checks] replicas is the simulation's"};
@@ -208,7 +209,7 @@ TEST(MergedReport, RemarksThatDifferInTheRankAlone_AreOne) {
 
 // The report of a process that a second Ctrl-C ended.
 Report ended_at_once(int rank, std::string doing, std::string where, std::vector<int> waits_for = {}) {
-  Report report = told_by(rank);
+  Report report = report_of(rank);
   report.verdict = Verdict::interrupted;
   report.headline = "rank " + std::to_string(rank) + " is blocked in " + doing + ": ended by a second SIGINT";
   report.rank_lines = {
@@ -230,7 +231,7 @@ TEST(MergedReport, OfRanksThatASecondInterruptEnded_TheOneForWhichOthersWaitIsNa
 TEST(MergedReport, OfRanksThatASecondInterruptEnded_TheOneInNoCallOfAGroupIsNamed) {
   const auto* const call = "barrier #2 on group \"world\"";
   const auto report =
-      merged({{ended_at_once(0, call, ""), ""}, {told_by(1), ""}, {ended_at_once(2, "a system call", ""), ""}});
+      merged({{ended_at_once(0, call, ""), ""}, {report_of(1), ""}, {ended_at_once(2, "a system call", ""), ""}});
   EXPECT_EQ(report.headline, "rank 2 is blocked in a system call: ended by a second SIGINT");
 }
 
@@ -242,7 +243,7 @@ TEST(MergedReport, OfRanksThatASecondInterruptEnded_ThatAreAlike_TheFirstIsNamed
 }
 
 TEST(MergedReport, ARankWithoutAReport_HasNoTime) {
-  const auto report = merged({{told_by(0), ""}, {std::nullopt, "it is gone"}, {told_by(2), ""}});
+  const auto report = merged({{report_of(0), ""}, {std::nullopt, "it is gone"}, {report_of(2), ""}});
   EXPECT_EQ(report.rank_lines[1].at, RankLine::kNotKnown);
   const auto again = sim::report_from_json(sim::to_json(report));
   EXPECT_EQ(again.rank_lines[1].at, RankLine::kNotKnown);
