@@ -121,16 +121,16 @@ class Check:
             lines = [f'program = "{name}"', "[world]", f"ranks = {self.gpus}", "[parameters]", *parameters]
             (self.out / f"{name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         results = []
-        for carrier in ("nccl", "processes"):
+        for transport in ("nccl", "processes"):
             for name, how, expected in (("lm_ddp", "run", 0), ("lm_fsdp", "run", 0), ("planted_bug", "run", 2),
                                         ("lm_ddp", "validate", 0), ("lm_fsdp", "validate", 0),
                                         ("planted_bug", "validate", 0)):
-                title = f"{name} {how} {carrier}"
+                title = f"{name} {how} {transport}"
                 if name == "planted_bug" and self.gpus < RANKS_OF_PLANTED_BUG:
                     results.append({"test": title, "state": "skipped", "seconds": 0})
                     print(f"  {'skipped':11} {title}: needs {RANKS_OF_PLANTED_BUG} GPUs", flush=True)
                     continue
-                arguments = [how, str(self.out / f"{name}.toml"), f"--with={carrier}", "--quiet", "--output"]
+                arguments = [how, str(self.out / f"{name}.toml"), f"--with={transport}", "--quiet", "--output"]
                 command = [str(HERE / "bin" / name), *arguments,
                            str(self.out / "run" / title.replace(" ", "-"))]
                 command += ["--tolerance=1e-2"] if how == "validate" else []

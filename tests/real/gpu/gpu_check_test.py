@@ -40,11 +40,11 @@ class Jobs(unittest.TestCase):
         self.assertEqual(set(states.values()), {"passed"})
         self.assertEqual(len(ran), 12)
 
-    def test_sharded_job_is_run_and_validated_by_each_carrier(self):
+    def test_sharded_job_is_run_and_validated_by_each_transport(self):
         _, ran = jobs(1)
-        for carrier in ("nccl", "processes"):
+        for transport in ("nccl", "processes"):
             for how in ("run", "validate"):
-                self.assertIn(f"lm_fsdp {how} {carrier}", ran)
+                self.assertIn(f"lm_fsdp {how} {transport}", ran)
 
 
 if __name__ == "__main__":
