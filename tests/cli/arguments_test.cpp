@@ -120,7 +120,7 @@ TEST_F(Arguments, ScenarioThatIsNotThere_IsRefused) {
     refuses({"run", name}, name + ": cannot be read: No such file or directory (did you mean \"train.toml\"?)\n");
 }
 
-TEST_F(Arguments, FolderOfARun_IsToldFromItsLog) {
+TEST_F(Arguments, FolderOfARun_IsRefusedWithThePathOfItsLog) {
   std::filesystem::create_directories(folder_ / "out");
   write_file(folder_ / "out/run.rlog", "");
   for (const char* command : {"replay", "explain"})
@@ -146,7 +146,7 @@ TEST_F(Arguments, HelpAboutNothing_IsRefused) {
   refuses({"help", "run", "sweep"}, std::string("job: \"sweep\" is one word too many\n") + kUsage);
 }
 
-TEST_F(Arguments, LogInTheScenariosPlace_IsToldWhatItIs) {
+TEST_F(Arguments, LogInTheScenariosPlace_IsNamedAsALog) {
   for (const char* command : {"run", "sweep"}) {
     refuses({command, "out/run.rlog", command[0] == 's' ? "--seeds=1..2" : "--seed=1"},
             "out/run.rlog: is a decision log, not a scenario; run it again with job replay out/run.rlog\n");

@@ -79,7 +79,7 @@ TEST_F(Expectation, OfACrash_HoldsInARealRun) {
 }
 #endif
 
-TEST_F(Expectation, OfAnotherVerdictThanACrash_IsToldOnStderr) {
+TEST_F(Expectation, OfAnotherVerdictThanACrash_IsReportedOnStderr) {
   scenario("dies", "DEADLOCK", "by = \"abort\"\n");
   const auto run = job({"run", "dies.toml", "--quiet"});
   EXPECT_EQ(run.exit_code, 9);

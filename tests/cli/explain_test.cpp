@@ -67,7 +67,7 @@ TEST_F(ExplainDumps, OfAFolderInWhichOneIsDamaged_AreRefused) {
   EXPECT_EQ(job({"explain", "dumps/dump_rank_1"}).exit_code, 0);
 }
 
-TEST_F(ExplainDumps, OfOneRank_SayWhoLeftNone) {
+TEST_F(ExplainDumps, OfOneRank_NameTheRanksWithoutDumps) {
   const auto finished = job({"explain", "dumps/dump_rank_0"});
   EXPECT_EQ(finished.exit_code, 3);
   EXPECT_THAT(finished.out, HasSubstr("\nremark: rank 1 left no dump: what it called is not known\n"));

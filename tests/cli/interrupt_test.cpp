@@ -128,7 +128,7 @@ TEST_F(Interrupt, InTheBackgroundOfAScript_IsIgnored) {
   EXPECT_EQ(finished.err, "");
 }
 
-TEST_F(Interrupt, Sweep_TellsWhatItFound) {
+TEST_F(Interrupt, Sweep_ReportsWhatItFound) {
   scenario("races");
   for (const int signal : {SIGINT, SIGTERM}) {
     const auto finished =
@@ -147,7 +147,7 @@ TEST_F(Interrupt, Sweep_TellsWhatItFound) {
 }
 
 // Workers stuck in a seed that never ends die with the sweep, and leave nothing in its files.
-TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNobodyBehind) {
+TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNoProcessBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished =
       interrupted({"sweep", "forever.toml", "--seeds=1..100", "--jobs=3", "--junit=out.xml"}, "jobs=", SIGINT);
@@ -158,7 +158,7 @@ TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNobodyBehind) {
   EXPECT_EQ(left_behind(), 0);
 }
 
-TEST_F(Interrupt, SweepThatIsKilled_LeavesNobodyBehind) {
+TEST_F(Interrupt, SweepThatIsKilled_LeavesNoProcessBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished = interrupted({"sweep", "forever.toml", "--seeds=1..100", "--jobs=3"}, "jobs=", SIGKILL);
   EXPECT_EQ(finished.exit_code, -SIGKILL);
@@ -191,7 +191,7 @@ TEST_F(FullDisk, AVerdictThatIsExpected_CountsAsOk) {
   EXPECT_THAT(finished.err, HasSubstr("\nexit code 74\n"));
 }
 
-TEST_F(FullDisk, Stdout_IsSaid) {
+TEST_F(FullDisk, Stdout_IsReported) {
   scenario("skip");
   scenario("sum");
   const std::pair<const char*, int> commands[] = {{"list", 74},
@@ -210,7 +210,7 @@ TEST_F(FullDisk, Stdout_IsSaid) {
 }
 
 // The command must not open one of the run's files as the closed stdout.
-TEST_F(FullDisk, ClosedStdout_IsSaid) {
+TEST_F(FullDisk, ClosedStdout_IsReported) {
   scenario("prints");
   const auto finished = shell("'" CLI_JOB "' run prints.toml >&-");
   EXPECT_EQ(finished.exit_code, 74);

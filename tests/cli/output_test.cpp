@@ -77,7 +77,7 @@ TEST_F(Color, OnATerminal_TheVerdictIsColoured) {
   EXPECT_THAT(on_terminal({"explain", "rehearse-out/skip/run.rlog"}).out, HasSubstr("\x1b[1;31mDEADLOCK\x1b[0m: "));
 }
 
-TEST_F(Color, WhereSomebodySaidNo_ThereIsNone) {
+TEST_F(Color, WhereItIsTurnedOff_ThereIsNone) {
   EXPECT_THAT(on_terminal({"run", "sum.toml", "--no-color", "--quiet"}).out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(on_terminal({"run", "sum.toml"}, {"TERM=dumb"}).out, Not(HasSubstr("\x1b")));
   const auto no_color = on_terminal({"run", "sum.toml", "--quiet"}, {"NO_COLOR=1"});

@@ -115,7 +115,7 @@ TEST_F(Pages, Html_TakesNothingOfAnotherRun) {
   EXPECT_EQ(run["report"]["seed"], "0x1");
 }
 
-TEST_F(Pages, Html_WritesWhereItIsTold) {
+TEST_F(Pages, Html_WritesToTheGivenPath) {
   scenario("sum");
   ASSERT_EQ(job({"run", "sum.toml", "--quiet"}).exit_code, 0);
   EXPECT_EQ(job({"html", "rehearse-out/sum/report.json", "--output=sum.html"}).out, "page: sum.html\n");

@@ -56,7 +56,7 @@ class RealEnds : public ::testing::Test {
   const std::filesystem::path folder_ = fresh_folder();
 };
 
-TEST_F(RealEnds, CtrlC_SaysWhoWasMissingAndWhere) {
+TEST_F(RealEnds, CtrlC_NamesTheMissingRanksAndTheirCalls) {
   scenario("stuck", "computes = true\n");
   const auto finished =
       run_and_signal(CLI_MODES_JOB, {"run", "stuck.toml", "--with=gloo"}, folder_, "[2] staying", SIGINT);
@@ -141,7 +141,7 @@ TEST_F(RealEnds, CtrlC_WhereNoRankIsInACall_SaysWhereEachIs) {
   for (const auto& line : report.rank_lines) EXPECT_THAT(line.where, HasSubstr(" in stay_for_ever"));
 }
 
-TEST_F(RealEnds, ARankThatWaitsForAKey_IsToldWithTheKey) {
+TEST_F(RealEnds, ARankThatWaitsForAKey_IsReportedWithTheKey) {
   scenario("asks", "");
   const auto finished =
       run_and_signal(CLI_MODES_JOB, {"run", "asks.toml", "--with=gloo"}, folder_, "[2] asking", SIGINT);
@@ -155,7 +155,7 @@ TEST_F(RealEnds, ARankThatWaitsForAKey_IsToldWithTheKey) {
   EXPECT_EQ(line.last, "barrier #1 on group \"world\"");
 }
 
-TEST_F(RealEnds, AProcessThatItsProgramEnds_IsToldAsWhatItIs) {
+TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
   const struct {
     const char* by;
     Verdict verdict;

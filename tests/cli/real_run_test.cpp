@@ -79,7 +79,7 @@ TEST_F(RealRun, ByInterfacesThatAreNamed_SaysWhich) {
 }
 
 // A scenario is for both modes. One remark for all ranks lists the settings that only the simulation supports.
-TEST_F(RealRun, WhatIsTheSimulations_IsSaid) {
+TEST_F(RealRun, OptionsOfTheSimulation_AreReported) {
   scenario("sum", "memory = \"1GiB\"\n[checks]\nreplicas = true\nbuffers = true\n");
   const auto finished = job({"run", "sum.toml", "--with=gloo"});
   EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
@@ -89,7 +89,7 @@ TEST_F(RealRun, WhatIsTheSimulations_IsSaid) {
   EXPECT_EQ(report_of("sum").remarks, std::vector<std::string>{remark});
 }
 
-TEST_F(RealRun, ADdpThatIsNeverCalled_IsToldAsInSimulation) {
+TEST_F(RealRun, ADdpThatIsNeverCalled_IsReportedAsInSimulation) {
   scenario("leaves_ddp_out");
   const auto remarks = [&](const std::vector<std::string>& arguments) {
     const auto finished = run_process(CLI_MODES_JOB, arguments, folder_);
@@ -120,14 +120,14 @@ TEST_F(RealRun, Json_HasStdoutForItself) {
   EXPECT_THAT(finished.err, HasSubstr("[1] rank 1 is here\n"));
 }
 
-TEST_F(RealRun, AnException_IsToldOfItsRankAlone) {
+TEST_F(RealRun, AnException_IsReportedForItsRankAlone) {
   scenario("throws");
   const auto finished = job({"run", "throws.toml", "--with=gloo", "--quiet"});
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.out, StartsWith("RANK FAILED: rank 1: the dataset is empty\n"));
 }
 
-TEST_F(RealRun, AKilledRank_IsNamedByWhoIsLeft) {
+TEST_F(RealRun, AKilledRank_IsNamedByTheOthers) {
   scenario("dies", "[parameters]\nby = \"kill\"\n", "2s");
   const auto finished = job({"run", "dies.toml", "--with=gloo", "--quiet"}, {"REHEARSE_CHECK_TIMEOUT=8"});
   EXPECT_EQ(finished.exit_code, 9);
@@ -148,7 +148,7 @@ TEST_F(RealRun, CtrlC_EndsAllRanks) {
   EXPECT_EQ(report_of("forever").rank_lines.size(), 3u);
 }
 
-TEST_F(RealRun, ASecondCtrlC_KillsTheRanksAndStillTellsOfAll) {
+TEST_F(RealRun, ASecondCtrlC_KillsTheRanksAndStillReportsAll) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished =
       run_and_signal(CLI_JOB, {"run", "forever.toml", "--with=gloo"}, folder_, "[2] computing", SIGTERM, 2);

@@ -202,7 +202,7 @@ TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
 }
 
-TEST_F(Run, MoreThanThereIsRoomFor_IsSaid) {
+TEST_F(Run, MoreStacksThanThereIsRoomFor_AreRefused) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";
 #endif

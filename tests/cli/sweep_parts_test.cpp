@@ -117,7 +117,7 @@ TEST(Bugs, CrashesAtDifferentLines_AreTwo) {
   EXPECT_EQ(count_of_bugs({fault, ended(Verdict::crashed, RankOutcome::failed, how, "a.cpp:2 in f")}), 2u);
 }
 
-TEST(Bugs, WithoutRanks_AreToldByTheirHeadlines) {
+TEST(Bugs, WithoutRanks_AreDistinguishedByTheirHeadlines) {
   Report report;
   report.verdict = Verdict::crashed;
   report.headline = "ended after 3.5e-2 s at 0x7ffe12";

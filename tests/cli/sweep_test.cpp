@@ -201,7 +201,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   }
 }
 
-TEST_F(Sweep, JunitIntoAPipeThatNobodyReads_IsRefused) {
+TEST_F(Sweep, JunitIntoAPipeWithoutAReader_IsRefused) {
   scenario("sum");
   ASSERT_EQ(mkfifo((folder_ / "out.fifo").c_str(), 0600), 0);
   const auto finished = sweep("sum", {"--seeds=1..2", "--junit=out.fifo"});
