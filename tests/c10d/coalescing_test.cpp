@@ -193,7 +193,7 @@ TEST(Coalesced, MessageToItself_ArrivesAmongTheOthers) {
   }
 }
 
-TEST(Coalesced, MessageToItselfThatIsNotReceived_IsTold) {
+TEST(Coalesced, MessageToItselfThatIsNotReceived_IsReported) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     if (ctx.rank() == 0) return;
     ctx.group()->startCoalescing(at::kCPU);

@@ -43,7 +43,7 @@ TEST(Timeouts, RankThatStalls_FailsTheOthersAfterTheLimit) {
   }
 }
 
-TEST(Timeouts, ErrorOfAFutureThatNobodyCatches_IsATimeoutWithTheLateRank) {
+TEST(Timeouts, UncaughtErrorOfAFuture_IsATimeoutWithTheLateRank) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 1) exec::this_rank::sleep_for(6s);
     ctx.group().allreduce(at::ones({4}))->getFuture()->waitAndThrow();
@@ -150,7 +150,7 @@ TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
 
 // isCompleted() becomes true after a failure, too, and says nothing of it. The report still names the call that rank 2
 // left out.
-TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsTold) {
+TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsReported) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;
     const auto work = ctx.group().allreduce(at::ones({4}));

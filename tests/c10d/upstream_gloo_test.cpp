@@ -155,7 +155,7 @@ TEST(UpstreamGlooWorlds, Store_OneRankGetsWhatTheOtherSet) {
   });
 }
 
-TEST(UpstreamGlooWorlds, WaitForASendThatNobodyReceivesYet_TimesOut) {
+TEST(UpstreamGlooWorlds, WaitForASendWithoutAReceive_TimesOut) {
   check({.ranks = 2}, [](RankContext& ctx) {
     auto tensor = filled(1);
     if (ctx.rank() == 1) {

@@ -71,7 +71,7 @@ TEST_F(Timing, CompletionMayLaunchTheNext) {
   EXPECT_EQ(third_done.count, 1);
 }
 
-TEST_F(Timing, Cancelled_IsNotTold) {
+TEST_F(Timing, Cancelled_IsNotReported) {
   std::vector<Calls> all;
   for (int i = 0; i < 4; ++i) all.push_back(allreduce_of_ones(3));
   std::vector<CountingCompletion> done(4);

@@ -123,7 +123,7 @@ TEST_F(StoreQueues, Polling_LetsOthersRun) {
   EXPECT_EQ(outcome.end_time.time_since_epoch(), 1s);
 }
 
-TEST_F(StoreQueues, PoppingWithoutBlockingForWhatNobodyPushes_IsALivelock) {
+TEST_F(StoreQueues, PoppingWithoutBlockingFromAnEmptyQueue_IsALivelock) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     while (rank == 0) {
       try {
@@ -147,7 +147,7 @@ TEST_F(StoreQueues, Append_OfAllRanks) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-TEST_F(StoreQueues, MultiSet_WakesWhoWaitsForAll) {
+TEST_F(StoreQueues, MultiSet_WakesRanksThatWaitForAll) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     c10d::PrefixStore prefixed("p", store.clone());
     if (rank == 0) return prefixed.multiSet({"a", "b"}, {bytes("1"), bytes("2")});

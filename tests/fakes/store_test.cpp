@@ -166,7 +166,7 @@ TEST_F(StoreTest, Polling_LetsOthersRun) {
   }
 }
 
-TEST_F(StoreTest, PollingForWhatNobodyDoes_IsALivelock) {
+TEST_F(StoreTest, PollingForAnAbsentKey_IsALivelock) {
   const auto outcome = run(2, [&](int rank, FakeStore& store) {
     while (rank == 0 && !store.check({"never"})) {
     }
