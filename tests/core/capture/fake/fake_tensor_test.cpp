@@ -187,7 +187,7 @@ TEST(FakeTensor, Listener_HearsOfEachOperatorAndGivesTheFakes) {
   EXPECT_TRUE(at::equal(real, at::ones({3, 6})));
 }
 
-TEST(FakeTensor, LayoutWasRead_ByWhoeverAsks) {
+TEST(FakeTensor, LayoutWasRead_OnceASizeIsRead) {
   FakeMode mode(nullptr);
   FakeMode::Scope scope(mode);
   const at::Tensor x = make_fake(float_spec({2, 3}));

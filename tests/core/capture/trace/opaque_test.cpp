@@ -83,7 +83,7 @@ struct Told : FakeListener {
   Names names;
 };
 
-TEST(CaptureCollectives, BelowAutograd_TheListenerIsToldTheOperators) {
+TEST(CaptureCollectives, BelowAutograd_TheListenerGetsTheOperators) {
   World world({.ranks = 2, .seed = 1});
   const Report report = world.run([](RankContext& ctx) {
     const ForwardCapture registers({}, {});

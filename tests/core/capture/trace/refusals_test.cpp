@@ -145,7 +145,7 @@ TEST(CaptureRefusals, Equal_IsAnsweredWhereItIsKnown) {
   EXPECT_EQ(targets(captured), (Names{"add.Scalar"}));
 }
 
-TEST(CaptureRefusals, OutlivingTensor_IsToldWithTheLineThatMadeIt) {
+TEST(CaptureRefusals, OutlivingTensor_IsReportedWithTheLineThatMadeIt) {
   at::Tensor kept;
   const std::string said = refusal_of<NotCapturable>([&](const at::Tensor& x) { kept = x * 2; });
   EXPECT_TRUE(has(said, "outlives")) << said;

@@ -128,7 +128,7 @@ capture::JointGraph two_results() {
   return b.finish({y, z}, {dx, da, {}});
 }
 
-TEST(AotProgram, ResultsThatNobodyDifferentiatesLeaveGradientsUndefined) {
+TEST(AotProgram, ResultsWithoutABackwardLeaveGradientsUndefined) {
   const auto program = program_of(two_results());
   const at::Tensor x = leaf({2, 2}), a = leaf({2, 2}), c = at::randn({2, 2});
   program->call({x, a, c})[0].toTensor().sum().backward();

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(TangentForm, TellsOrderAndExpandedDimensions) {
+TEST(TangentForm, HasOrderAndExpandedDimensions) {
   const auto rows = form_of(at::zeros({2, 3, 4}));
   ASSERT_TRUE(rows);
   EXPECT_THAT(rows->dim_order, ElementsAre(0, 1, 2));

@@ -98,7 +98,7 @@ TEST_F(Folder, OtherProgramsKeysAndFormatsAreNotRead) {
   EXPECT_EQ(folder_.read("key").why_not, file.string() + " cannot be read: it must be a file that this user may read");
 }
 
-TEST_F(Folder, WhatCannotBeWrittenIsTold) {
+TEST_F(Folder, WhatCannotBeWrittenIsReported) {
   put(path_, "a file");
   EXPECT_THAT(folder_.write("key", "text"), HasSubstr("the folder " + path_.string() + " cannot be made: "));
   fs::remove(path_);

@@ -212,7 +212,7 @@ TEST_F(Cache, ADamagedFileIsAMissAndIsWrittenAnew) {
   EXPECT_THAT(counts(read.stats()), ElementsAre(1, 0, 0));
 }
 
-TEST_F(Cache, WhatCannotBeWrittenIsToldAndCompiled) {
+TEST_F(Cache, WhatCannotBeWrittenIsReportedAndCompiled) {
   std::ofstream(path_) << "a file in the way";
   const auto f = [](const at::Tensor& x) { return x * 2; };
   auto compiled = compile(f, options());

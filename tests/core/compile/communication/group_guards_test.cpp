@@ -116,7 +116,7 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
 // Each way to use a group that the function holds by reference: the second call would use another group.
-TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndTheCure) {
+TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },
       [](const at::Tensor& x, const Group& group) { return x + group.size(); },

@@ -151,7 +151,7 @@ TEST(CompiledFsdpRefusals, OtherParameterThanCaptured_IsStale) {
   });
 }
 
-TEST(CompiledFsdpRefusals, FunctionAroundAForward_IsToldWhatToCompile) {
+TEST(CompiledFsdpRefusals, FunctionAroundAForward_SaysWhatToCompile) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;
     FullyShardedDataParallel fsdp(net, ctx.group());

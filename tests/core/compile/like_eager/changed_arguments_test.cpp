@@ -209,7 +209,7 @@ TEST(ChangedArguments, TheOverloadIsTheOneOfTheCall) {
 }
 
 // Equal numbers of different types select different functions, which may return different types.
-TEST(ChangedArguments, TypesAreTold) {
+TEST(ChangedArguments, TypesAreReported) {
   const auto function = [](const at::Tensor& x, auto number) {
     if constexpr (std::is_same_v<decltype(number), int>) {
       return std::make_tuple(x + number, std::string("int"));

@@ -13,7 +13,7 @@
 namespace rehearse::compiler::exceptions_test {
 namespace {
 
-TEST(ExceptionsFromEager, AnErrorThatNobodyNeedsTheResultOf) {
+TEST(ExceptionsFromEager, AnErrorOfAnUnusedResult) {
   const auto function = [](const at::Tensor& x, const at::Tensor& index) {
     x.gather(0, index);
     return x * 2;

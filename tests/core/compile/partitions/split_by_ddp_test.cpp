@@ -97,7 +97,7 @@ TEST(CapsOfDdp, ReachTheCuts) {
               ElementsAre(kLayer, 2 * kLayer, kLayer));
 }
 
-TEST(Pieces, AreToldAsText) {
+TEST(Pieces, ArePrintedAsText) {
   auto net = layers(2);
   const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = kLayer});
   auto compiled = compile(net, {.backend = split});
