@@ -127,7 +127,7 @@ TEST_P(RankFiles, Sockets_GoBothWays) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-TEST_P(RankFiles, PipeThatNobodyWrites_IsADeadlockWithItsName) {
+TEST_P(RankFiles, PipeWithoutAWriter_IsADeadlockWithItsName) {
   auto w = world();
   Ends pipe(make_pipe);
   const auto outcome = w.run([&](int) {
@@ -140,7 +140,7 @@ TEST_P(RankFiles, PipeThatNobodyWrites_IsADeadlockWithItsName) {
   for (const auto& entry : outcome.blocked) EXPECT_FALSE(entry.polls);
 }
 
-TEST_P(RankFiles, SocketThatNobodyEmpties_IsADeadlockWithItsName) {
+TEST_P(RankFiles, SocketWithoutAReader_IsADeadlockWithItsName) {
   auto w = world();
   Ends sockets(make_sockets);
   const auto outcome = w.run([&](int rank) {

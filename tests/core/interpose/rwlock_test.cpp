@@ -92,7 +92,7 @@ TEST_P(Rwlock, Deadlock_NamesTheWriterOrCountsTheReaders) {
                                                               "rank 1: a reader-writer lock held by rank 0"}));
 }
 
-TEST_P(Rwlock, WriterLocksAgain_IsTold) {
+TEST_P(Rwlock, WriterThatLocksAgain_IsReported) {
   auto w = world();
   std::shared_mutex mutex;
   int told = 0;

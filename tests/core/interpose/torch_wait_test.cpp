@@ -37,7 +37,7 @@ TEST_P(TorchWait, FutureOfAnotherRank_Completes) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-TEST_P(TorchWait, FutureThatNobodyCompletes_IsADeadlockAndUnwinds) {
+TEST_P(TorchWait, FutureThatNeverCompletes_IsADeadlockAndUnwinds) {
   auto w = world();
   const auto future = make_future();
   int unwound = 0;

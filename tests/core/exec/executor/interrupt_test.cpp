@@ -87,7 +87,7 @@ TEST_P(Interrupt, OfRanksThatPoll_IsNoLivelock) {
 }
 
 // A request between two worlds ends the next one, unless it is withdrawn.
-TEST_P(Interrupt, BeforeTheRun_StartsNobody) {
+TEST_P(Interrupt, BeforeTheRun_StartsNoRank) {
   bool started = false;
   request_interrupt();
   EXPECT_EQ(world().run([&](int) { started = true; }).ending, Ending::interrupted);

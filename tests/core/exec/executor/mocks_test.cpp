@@ -63,7 +63,7 @@ TEST(Collaborators, Oracle_IsAskedOncePerSwitchWithTheRunnableFibers) {
   EXPECT_THAT(order, ElementsAre(1, 2, 0));
 }
 
-TEST(Collaborators, Clock_AdvancesOnlyWhenNobodyCanRun_ToTheNextTimer) {
+TEST(Collaborators, Clock_AdvancesOnlyWhenNoFiberCanRun_ToTheNextTimer) {
   StrictMock<MockClock> clock;
   World w(2);
   Decisions decisions(w.oracle, w.log);

@@ -69,7 +69,7 @@ TEST_F(RankTables, ANewLife_KeepsTheCountOfFibersOnly) {
   EXPECT_EQ(ranks.incarnation(0), 0);
 }
 
-TEST_F(RankTables, WhatARankGaveUpFirstAtATime_Stays) {
+TEST_F(RankTables, FirstTimeoutOfARankAtATime_Stays) {
   ranks.note_given_up(0, NamedCall("first"), at(1ms));
   ranks.note_given_up(0, NamedCall("second"), at(1ms));
   EXPECT_EQ(ranks.gave_up(0)->call, "first");

@@ -62,7 +62,7 @@ class FixedOracle final : public Oracle {
   std::uint32_t answer_;
 };
 
-TEST(Decisions, OneCandidate_AsksNobodyAndRecordsNothing) {
+TEST(Decisions, OneCandidate_AsksNoOracleAndRecordsNothing) {
   FixedOracle oracle(17);
   DecisionLog log;
   Decisions decisions(oracle, log);

@@ -24,7 +24,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-TEST(WatchdogQuiet, TenLooksAtNothing_AreAStandstillToldOnce) {
+TEST(WatchdogQuiet, TenLooksWithoutProgress_ReportAStandstillOnce) {
   Quiet quiet;
   int told = 0;
   for (int look = 1; look <= 30; ++look) {
@@ -203,7 +203,7 @@ TEST(TimeLimits, RunThatEndsBefore_NoticesNothing) {
   EXPECT_FALSE(limit.is_over());
 }
 
-TEST(TimeLimits, RankThatNeverSwitches_IsToldOfAndEndsAtItsNextSwitch) {
+TEST(TimeLimits, RankThatNeverSwitches_IsReportedAndEndsAtItsNextSwitch) {
   const Gate gate;
   Found told;
   const TimeLimit limit(1ms, [&](const Found& found) {

@@ -35,7 +35,7 @@ int times(VirtualIdlePolicy& policy, Kind kind, const IdleFacts& facts) {
   return count;
 }
 
-TEST(VirtualIdle, NobodyPollsAndNoTimer_IsADeadlock) {
+TEST(VirtualIdle, NeitherPollsNorTimers_IsADeadlock) {
   VirtualIdlePolicy policy(kFew);
   const auto step = policy.next(waits());
   EXPECT_EQ(step.kind, Kind::end);
@@ -170,7 +170,7 @@ TEST(VirtualIdle, Defaults_AreAThousandLooksTwoMillionTimedOnesAndTwentyThousand
   EXPECT_EQ(passed, 2'000'000);
 }
 
-TEST(VirtualIdle, GiveUpsInARow_AreALivelockToldWithItsHang) {
+TEST(VirtualIdle, GiveUpsInARow_AreALivelockReportedWithItsHang) {
   VirtualIdlePolicy policy(kFew);
   EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
   const auto step = policy.next(waits(at(1s)));
@@ -235,7 +235,7 @@ TEST(VirtualIdle, Steps_AreLookedAtOnceBeforeTimePasses) {
   }
 }
 
-TEST(VirtualIdle, StepsAlone_DoNotWakeWhoOnlyWaits) {
+TEST(VirtualIdle, StepsAlone_DoNotWakeWaitingFibers) {
   VirtualIdlePolicy policy(kFew);
   policy.note_step();
   EXPECT_EQ(policy.next(waits(at(1s))).kind, Kind::let_time_pass);

@@ -144,7 +144,7 @@ TEST_P(Suspension, WaitForTheEnd_IsUnwoundByIt) {
   EXPECT_EQ(lines(outcome.blocked), same_line(1, ranks() - 1, "what comes after rank 0"));
 }
 
-TEST_P(Suspension, WaitForAnEndThatNobodyMakes_IsADeadlock) {
+TEST_P(Suspension, WaitForAnEndThatNeverComes_IsADeadlock) {
   auto w = world();
   const auto outcome = w.run([](int) { this_rank::wait_for_the_end(FixedObserver("an end")); });
   EXPECT_EQ(outcome.ending, Ending::deadlock);
@@ -184,7 +184,7 @@ TEST_P(Suspension, StdTerminate_IsTheFailureOfItsRank) {
   lost.join();
 }
 
-TEST_P(Suspension, StdTerminateOfAThreadThatNobodyJoined_NamesThePlace) {
+TEST_P(Suspension, StdTerminateOfAnUnjoinedThread_NamesThePlace) {
   auto w = world();
   const auto outcome = w.run([&](int rank) {
     if (rank == 1) loses_its_thread();
