@@ -17,7 +17,7 @@ std::vector<std::string> taken(DrawLog& log, const std::string& name) {
 
 using Texts = std::vector<std::string>;
 
-TEST(DrawLog, TellsWhatCameSinceItWasAskedUnderThatName) {
+TEST(DrawLog, ReturnsDrawsSinceTheLastCallOfThatName) {
   DrawLog log;
   log.note({"rand", {}});
   log.note({"randn", {}});

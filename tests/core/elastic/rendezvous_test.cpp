@@ -39,7 +39,7 @@ TEST(Rendezvous, AllRanks_AreTheFirstRound) {
   }
 }
 
-TEST(Rendezvous, LastCall_LeavesOutWhoComesLater) {
+TEST(Rendezvous, LastCall_LeavesOutLaterRanks) {
   std::map<int, std::vector<std::vector<int>>> rounds;
   const auto report = run_ranks(4, [&](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx, {.min_ranks = 2, .last_call = seconds(1)});
@@ -77,7 +77,7 @@ TEST(Rendezvous, TooFewRanks_IsATimeoutThatNamesThem) {
             "round 0 of the rendezvous was not complete within 500 ms: it needs 3 of 4 ranks, and ranks 0,2 came");
 }
 
-TEST(Rendezvous, Closed_IsToldToWhoWaitsAndWhoComes) {
+TEST(Rendezvous, Closed_IsReportedToWaitingAndLateRanks) {
   int told = 0;
   const auto report = run_ranks(3, [&](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);

@@ -81,7 +81,7 @@ TEST(Shrink, RankThatComesBackLate_IsLetIn) {
 }
 
 // The job is over when the rank comes back.
-TEST(Shrink, RankThatComesBackTooLate_IsToldSo) {
+TEST(Shrink, RankThatComesBackTooLate_LearnsOfIt) {
   const std::string fault = "crash rank=1 call=allreduce#3 peers=disconnect restart=1min";
   const auto run = run_elastic(elastic_world({fault}, kRanksAtFirst), kShrinkingJob, with_two());
   EXPECT_EQ(run.report.verdict, Verdict::ok) << run.report.headline;

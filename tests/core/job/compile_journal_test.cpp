@@ -65,13 +65,13 @@ TEST(Divergences, RankThatCompilesAlone_IsNamedWithItsCall) {
   EXPECT_THAT(texts(journal), ElementsAre("rank 1 alone recompiled f in call 3: n is 3"));
 }
 
-TEST(Divergences, SeveralRanks_AreBothSides) {
+TEST(Divergences, RanksThatDidNotRecompile_AreNamedToo) {
   Journal journal;
   for (int rank = 0; rank < 4; ++rank) play(*journal.add("f", rank, false), rank == 1 ? "ch" : "cc");
   EXPECT_THAT(texts(journal), ElementsAre("ranks 0,2-3 recompiled f in call 2 and rank 1 did not: n is 2"));
 }
 
-TEST(Divergences, KnowWhoHasNotCalledSince_AndWhoCommunicates) {
+TEST(Divergences, KnowRanksWithoutLaterCalls_AndRanksThatCommunicate) {
   Journal journal;
   for (int rank = 0; rank < 4; ++rank) {
     auto& record = *journal.add("f", rank, false);
@@ -109,7 +109,7 @@ TEST(Divergences, RanksThatCallLessOften_AreNotCompared) {
   EXPECT_THAT(texts(journal), IsEmpty());
 }
 
-TEST(Divergences, FunctionsOfOneName_AreToldApartByTheirOrder) {
+TEST(Divergences, FunctionsOfOneName_AreDistinguishedByTheirOrder) {
   Journal journal;
   for (int rank = 0; rank < 2; ++rank) {
     play(*journal.add("f", rank, false), "ch");

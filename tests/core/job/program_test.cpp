@@ -27,7 +27,7 @@ TEST(Programs, RegisteredByMacro_FoundByNameInOrder) {
 }
 
 // The registry is global to the process, so a process of its own registers the clash.
-TEST(Programs, TwoOfOneName_SaidWhenAsked) {
+TEST(Programs, TwoOfOneName_AreAnErrorOnLookup) {
   const auto clash = [] {
     RegisteredProgram again(ProgramName("zeta") << ProgramSpec{.summary = "", .body = {}});
     try {

@@ -79,7 +79,7 @@ TEST(DdpMixedPrecision, EveryIteration_ReducesWhatRanksComputed) {
 }
 TEST(DdpMixedPrecision, SharedParameters) { expect_plain<recorded::Tied>({}); }
 TEST(DdpMixedPrecision, FrozenParameters) { expect_plain<recorded::Frozen>({}); }
-TEST(DdpMixedPrecision, StaticGraphWithALayerThatNobodyUses) { expect_plain<recorded::Reused>({.static_graph = true}); }
+TEST(DdpMixedPrecision, StaticGraphWithAnUnusedLayer) { expect_plain<recorded::Reused>({.static_graph = true}); }
 
 TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
   expect_mean<recorded::Mlp>(

@@ -36,7 +36,7 @@ struct BranchesImpl : torch::nn::Module {
 };
 TORCH_MODULE(Branches);
 
-TEST(DdpUnused, BranchByRank_GradientsOfOthersAndUndefinedWhereNobodyWent) {
+TEST(DdpUnused, BranchByRank_GradientsOfOthersAndUndefinedInUnusedBranches) {
   constexpr int kRanks = 5;
   for (const bool views : {false, true}) {
     for (const std::uint64_t seed : {1, 2, 3}) {

@@ -73,7 +73,7 @@ TEST_F(CallsOfThree, RankThatIsWithdrawn_IsMissingAgain) {
 }
 
 // A call without a name fits both other calls, which do not fit each other.
-TEST_F(CallsOfThree, UnnamedAmongTwoNames_AreToldAlikeInAnyOrder) {
+TEST_F(CallsOfThree, UnnamedAmongTwoNames_AreReportedAlikeInAnyOrder) {
   const PayloadName weights{"weights", 1}, biases{"biases", 2};
   const Operation made[] = {allreduce({2}, &weights), allreduce({2}), allreduce({2}, &biases)};
   std::vector<int> order{0, 1, 2};
@@ -89,7 +89,7 @@ TEST_F(CallsOfThree, UnnamedAmongTwoNames_AreToldAlikeInAnyOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(CallsOfThree, ThreeShapes_AreAllTold) {
+TEST_F(CallsOfThree, ThreeShapes_AreAllReported) {
   const Operation made[] = {allreduce({2}), allreduce({3}), allreduce({4})};
   for (const int rank : {2, 0, 1}) add(rank, made[rank]);
   EXPECT_EQ(calls_.mismatch().fields, (std::vector<Mismatch::Field>{{"shape", "[2]", "[3]", {"[4]"}}}));

@@ -45,7 +45,7 @@ struct Difference {
   Fields fields;
 };
 
-TEST_F(Coalescing, RanksThatCoalesceDifferently_AreToldWhereTheyDiffer) {
+TEST_F(Coalescing, RanksThatCoalesceDifferently_LearnWhereTheyDiffer) {
   const std::vector<Difference> differences{
       {into_tensor({1, 2}), into_tensor({1, 2, 3}), {{"operations", "2", "3"}}},
       {into_tensor({1, 2}), into_tensor({1, 3}), {{"shape of operation 2", "[2]", "[3]"}}},

@@ -41,7 +41,7 @@ TEST(AsyncTensors, GiveWhatTheFunctionsGiveThatWait) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-TEST(AsyncTensors, ForWhichNobodyWaits) {
+TEST(AsyncTensors, WithoutAWait) {
   const Report report = run([](RankContext& ctx) { all_reduce_async(at::ones({2}), ctx.group()); });
   EXPECT_THAT(report.remarks,
               ElementsAre(HasSubstr("nobody waited for allreduce #1 on group \"world\" of ranks 0-3 at ")));

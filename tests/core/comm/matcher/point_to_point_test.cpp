@@ -98,7 +98,7 @@ TEST_F(PointToPoint, SendSendCycle_IsNamed) {
   EXPECT_EQ(outcome.hang[0].waits_on, "send #1 to rank 1 on group \"world\" (no receive for it)");
 }
 
-TEST_F(PointToPoint, ReceiveFromAnotherRank_IsToldByBothSides) {
+TEST_F(PointToPoint, ReceiveFromAnotherRank_IsReportedByBothRanks) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     if (rank == 0) send(group, at::ones({1}), 1)->wait();
     if (rank == 1) recv(group, at::ones({1}), 2)->wait();
@@ -127,7 +127,7 @@ TEST_F(PointToPoint, BufferedSends_HideTheCycleAndCopyTheData) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-TEST_F(PointToPoint, TagThatNobodyUses_IsHintedAt) {
+TEST_F(PointToPoint, UnusedTag_IsHintedAt) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) send(group, at::ones({1}), 1, 3)->wait();
     if (rank == 1) recv(group, at::ones({1}), 0, 4)->wait();
@@ -190,7 +190,7 @@ TEST_F(PointToPoint, LongerMessage_FitsNowhere) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "6", "4"}}));
 }
 
-TEST_F(PointToPoint, Dtype_MustAgreeWhoeverComesFirst) {
+TEST_F(PointToPoint, Dtype_MustAgreeInAnyOrder) {
   run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) recv(group, at::ones({2}), 1)->wait();
     if (rank == 1) send(group, at::ones({2}, at::kLong), 0, 0)->wait();

@@ -19,7 +19,7 @@ std::vector<std::string> texts(const std::vector<std::vector<WaitEdge>>& cycles)
   return all;
 }
 
-TEST(WaitForGraph, NobodyBlocked_IsEmpty) {
+TEST(WaitForGraph, NoRankBlocked_IsEmpty) {
   const auto analysis = analyse_waits({}, {0, 1});
   EXPECT_THAT(analysis.cycles, IsEmpty());
   EXPECT_THAT(analysis.on_ended, IsEmpty());

@@ -188,7 +188,7 @@ TEST_F(Devices, WaitForPendingWorks_WaitsForTheDevice) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-TEST_F(CommTest, Fabric_IsToldWhetherTheCallerWaitsAtOnce) {
+TEST_F(CommTest, Fabric_LearnsWhetherTheCallerWaitsAtOnce) {
   std::vector<bool> async;
   ON_CALL(fabric, prepare).WillByDefault([&async](const Operation& call, const GroupIdentity&, int) {
     async.push_back(call.async_op);
@@ -206,7 +206,7 @@ TEST_F(CommTest, Fabric_IsToldWhetherTheCallerWaitsAtOnce) {
   EXPECT_THAT(async, ElementsAre(true, false, true));
 }
 
-TEST_F(CommTest, Fabric_IsToldOfGroups) {
+TEST_F(CommTest, Fabric_LearnsOfGroups) {
   std::vector<std::string> told;
   const auto note = [&told](const std::string& what, const GroupIdentity& group) {
     told.push_back(what + " " + group.name);

@@ -165,7 +165,7 @@ TEST_F(WorkExpiry, BarrierThatWaitsForATransfer_EndsWithIt) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-TEST_F(WorkExpiry, MessageThatNobodySends_IsOverForALateSenderToo) {
+TEST_F(WorkExpiry, MessageWithoutASender_IsOverForALateSenderToo) {
   for (const bool buffered : {false, true}) {
     clock = {};
     options.buffered_sends = buffered;
@@ -231,7 +231,7 @@ TEST_F(WorkExpiry, CompleteWork_LeavesNoTimer) {
 }
 
 // The report lists a timeout that no rank noticed as a call without a wait.
-TEST_F(WorkExpiry, NobodyAsked_TheProgramDoesNotKnow) {
+TEST_F(WorkExpiry, WithoutAQuestion_TheProgramDoesNotKnow) {
   options.timeout = 10ms;
   run(2, [](int rank, const ProcessGroup& group) {
     if (rank == 0) allreduce(group, at::ones({1}));

@@ -31,7 +31,7 @@ TEST(StructuralHash, SeesWhatIsComputedAndNoNames) {
   EXPECT_EQ(structural_hash(GraphModule()), structural_hash(GraphModule()));
 }
 
-TEST(StructuralHash, PiecesAreCountedAndKindsToldApart) {
+TEST(StructuralHash, PiecesAreCountedAndKindsDiffer) {
   const auto hash = [](const std::string& lines) {
     return structural_hash(*parse_graph_module("graph_module \"G\" {\n" + lines + "\n}"));
   };

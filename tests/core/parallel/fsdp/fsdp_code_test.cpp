@@ -300,7 +300,7 @@ TEST(FsdpCode, SeedsAndSchedulers_SameBits) {
 }
 
 // The errors do not refer the user to the destroyed object.
-TEST(FsdpCode, UsedWhenItsModelIsGone_IsToldSo) {
+TEST(FsdpCode, UsedWhenItsModelIsGone_IsRefused) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;
     const auto gone = [](const std::string& what) {

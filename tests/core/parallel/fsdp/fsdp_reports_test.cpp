@@ -135,7 +135,7 @@ TEST(FsdpReports, AllocationThatFails_NamesWhatItWasFor) {
   EXPECT_THAT(failing("_allgather_base#3"), HasSubstr("while FSDP fills unit \"third\"; whole were: none"));
 }
 
-TEST(FsdpReports, GradientsThatNobodyReduces_AreRemarked) {
+TEST(FsdpReports, UnreducedGradients_AreRemarked) {
   const auto remarks_of = [](bool reduces) {
     std::string text;
     for (const auto& line : report_of({.ranks = 2}, [&](RankContext& ctx) {
@@ -179,7 +179,7 @@ TEST(FsdpReports, CallOfAModelThatIsGone_KeepsItsUnit) {
   EXPECT_THAT(rehearse::sim::to_text(report), HasSubstr("_allgather_base #5 of \"FSDP unit \"second\": parameters"));
 }
 
-TEST(FsdpReports, TwoModels_AreToldApart) {
+TEST(FsdpReports, TwoModels_AreDistinguished) {
   const auto report = report_of({.ranks = 2}, [](RankContext& ctx) {
     auto a = double_linear(6, 4), b = double_linear(6, 4);
     FullyShardedDataParallel first(a, ctx.group(), {.init_sync = false});

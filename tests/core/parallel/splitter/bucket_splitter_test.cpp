@@ -142,7 +142,7 @@ TEST_F(BucketSplitter, ParameterWithoutBytes_StaysInTheListOfItsBucket) {
                           "the first bucket (64 of 64 bytes)"));
 }
 
-TEST_F(BucketSplitter, OnlyParametersWithoutBytes_AreNotSaidNotToBe) {
+TEST_F(BucketSplitter, OnlyParametersWithoutBytes_HaveTheirOwnWarning) {
   Node& x = input("x");
   Node& empty = parameter("empty");
   empty.meta().set_value(parameter_meta(0));
