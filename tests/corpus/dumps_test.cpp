@@ -153,7 +153,7 @@ std::string table() {
 }
 
 // If the run's verdict is about calls, the dumps must not name other ranks.
-TEST(CorpusDumps, NameWhomTheRunNames_OrNobody) {
+TEST(CorpusDumps, NameTheCulpritsOfTheRun_OrNone) {
   int told = 0;
   for (const auto& each : all_answers()) {
     const auto& named = each.dumps.dumps->culprits;

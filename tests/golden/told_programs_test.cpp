@@ -31,7 +31,7 @@ Report run_buffered(const World::Body& body, int ranks) {
   return World(options).run(body);
 }
 
-TEST(CallersOfHelpers, CallLeftOut_IsToldWithTheLineThatCalledTheHelper) {
+TEST(CallersOfHelpers, CallLeftOut_NamesTheLineThatCalledTheHelper) {
   for (const int ranks : {2, 3, 8}) {
     const auto report = run_world(told::leaves_out_a_helpers_call, ranks);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
@@ -44,7 +44,7 @@ TEST(CallersOfHelpers, CallLeftOut_IsToldWithTheLineThatCalledTheHelper) {
   expect_golden_report(run_world(told::leaves_out_a_helpers_call, 3), "leaves_out_a_helpers_call");
 }
 
-TEST(CallersOfHelpers, DifferentCalls_AreToldWithBothCallers) {
+TEST(CallersOfHelpers, DifferentCalls_NameBothCallers) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const auto report = run_world(told::calls_a_helper_with_another_shape, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::mismatch);
@@ -101,7 +101,7 @@ TEST(NewGroupLeftOut, ComesFirst) {
   }
 }
 
-TEST(Remarks, DroppedWork_IsToldWithItsLineUnderOk) {
+TEST(Remarks, DroppedWork_IsRemarkedWithItsLineUnderOk) {
   for (const int ranks : {2, 3, 8}) {
     const auto report = run_world(told::forgets_to_wait, ranks);
     EXPECT_EQ(report.verdict, Verdict::ok);
@@ -128,7 +128,7 @@ TEST(Remarks, WithoutExplanation_TakeNoSecondRun) {
   }
 }
 
-TEST(Remarks, OneOfSeveral_IsToldOfItsRank) {
+TEST(Remarks, OneOfSeveral_IsRemarkedWithItsRank) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(told::forgets_the_last_of_several, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::ok);
@@ -191,7 +191,7 @@ TEST(AsynchronousCalls, Deadlock_NamesTheCallsLineBesideTheWait) {
               MatchesRegex("told_programs.cpp:118 in .*, called at told_programs.cpp:116 in .*"));
 }
 
-TEST(BufferedSends, SendThatNobodyReceives_IsToldWithItsLine) {
+TEST(BufferedSends, SendWithoutAReceive_IsReportedWithItsLine) {
   const auto report = run_buffered(told::sends_into_a_buffer, 2);
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_THAT(report.headline, MatchesRegex("send #1 to rank 1 on group \"world\" of rank 0 at " + kLine +
@@ -215,7 +215,7 @@ TEST(BufferedSends, SendThatIsOver_IsNotWhatTheRankPollsFor) {
 }
 
 // The end of the world unwinds the initialiser, so each seed starts it again.
-TEST(SharedByRanks, StaticVariable_IsSaidToBeInitialisedOnce) {
+TEST(SharedByRanks, StaticVariable_IsReportedAsInitialisedOnce) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const auto report = run_world(told::waits_in_an_initialiser, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
@@ -225,7 +225,7 @@ TEST(SharedByRanks, StaticVariable_IsSaidToBeInitialisedOnce) {
   }
 }
 
-TEST(AnySource, Receive_NamesWhoseMessageCameAndWhoElseHadSent) {
+TEST(AnySource, Receive_NamesTheSenderAndTheOtherSenders) {
   const auto report = run_world(told::receives_from_anybody, 3);
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
   const auto text = sim::to_text(report);

@@ -42,7 +42,7 @@ TEST(WrongPrograms, PeerThatDoesNotExist_TheErrorIsWhereTheUserCalled) {
   expect_golden_report(report, "sends_to_nobody");
 }
 
-TEST(WrongPrograms, KeyThatNobodySets_TheRankThatWaitsForItIsNamedFirst) {
+TEST(WrongPrograms, UnsetKey_TheRankThatWaitsForItIsNamedFirst) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(waits_for_a_key_that_nobody_sets, 4, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
@@ -166,7 +166,7 @@ TEST(WrongPrograms, CallLeftOut_ThePlacesLeadToIt) {
   expect_golden_report(run_world(leaves_out_one_of_equal_calls, 4), "leaves_out_one_of_equal_calls");
 }
 
-TEST(WrongPrograms, BranchOnTheRank_IsToldOnceAndAccusesNobody) {
+TEST(WrongPrograms, BranchOnTheRank_IsReportedOnceAndBlamesNoRank) {
   const auto report = run_world(branches_on_the_rank, 3);
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_EQ(report.headline, "broadcast #3 on group \"world\": rank 1 has ended and will never come");
@@ -192,7 +192,7 @@ TEST(WrongPrograms, PlacesOfARunWithoutFailure_AreNotCompared) {
   EXPECT_THAT(report.call_places, IsEmpty());
 }
 
-TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {
+TEST(WrongPrograms, TimeoutThatIsCaught_IsReportedWithTheErrorThrownInstead) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(hides_a_timeout, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::rank_failed);
@@ -208,7 +208,7 @@ TEST(WrongPrograms, TimeoutThatIsCaught_IsToldWithWhatIsThrownInstead) {
 }
 
 // A rank whose later calls complete has recovered from the timeout.
-TEST(WrongPrograms, TimeoutLongBefore_IsNotTold) {
+TEST(WrongPrograms, TimeoutLongBefore_IsNotReported) {
   const auto report = run_world(
       [](RankContext& ctx) {
         auto loss = at::ones({1});
@@ -246,7 +246,7 @@ TEST(WrongPrograms, MutexLockedTwice_SaysSo) {
   expect_golden_report(report, "locks_twice");
 }
 
-TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendThatNobodyReceives) {
+TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendWithoutAReceive) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(receives_from_the_wrong_rank, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
@@ -268,7 +268,7 @@ TEST(WrongPrograms, ReceivesFromTheOtherSide_CountTheOtherSends) {
                    "wrong_programs::receives_from_the_other_side, while rank 2 receives from rank 1, and 2 more"));
 }
 
-TEST(WrongPrograms, KeyThatIsSetTooLate_NamesWhoWasStillOnTheWay) {
+TEST(WrongPrograms, KeyThatIsSetTooLate_NamesTheLateRank) {
   const auto report = run_world(sets_a_key_too_late, 2);
   EXPECT_EQ(report.verdict, Verdict::timeout);
   EXPECT_THAT(report.headline, StartsWith("rank 0: wait timeout after 1800000ms, keys: weights_ready (no rank has set: "
@@ -334,7 +334,7 @@ TEST(WrongPrograms, TriesAgainForEver_EndsWithTheRankThatNeverCame) {
 }
 
 // The headline has the call that ended the world, not the call given up before.
-TEST(WrongPrograms, SecondTimeout_IsTheOneThatIsTold) {
+TEST(WrongPrograms, SecondTimeout_IsTheReportedOne) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(gives_up_two_calls, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
