@@ -136,7 +136,7 @@ TEST(Finite, ASumThatOverflows_IsTheCollectives) {
       << report.headline;
 }
 
-TEST(Finite, ThroughABroadcast_TheWayIsTold) {
+TEST(Finite, ThroughABroadcast_ThePathIsReported) {
   const auto report = run([](RankContext& ctx) {
     auto value = ctx.rank() == 0 ? at::log(at::full({2}, -1.0)) : at::zeros({2});
     ctx.group().broadcast(value)->wait();

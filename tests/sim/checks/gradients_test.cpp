@@ -75,7 +75,7 @@ TEST(Gradients, ASum_IsNTimes) {
 }
 
 // The batch has as many samples as there are ranks. The all-reduces reveal which of the two is meant.
-TEST(Gradients, ASumOverTheBatch_IsToldFromASumOverTheRanks) {
+TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   constexpr auto said =
       "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
       "mean "
@@ -255,7 +255,7 @@ TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
 }
 
 // The check could not compare. The report says so, and names the missing rank.
-TEST(Gradients, OfARankThatNeverComes_AreToldAsNotCompared) {
+TEST(Gradients, OfARankThatNeverComes_AreReportedAsNotCompared) {
   const auto checks = [](int of_rank_3) {
     return run([=](RankContext& ctx) {
       Net net;
@@ -279,7 +279,7 @@ TEST(Gradients, OfARankThatNeverComes_AreToldAsNotCompared) {
 }
 
 // The check keeps only a limited number of comparisons open for late ranks.
-TEST(Gradients, ThatAreGivenUp_AreToldToo) {
+TEST(Gradients, DroppedComparisons_AreReportedToo) {
   const auto report = run([](RankContext& ctx) {
     Net net;
     reduce(ctx, net, 0.25);

@@ -61,7 +61,7 @@ TEST(Replicas, EqualOnes_AreCounted_AndTheRunIsTheSame) {
   EXPECT_EQ(checked.end_time, unchecked.end_time);
 }
 
-TEST(Replicas, OfTwoRanks_NobodyIsRight) {
+TEST(Replicas, OfTwoRanks_NoneIsTheMajority) {
   const auto report = run([](RankContext& ctx) { ctx.check_replicas({{"w", at::ones({2}) * ctx.rank()}}); }, 2);
   EXPECT_EQ(
       report.headline,
@@ -113,7 +113,7 @@ TEST(Replicas, AnotherLearningRate_IsNamed) {
       << details_of(report).back();
 }
 
-TEST(Replicas, BuffersAlone_AreToldAsSuch) {
+TEST(Replicas, BuffersAlone_AreReportedAsBuffers) {
   const auto body = [](bool broadcast, std::optional<bool> looked_at) {
     return [=](RankContext& ctx) {
       torch::nn::BatchNorm1d net(2);
@@ -188,7 +188,7 @@ TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
 }
 
 // The report says which rank was missing.
-TEST(Replicas, OfFewerRanks_AreToldAsNotComplete) {
+TEST(Replicas, OfFewerRanks_AreReportedAsIncomplete) {
   const auto report = run([](RankContext& ctx) {
     for (int i = 0; i < (ctx.rank() == 1 ? 2 : 5); ++i) ctx.check_replicas({{"w", at::ones({1})}});
     if (ctx.rank() == 0) ctx.check_draws(checks::Draws::same);

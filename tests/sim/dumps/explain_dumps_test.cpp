@@ -134,7 +134,7 @@ TEST(ExplainDumps, ChainOfWaits_EndsAtTheCulprit) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{2});
 }
 
-TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutOfNobodysFault) {
+TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutThatBlamesNoRank) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) job.call(rank, "all_gather", {4}, rank == 0);
   const auto report = job.explained();
@@ -147,7 +147,7 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutOfNobodysFault) {
 }
 
 // All ranks made both calls, but each device works on another one first.
-TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreToldApart) {
+TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreDistinguished) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});
   job.add_group("b", {0, 1});
@@ -270,7 +270,7 @@ TEST(ExplainDumps, LongNamesOfFrames_AreCutInTheText) {
   EXPECT_EQ(report.dumps->stacks[0].own[0].size(), 410u + std::string(" at /job/train.py:5").size());
 }
 
-TEST(ExplainDumps, Json_IsReadBackWithWhatTheDumpsSaid) {
+TEST(ExplainDumps, Json_IsReadBackWithTheDumpsTexts) {
   DumpMaker job(2);
   job.stand_at(7);
   job.call(0, "all_reduce", {4}, false);

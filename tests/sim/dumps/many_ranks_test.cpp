@@ -69,7 +69,7 @@ TEST(ManyRanks, SendsFromOneLine_AreOneStack) {
   EXPECT_EQ(report.dumps->stacks[0].ranks.size(), static_cast<std::size_t>(kRanks));
 }
 
-TEST(ManyRanks, MessagesThatNobodyReceived_AreCounted) {
+TEST(ManyRanks, UnreceivedMessages_AreCounted) {
   DumpMaker job(2);
   for (int call = 0; call < 40; ++call) job.call(0, "send 0->1", {4});
   const auto remarks = job.explained().remarks;

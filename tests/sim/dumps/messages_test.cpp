@@ -28,7 +28,7 @@ TEST(DumpedMessages, OfOtherSizes_AreAMismatch) {
       "recv(float32[3], cuda) from rank 0; they differ in elements (4, 3)");
 }
 
-TEST(DumpedMessages, ReceiveThatNobodySends_WaitsForItsSource) {
+TEST(DumpedMessages, ReceiveWithoutASend_WaitsForItsSource) {
   DumpMaker job(3);
   for (int rank = 0; rank < 3; ++rank) job.call(rank, "all_reduce", {4});
   job.call(1, "recv 1<-0", {4}, false);
@@ -64,7 +64,7 @@ TEST(DumpedMessages, FromAnotherRankThanExpected_SaysWhatIsThere) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
 }
 
-TEST(DumpedMessages, SendThatIsOverAndNobodyReceived_IsRemarked) {
+TEST(DumpedMessages, CompleteSendWithoutAReceive_IsRemarked) {
   DumpMaker job(2);
   job.call(0, "send 0->1", {4});
   const auto report = job.explained();

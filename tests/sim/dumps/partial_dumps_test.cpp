@@ -29,7 +29,7 @@ TEST(PartialDumps, AllComplete_IsSoAsFarAsIsKnown) {
             "as far as is known, all 2 calls in the dumps are complete; rank 2 left no dump, so look there first");
 }
 
-TEST(PartialDumps, RankWhoseRecorderDroppedAllCalls_IsNotSaidToHaveMadeNone) {
+TEST(PartialDumps, RankWhoseRecorderDroppedAllCalls_IsNotReportedAsIdle) {
   DumpMaker job(2);
   job.call(0, "all_reduce", {4}, false);
   job.dump(1)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};

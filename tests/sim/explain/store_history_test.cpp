@@ -65,7 +65,7 @@ TEST(StoreHistory, KeysThatAreNotAlike_AreNotShown) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-TEST(StoreHistory, ADeletedKey_NamesWhoDeletedIt) {
+TEST(StoreHistory, ADeletedKey_NamesTheRankThatDeletedIt) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 0) {
       ctx.store()->set("go", "1");
@@ -79,7 +79,7 @@ TEST(StoreHistory, ADeletedKey_NamesWhoDeletedIt) {
 }
 
 // Some ranks find a key and others do not, which decides their branches.
-TEST(StoreHistory, OtherAnswersInOneLine_AreTold) {
+TEST(StoreHistory, OtherAnswersInOneLine_AreReported) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("run-1", "here");
     const bool found = ctx.store()->check({"run-" + std::to_string(ctx.rank())});
@@ -92,7 +92,7 @@ TEST(StoreHistory, OtherAnswersInOneLine_AreTold) {
                                               " did not find \"run-0\", where rank 1 found \"run-1\""));
 }
 
-TEST(StoreHistory, WhoLooksAndSets_IsNotTold) {
+TEST(StoreHistory, RankThatLooksAndSets_IsNotReported) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 0 && !ctx.store()->check({"init"})) ctx.store()->set("init", "1");
     if (ctx.rank() == 1) ctx.store()->wait({"init"});
@@ -105,7 +105,7 @@ TEST(StoreHistory, WhoLooksAndSets_IsNotTold) {
 }
 
 // Two ranks look before either sets the key. The report names each of them to the other, whichever sets it first.
-TEST(StoreHistory, TwoThatLookedTooEarly_AreBothTold) {
+TEST(StoreHistory, TwoRanksThatLookedTooEarly_AreBothReported) {
   for (const int first : {0, 1}) {
     const auto report = run(
         [first](RankContext& ctx) {
@@ -142,7 +142,7 @@ TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
 }
 
 // On every schedule, the run that explains repeats the run and ends.
-TEST(StoreHistory, OnManySchedules_TheRaceIsTold) {
+TEST(StoreHistory, OnManySchedules_TheRaceIsReported) {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const auto report = run(

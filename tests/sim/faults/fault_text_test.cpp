@@ -60,7 +60,7 @@ TEST(FaultText, FallbacksAreLeftOut) {
             "crash at=allreduce#1");
 }
 
-TEST(FaultText, MistakesNameFieldValueAndCure) {
+TEST(FaultText, MistakesNameFieldValueAndRemedy) {
   EXPECT_EQ(error_of(""), "a fault is empty; write it as \"crash rank=3 at=allreduce#12\"");
   EXPECT_EQ(error_of("crush rank=3 at=allreduce#12"),
             "there is no fault \"crush\" (did you mean \"crash\"?); there are crash, exit, hang, pause, slow, delay, "
@@ -124,7 +124,7 @@ TEST(FaultText, MistakesNameFieldValueAndCure) {
   EXPECT_EQ(error_of("hang label=\"layer 1"), R"("hang label=\"layer 1" has a quote that does not end)");
 }
 
-TEST(FaultText, CallThatNobodyMakes_IsToldWhatItMayHaveMeant) {
+TEST(FaultText, UnknownCall_GetsASuggestion) {
   EXPECT_EQ(error_of("crash rank=3 call=all_reduce").find("call is \"all_reduce\" (did you mean \"allreduce\"?); "),
             0u);
   EXPECT_EQ(error_of("crash rank=3 at=gemm#1").find("at is \"gemm#1\"; it takes a call"), 0u);
@@ -139,7 +139,7 @@ TEST(FaultText, CallThatTheVerbIsNotFor_IsRefused) {
   EXPECT_EQ(error_of("reorder at=recv#1 for=1ms"), "at is \"recv#1\"; reorder takes a send");
 }
 
-TEST(FaultText, OfAnyLength_IsToldCut) {
+TEST(FaultText, OfAnyLength_IsPrintedCut) {
   const std::string many(100'000, 'x'), cut = "\"" + std::string(80, 'x') + "...\"";
   EXPECT_EQ(error_of("crash rank=" + many + " at=#1"),
             "rank is " + cut + "; it takes ranks, as in 3, 0,2 or 1-3, or all");

@@ -63,7 +63,7 @@ TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
 }
 
 // The reason does not mention ranks without such a call, unless the fault names them.
-TEST(StaleKey, OfAKeyThatNeverChanges_TellsOfTheRanksThatReadIt) {
+TEST(StaleKey, OfAKeyThatNeverChanges_NamesTheRanksThatReadIt) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("ready", "yes");
     if (ctx.rank() == 1) ctx.store()->get("ready");

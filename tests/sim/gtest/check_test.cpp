@@ -283,8 +283,8 @@ TEST(CheckDeathTest, FatalSignalAfterACheck_IsNoneOfOurs) {
       testing::KilledBySignal(SIGABRT), testing::Not(HasSubstr("rehearse:")));
 }
 
-TEST(Environment, ReplayThatNoCheckTakes_IsSaidInTheEnd) {
-  const std::string name = "Environment.ReplayThatNoCheckTakes_IsSaidInTheEnd";
+TEST(Environment, ReplayThatNoCheckTakes_IsReportedAtTheEnd) {
+  const std::string name = "Environment.ReplayThatNoCheckTakes_IsReportedAtTheEnd";
   failures_of([] { check({.ranks = 3, .seed = 26}, skip_one); });
   auto log = sim::read_run_log("rehearse-out/" + name + "/run.rlog");
   const auto replayed_by = [&](const std::string& program) {

@@ -49,13 +49,13 @@ TEST(CheckWords, ScopedTrace_IsTheRanksOwn) {
   }
 }
 
-TEST(CheckWords, RemarkUnderOk_IsSaidOnStderr) {
+TEST(CheckWords, RemarkUnderOk_IsPrintedOnStderr) {
   testing::internal::CaptureStderr();
   check({.ranks = 2}, [](RankContext& ctx) { ctx.group().barrier(); });
   EXPECT_THAT(
       testing::internal::GetCapturedStderr(),
       StartsWith(
-          "rehearse: CheckWords.RemarkUnderOk_IsSaidOnStderr: nobody waited for barrier #1 on group \"world\" of "
+          "rehearse: CheckWords.RemarkUnderOk_IsPrintedOnStderr: nobody waited for barrier #1 on group \"world\" of "
           "ranks 0-1 at check_words_test.cpp:"));
 }
 

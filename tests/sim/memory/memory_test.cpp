@@ -89,7 +89,7 @@ TEST(Memory, ProgramThatLivesOnWithLess_IsOk) {
 }
 
 // One rank's tensor that another rank frees, and one that outlives the world.
-TEST(Memory, IsGivenBackByWhomever) {
+TEST(Memory, FreedByAnotherRankOrLater_IsGivenBack) {
   std::vector<at::Tensor> left;
   World world(world_of(8 * kMiB));
   std::optional<at::Tensor> lent;
@@ -107,7 +107,7 @@ TEST(Memory, IsGivenBackByWhomever) {
   left.clear();
 }
 
-TEST(Memory, ThatNobodyCounts_IsLibTorchsOwn) {
+TEST(Memory, WithoutALimit_IsLibTorchsAllocator) {
   auto* const own = c10::GetCPUAllocator();
   WorldOptions options;
   World(options).run([&](RankContext&) { EXPECT_EQ(c10::GetCPUAllocator(), own); });

@@ -80,7 +80,7 @@ TEST(Culprits, OfAGroupMadeInAnotherOrder_AreThatRank) {
   EXPECT_EQ(found, std::vector<int>{3});
 }
 
-TEST(Culprits, OfACallThatNobodyWaitedFor_AreThoseWhoNeverMadeIt) {
+TEST(Culprits, OfACallWithoutAWait_AreTheRanksThatNeverMadeIt) {
   const auto found = culprits(
       {.ranks = 3},
       [](RankContext& ctx) {

@@ -132,7 +132,7 @@ TEST(TraceTimelines, OtherFiles_AreRefusedWithWhatIsWrong) {
             "is no trace of rehearse: traceEvents[0].pid is 2, and not a number from 0 to 1");
 }
 
-TEST(TraceTimelines, FlightRecord_TellsWhereFilesLieUnlessTwoHaveOneName) {
+TEST(TraceTimelines, FlightRecord_HasPathsOfFilesUnlessTwoHaveOneName) {
   const auto entry = [](const std::string& path) { return R"({"frames":[{"filename":")" + path + "\"}]}"; };
   const auto files = files_in_flight_recorder("{\"entries\":[[" + entry("/a/x.cpp") + "," + entry("/a/y.cpp") + "],[" +
                                               entry("/b/y.cpp") + "]]}");

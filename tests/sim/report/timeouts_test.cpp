@@ -92,7 +92,7 @@ void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(
 
 // A sleeping rank misses the first call, and both ranks catch the timeout. The second call's transfer exceeds the
 // limit.
-TEST(TimedOutCalls, AfterOneThatWasSurvived_AreToldWithoutIt) {
+TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = run(
         [](RankContext& ctx) {
@@ -128,7 +128,7 @@ TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
 }
 
 // A short wait times out, the other rank comes, and then the call itself times out.
-TEST(TimedOutCalls, AfterAWaitInVainForTheSameCall_BlameNobodyWhoHasCome) {
+TEST(TimedOutCalls, AfterAWaitInVainForTheSameCall_BlameNoRankThatHasCome) {
   WorldOptions options{.ranks = 2, .timeout = 1s};
   options.faults.push_back(parse_fault("delay rank=1 call=allreduce for=10s"));
   const auto report = World(options).run([](RankContext& ctx) {

@@ -171,7 +171,7 @@ TEST(ScenarioMistakes, KeyWithAWrongLetter_IsGuessed) {
   }
 }
 
-TEST(ScenarioMistakes, KeyInTheWrongSection_IsToldWhereItGoes) {
+TEST(ScenarioMistakes, KeyInTheWrongSection_NamesItsSection) {
   EXPECT_THAT(all_problems_of("ranks = 3\n"),
               ElementsAre("lm.toml:2: there is no key \"ranks\" at the top level (ranks goes into [world]); it has "
                           "program, executable, mode, with, expect, world, network, compute, compile, checks, fault, "

@@ -233,7 +233,7 @@ restart = "5ms"
   EXPECT_EQ(again.expect, scenario.expect);
 }
 
-TEST(Scenario, MistakesInFaults_NameLineFieldAndCure) {
+TEST(Scenario, MistakesInFaults_NameLineFieldAndRemedy) {
   EXPECT_THAT(problems_of("program = \"scenario_train\"\nfault = 3\n"),
               ElementsAre("lm.toml:2: fault is 3; it takes tables, each under [[fault]]"));
   EXPECT_THAT(problems_of("program = \"scenario_train\"\n[[fault]]\nrank = 3\n[[fault]]\ndo = \"hang\"\n"
@@ -243,7 +243,7 @@ TEST(Scenario, MistakesInFaults_NameLineFieldAndCure) {
                           StartsWith("lm.toml:10: [[fault]] after is ")));
 }
 
-TEST(Scenario, ManyMistakes_AreAllSaid) {
+TEST(Scenario, ManyMistakes_AreAllReported) {
   EXPECT_THAT(
       problems_of(R"(program = "scenario_train"
 sead = 3

@@ -122,7 +122,7 @@ void expect_livelock(const World::Body& body, const std::string& fault, const st
 }
 
 // The others' verdict comes, whatever this rank catches.
-TEST(FailingCalls, OfARankThatSwallowsAll_HoldUpNobody) {
+TEST(FailingCalls, OfARankThatSwallowsAll_DelayNoOtherRank) {
   const auto throws = World(world_with("")).run([](RankContext& ctx) {
     if (ctx.rank() == 1) failing::and_swallows_all(ctx);
     exec::this_rank::sleep_for(100ms);
@@ -173,7 +173,7 @@ TEST(FailingCalls, WaitsForAKeyThatNeverComes_AreALivelock) {
 }
 
 // The report names the rank that repeats its wait, not those that stay in one call.
-TEST(FailingCalls, WaitsBesideOthersThatJustWait_AreTold) {
+TEST(FailingCalls, WaitsBesideOthersThatJustWait_AreReported) {
   auto options = world_with("");
   options.ranks = 3;
   const auto of_a_message = World(options).run(failing::beside_ranks_that_just_wait);

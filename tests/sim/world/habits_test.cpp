@@ -42,7 +42,7 @@ TEST(CaughtTimeouts, OfACall_AreRemarkedWhereTheGroupGoesOn) {
                                                              "\"world\" had timed out: Gloo and NCCL refuse"))));
 }
 
-TEST(CaughtTimeouts, OfAGroupThatIsGivenUp_AreNot) {
+TEST(CaughtTimeouts, OfAnAbandonedGroup_AreNotRemarked) {
   const auto report = after_a_timeout([](RankContext&) {});
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_THAT(report.remarks, IsEmpty());

@@ -112,7 +112,7 @@ TEST_P(Polling, StoreCheck_SeesTheKeyThatTheLastRankSets) {
   EXPECT_EQ(finished, ranks());
 }
 
-TEST_P(Polling, StoreCheckOfAKeyThatNobodySets_NamesTheRankThatLooks) {
+TEST_P(Polling, StoreCheckOfAnUnsetKey_NamesTheRankThatLooks) {
   const auto report = run([&](RankContext& ctx) {
     while (ctx.rank() == last() && !ctx.store()->check({"never"})) {
     }

@@ -91,7 +91,7 @@ class Reports(PageTest):
         self.assertEqual(self.page.value("getComputedStyle(document.querySelector('.badge'), '::before').content"),
                          '"?"')
 
-    def test_culprit_is_told_by_word_shape_and_colour(self):
+    def test_culprit_is_shown_by_word_shape_and_colour(self):
         self.open("everything")
         self.assertEqual(as_shown(self.page.text(".culprits")), "Culprit rank 2")
         self.assertEqual(list(map(as_shown, self.page.texts(".guilty-row th"))), ["2 (culprit)"])

@@ -214,7 +214,7 @@ TEST_F(Excerpts, ManyPlaces_AreBounded) {
   EXPECT_EQ(excerpts[0].lines.size(), 40u);
 }
 
-TEST(TimelineJson, Calls_AreToldByWhatWasExpectedOfThem) {
+TEST(TimelineJson, Calls_AreWrittenAsDifferencesFromTheExpected) {
   Timeline timeline;
   timeline.groups = {{"world", "", {0, 1}}};
   timeline.signatures = {{"allreduce", "allreduce(sum)", ""}};
@@ -229,7 +229,7 @@ TEST(TimelineJson, Calls_AreToldByWhatWasExpectedOfThem) {
   EXPECT_EQ(json_text(json.at("groups")), R"([{"name":"world","description":"","ranks":[0,1]}])");
 }
 
-TEST(TimelineJson, FailedCalls_AreToldByTheirPlaces) {
+TEST(TimelineJson, FailedCalls_AreWrittenAsDistances) {
   Timeline timeline;
   timeline.kinds = {{}};
   timeline.calls = {{{0, 1, 10, 12, 20, true}, {0, 2, 20, 25, 30}},
@@ -290,7 +290,7 @@ std::vector<std::string> keys_that_are_missing(const Report& report) {
 }
 
 // The page must not show zeros of values that were not measured.
-TEST(ReportPage, OfWhatNobodyMeasured_SaysNothing) {
+TEST(ReportPage, OfWhatWasNotMeasured_SaysNothing) {
   using Keys = std::vector<std::string>;
   EXPECT_EQ(keys_that_are_missing(golden::ok_report()), Keys());
   Report crashed;
