@@ -53,7 +53,7 @@ class Failures : public RealWorld {
   }
 };
 
-TEST(NcclName, HasTheVersionThatTheLibraryTells) {
+TEST(NcclName, HasTheVersionOfTheLibrary) {
   testing::NiceMock<MockNccl> nccl;
   const auto told = [&](int version, ncclResult_t result = ncclSuccess) {
     EXPECT_CALL(nccl, get_version).WillOnce(testing::DoAll(testing::SetArgPointee<0>(version), Return(result)));
@@ -107,7 +107,7 @@ TEST_F(Failures, Text_HasNumberLastErrorAndAdvice) {
             "(/dev/shm), a socket, or a limit (ulimit -l)");
 }
 
-TEST_F(Failures, InitialisationWithoutEnd_IsGivenUp) {
+TEST_F(Failures, InitialisationWithoutEnd_TimesOut) {
   devices.init_limit = std::chrono::milliseconds(20);
   EXPECT_CALL(*nccl, comm_init_rank).WillRepeatedly([](auto...) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -215,7 +215,7 @@ TEST_F(Failures, TwoRanksOnOneDevice_AreRefusedByName) {
   EXPECT_THAT(text, HasSubstr("rank 1 of group \"world\" shares device 0 with another rank"));
 }
 
-TEST(NcclLibrary, ThatIsNotThere_IsNamedWithTheCure) {
+TEST(NcclLibrary, ThatIsNotThere_IsNamedWithARemedy) {
   try {
     open_nccl("libnccl_of_nobody.so.2");
     FAIL() << "nothing was thrown";

@@ -148,7 +148,7 @@ TEST_F(RealTime, LoopWithATimeLimit_IsNoLivelockBeforeIt) {
   EXPECT_TRUE(given_up);
 }
 
-TEST_F(RealTime, WaitThatNobodyEnds_IsADeadlockBeforeItsTimeout) {
+TEST_F(RealTime, WaitThatNeverEnds_IsADeadlockBeforeItsTimeout) {
   exec::WaitQueue queue;
   struct Waits final : exec::Observer {
     std::string describe() const override { return "something"; }
