@@ -176,7 +176,7 @@ TEST(DeviceMesh, SeveralMeshes_HaveNamesOfTheirOwn) {
   });
 }
 
-TEST(DeviceMesh, ArgumentsThatMakeNoMesh_AreErrorsWithTheCure) {
+TEST(DeviceMesh, ArgumentsThatMakeNoMesh_AreErrorsWithARemedy) {
   EXPECT_EQ(error_of({}, {}), "DeviceMesh: there are no sizes; give one for each dimension, as in {2, 2}");
   EXPECT_EQ(error_of({4, 0}, {}), "DeviceMesh: the size of dimension 1 is 0; a dimension has one rank at least");
   EXPECT_EQ(error_of({3, 2}, {}),
