@@ -110,7 +110,7 @@ TEST(RecoveryReport, NamesTheStateThatWasNotTakenUp) {
 }
 
 // The crash came before the first checkpoint, so no rank resumed from one.
-TEST(RecoveryReport, NoCheckpointNoWord) {
+TEST(RecoveryReport, WithoutACheckpoint_SaysNothing) {
   const Report report =
       run({.fails_without_faults = true}, "crash rank=1 call=allreduce#1 peers=disconnect restart=5ms");
   EXPECT_EQ(report.verdict, Verdict::rank_failed) << report.headline;

@@ -13,12 +13,12 @@ using std::chrono::milliseconds;
 
 // All ranks returned long before, and the world waits for the fault that triggers the restart.
 TEST(RestartOnFault, OnAFaultThatIsYetToCome_KeepsTheWorldAlive) {
-  int lives = 0;
-  const auto body = [&](RankContext& ctx) { lives += ctx.rank() == 1 ? 1 : 0; };
+  int starts = 0;
+  const auto body = [&](RankContext& ctx) { starts += ctx.rank() == 1 ? 1 : 0; };
   const auto report =
       run({"restart rank=1 on=fault#2 after=3ms", "heal on=fault#3 after=2ms", "partition rank=0 after=5ms"}, body);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  EXPECT_EQ(lives, 4);  // run() runs it twice
+  EXPECT_EQ(starts, 4);  // run() runs it twice
   EXPECT_EQ(report.faults[0].fired.at(0).at, VirtualTime(milliseconds(10)));
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(10)));
 }

@@ -60,11 +60,11 @@ TEST(RestartFault, EachRank_EachSchedule) {
 
 // Generator, grad mode, rand(), ctx.local() and labels are those of a new process.
 TEST(RestartFault, BeginsWithFreshState) {
-  std::vector<std::string> lives;
+  std::vector<std::string> starts;
   const auto body = [&](RankContext& ctx) {
     if (ctx.rank() == 1) {
-      lives.push_back(std::to_string(ctx.local<int>()) + (at::GradMode::is_enabled() ? " grad " : " no grad ") +
-                      std::to_string(std::rand()) + " " + std::to_string(at::rand({1}).item<float>()));
+      starts.push_back(std::to_string(ctx.local<int>()) + (at::GradMode::is_enabled() ? " grad " : " no grad ") +
+                       std::to_string(std::rand()) + " " + std::to_string(at::rand({1}).item<float>()));
       ctx.local<int>() = 7;
     }
     const auto label = ctx.label(ctx.incarnation() == 0 ? "first" : "second");
@@ -74,12 +74,12 @@ TEST(RestartFault, BeginsWithFreshState) {
   auto options = world_with({"crash rank=1 at=barrier#1 restart=1ms"});
   options.explain_failures = false;
   EXPECT_EQ(World(options).run(body).verdict, Verdict::ok);
-  ASSERT_EQ(lives.size(), 2u);
-  EXPECT_EQ(lives[0], lives[1]);
-  EXPECT_TRUE(lives[0].starts_with("0 grad "));
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(starts[0], starts[1]);
+  EXPECT_TRUE(starts[0].starts_with("0 grad "));
 }
 
-TEST(RestartFault, GroupsOfTheFormerLife_AreDeadToIt) {
+TEST(RestartFault, GroupsOfTheFormerIncarnation_AreGone) {
   const auto body = [](RankContext& ctx) {
     const auto pair = ctx.new_group({1, 3}, "pair");
     if (ctx.incarnation() == 0) return train(ctx);
@@ -135,10 +135,10 @@ TEST(RestartFault, TwiceOfOneRank) {
 }
 
 TEST(RestartFault, OfARankThatHasReturned) {
-  int lives = 0;
-  const auto report = run({"restart rank=1 after=5ms"}, [&](RankContext& ctx) { lives += ctx.rank() == 1 ? 1 : 0; });
+  int starts = 0;
+  const auto report = run({"restart rank=1 after=5ms"}, [&](RankContext& ctx) { starts += ctx.rank() == 1 ? 1 : 0; });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  EXPECT_EQ(lives, 4);  // run() runs it twice
+  EXPECT_EQ(starts, 4);  // run() runs it twice
   EXPECT_EQ(fired(report), "rank 1");
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(5)));
 }

@@ -136,7 +136,7 @@ TEST(Preempt, WhatIsRight_StaysRight) {
   }
 }
 
-TEST(Preempt, ReadingLineTables_IsNoRanksAffair) {
+TEST(Preempt, ReadingLineTables_IsNoDecision) {
   EXPECT_EQ(seeds_that_end_in(Verdict::check_failed, racing::asks_where_it_is, true), 0);
 }
 

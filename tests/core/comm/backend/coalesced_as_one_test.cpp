@@ -49,7 +49,7 @@ TEST_F(CoalescedAsOne, Ring_Completes) {
   }
 }
 
-TEST_F(CoalescedAsOne, NothingMoves_BeforeAllHaveMet) {
+TEST_F(CoalescedAsOne, NothingMoves_BeforeAllHaveArrived) {
   for (const bool as_one : {true, false}) {
     options.coalesced_as_one = as_one;
     clock = {};
@@ -65,7 +65,7 @@ TEST_F(CoalescedAsOne, NothingMoves_BeforeAllHaveMet) {
   }
 }
 
-TEST_F(CoalescedAsOne, HangThatItBrings_IsARingThroughTheBatch) {
+TEST_F(CoalescedAsOne, HangOfABatch_IsARingThroughTheBatch) {
   options.timeout = 0ms;
   const auto outcome = run_a_chain();
   EXPECT_EQ(outcome.ending, exec::Ending::deadlock);
@@ -83,7 +83,7 @@ TEST_F(CoalescedAsOne, HangThatItBrings_IsARingThroughTheBatch) {
   EXPECT_EQ(run_a_chain().ending, exec::Ending::all_returned);
 }
 
-TEST_F(CoalescedAsOne, TimeThatIsOver_EndsWhatIsHeld) {
+TEST_F(CoalescedAsOne, Timeout_EndsHeldCalls) {
   options.timeout = 100ms;
   EXPECT_CALL(fabric, launch).Times(0);
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
@@ -95,7 +95,7 @@ TEST_F(CoalescedAsOne, TimeThatIsOver_EndsWhatIsHeld) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-TEST_F(CoalescedAsOne, WorldThatEnds_LetsGoOfWhatIsHeld) {
+TEST_F(CoalescedAsOne, WorldThatEnds_ReleasesHeldCalls) {
   EXPECT_CALL(fabric, launch).Times(0);
   std::vector<WorkPtr> works;
   run(3, [&works](int rank, const ProcessGroup& group) {

@@ -31,7 +31,7 @@ TEST(PostedWork, Dropped_IsDestroyed) {
 }
 
 // Like the memory of a killed process: no destructor of the program runs.
-TEST(PostedWork, Buried_IsKept_AndTheNextLifeBeginsWithNone) {
+TEST(PostedWork, Buried_IsKept_AndTheNextIncarnationBeginsWithNone) {
   const auto owned = std::make_shared<int>(0);
   {
     PostedWork posted(1);

@@ -35,7 +35,7 @@ class RankTables : public ::testing::Test {
   RankTable ranks{2};
 };
 
-TEST_F(RankTables, ARankLives_UntilItsMainFiberHasEnded) {
+TEST_F(RankTables, Rank_IsAliveUntilItsMainFiberHasEnded) {
   EXPECT_FALSE(ranks.is_alive(0));
   EXPECT_FALSE(ranks.any_alive());
   Fiber& main = live_fiber(0);
@@ -49,7 +49,7 @@ TEST_F(RankTables, ARankLives_UntilItsMainFiberHasEnded) {
   EXPECT_FALSE(ranks.any_alive());
 }
 
-TEST_F(RankTables, ANewLife_KeepsTheCountOfFibersOnly) {
+TEST_F(RankTables, NextIncarnation_KeepsTheCountOfFibersOnly) {
   Fiber& main = live_fiber(1);
   ranks.begin(1, main);
   EXPECT_FALSE(ranks.has_had_helpers(1));
@@ -79,7 +79,7 @@ TEST_F(RankTables, FirstTimeoutOfARankAtATime_Stays) {
 
 using RankTableDeathTest = RankTables;
 
-TEST_F(RankTableDeathTest, LivesInAnotherOrder_AreABrokenInvariant) {
+TEST_F(RankTableDeathTest, StartsAndEndsOutOfOrder_AreABrokenInvariant) {
   Fiber& main = live_fiber(0);
   EXPECT_DEATH(ranks.end(0), "not mains_alive_ > 0 && .*rank = 0, mains_alive_ = 0.");
   ranks.begin(0, main);

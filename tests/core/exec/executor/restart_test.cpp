@@ -30,29 +30,29 @@ REHEARSE_IN_WORLDS(Restart);
 
 TEST_P(Restart, OfACrashedRank_RunsItsBodyFromTheBeginning) {
   auto w = world();
-  std::vector<std::string> lives;
+  std::vector<std::string> starts;
   const auto outcome = w.run([&](int rank) {
     if (rank != 1) return;
-    lives.push_back(std::to_string(incarnation(own_executor(), 1)) + " at " +
-                    std::to_string((this_rank::now() - kTimeZero) / 1ms) + " ms");
+    starts.push_back(std::to_string(incarnation(own_executor(), 1)) + " at " +
+                     std::to_string((this_rank::now() - kTimeZero) / 1ms) + " ms");
     EXPECT_EQ(this_rank::fiber_of_rank(), 0u);
     EXPECT_EQ((*kept_in_fiber)++, 0);
-    if (lives.size() < 3) crash_and_begin_again(1, 5ms);
+    if (starts.size() < 3) crash_and_begin_again(1, 5ms);
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks()), RankEnd::returned));
-  EXPECT_EQ(lives, (std::vector<std::string>{"0 at 0 ms", "1 at 5 ms", "2 at 10 ms"}));
+  EXPECT_EQ(starts, (std::vector<std::string>{"0 at 0 ms", "1 at 5 ms", "2 at 10 ms"}));
   EXPECT_EQ(outcome.ended_at[1], at(10ms));
 }
 
 TEST_P(Restart, OfARankThatHasReturned_RunsItAgain) {
   auto w = world();
-  int lives = 0;
+  int starts = 0;
   const auto outcome = w.run([&](int rank) {
-    if (rank == 0 && lives++ == 0) restart_rank(own_executor(), 0, 5ms);
+    if (rank == 0 && starts++ == 0) restart_rank(own_executor(), 0, 5ms);
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
-  EXPECT_EQ(lives, 2);
+  EXPECT_EQ(starts, 2);
   EXPECT_EQ(outcome.ended_at[0], at(5ms));
 }
 
@@ -69,7 +69,7 @@ TEST_P(Restart, OfAllRanks_IsWaitedFor) {
 }
 
 // The timers of the previous incarnation still exist. They must not wake the next one.
-TEST_P(Restart, TimersOfTheFormerLife_DoNotWakeTheNextOne) {
+TEST_P(Restart, TimersOfTheFormerIncarnation_DoNotWakeTheNextOne) {
   auto w = world();
   VirtualTime woken{};
   const auto outcome = w.run([&](int rank) {
@@ -86,7 +86,7 @@ TEST_P(Restart, TimersOfTheFormerLife_DoNotWakeTheNextOne) {
   EXPECT_EQ(woken, at(12ms));
 }
 
-TEST_P(Restart, WorkOfTheFormerLife_IsNotRun) {
+TEST_P(Restart, WorkOfTheFormerIncarnation_IsNotRun) {
   auto w = world();
   bool ran = false;
   const auto outcome = w.run([&](int rank) {
@@ -118,7 +118,7 @@ TEST_P(Restart, OfARunningRank_DoesNothing) {
 }
 
 // Waiting for the restart is no hang: the next incarnation wakes the ranks that wait for it.
-TEST_P(Restart, OthersWaitForTheNextLife) {
+TEST_P(Restart, Others_WaitForTheNextIncarnation) {
   auto w = world();
   WaitQueue back;
   const auto outcome = w.run([&](int rank) {
@@ -130,7 +130,7 @@ TEST_P(Restart, OthersWaitForTheNextLife) {
   EXPECT_EQ(outcome.end_time, at(5ms));
 }
 
-TEST_P(Restart, IsToBeginAgain_UntilItHas) {
+TEST_P(Restart, RestartedRank_IsToBeginAgainUntilItHas) {
   auto w = world();
   const auto outcome = w.run([&](int rank) {
     if (rank != 0) return this_rank::sleep_for(10ms);
@@ -173,16 +173,16 @@ class EndOfHold final : public Timer {
 TEST_P(Restart, AWorldThatIsHeld_GoesOnWithoutRanks) {
   auto w = world();
   EndOfHold timer;
-  int lives = 0;
+  int starts = 0;
   const auto outcome = w.run([&](int rank) {
-    if (rank != 0 || lives++ > 0) return;
+    if (rank != 0 || starts++ > 0) return;
     auto& executor = own_executor();
     timer.hold.emplace(executor);
     timer.then = [&executor] { restart_rank(executor, 0, 2ms); };
     executor.timers().arm(timer, at(5ms));
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
-  EXPECT_EQ(lives, 2);
+  EXPECT_EQ(starts, 2);
   EXPECT_EQ(outcome.end_time, at(7ms));
 }
 
