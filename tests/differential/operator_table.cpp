@@ -180,7 +180,7 @@ int check(const Options& options, const std::vector<Row>& found) {
   return findings == 0 ? 0 : 1;
 }
 
-// Operators that were sampled in a run in which everything was captured, and those sampled in their own row.
+// Returns whether the row's runs compared `sampled` with eager mode: they were captured, or it is the row's operator.
 bool was_compared(const Row& row, const std::string& sampled) {
   if (row.fate == to_string(Fate::Captured)) return true;
   return row.fate == to_string(Fate::RunsEagerly) && row.name == sampled;

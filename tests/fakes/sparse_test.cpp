@@ -130,8 +130,8 @@ TEST_F(Sparse, AllReduce_AddsInOrderOfRank) {
   }
 }
 
-// As for dense half types, sums are made in float. They are rounded once for each rank's own values, and once for the
-// sum over ranks.
+// As for dense half types, the fabric adds in float. It rounds once for each rank's own values, and once for the sum
+// over ranks.
 TEST_F(Sparse, HalfTypes_AreSummedInFloat) {
   for (const auto dtype : {at::kHalf, at::kBFloat16}) {
     const auto index = at::zeros({1, 1}, at::kLong);

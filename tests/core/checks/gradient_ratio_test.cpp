@@ -65,7 +65,7 @@ TEST(GradientRatio, AmongTwoRanks_TwoMayBeEither) {
   EXPECT_EQ(meaning(2, 2), "2 times it, n: a sum where the mean is meant, or reduced or added up twice");
 }
 
-// With known all-reduces, a factor from the number of ranks differs from a factor from an equal batch size.
+// The number of ranks equals the batch size. The kind of reduction tells which of the two the factor comes from.
 TEST(GradientRatio, NTimes_IsOfTheRanksOrOfTheBatch) {
   const auto four = of(kReference * 4), two = of(kReference * 2);
   EXPECT_EQ(meaning_of(four, 4, Reduced::sum), "4 times it, n: a sum over the ranks where the mean is meant");

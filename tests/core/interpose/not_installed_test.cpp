@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An executable that hides our functions (by its linker script) is refused, with the way out.
+// Rehearse refuses an executable whose linker script hides our functions, and says how to link it.
 #include <gtest/gtest.h>
 
 #include "core/exec/world_fixture.h"

@@ -81,7 +81,7 @@ void profiles_on_process_0(RankContext& ctx, bool corrected) {
   if (profiler_enabled(ctx, corrected)) ctx.group().allreduce(at::ones({8}))->wait();  // <- B007
 }
 
-// Each rank invents a name for the run. Only rank 0's has a checkpoint.
+// Each rank makes up a name for the run. Only rank 0's name has a checkpoint.
 void resumes_by_own_name(RankContext& ctx, bool corrected) {
   const auto weights = at::ones({8});
   if (ctx.rank() == 0) ctx.store()->set("run-0", "weights");

@@ -226,7 +226,8 @@ bool is_error_of_eager_alone(const Outcome& outcome) {
          });
 }
 
-// A checkpoint may return a tensor from outside (dropout() in evaluation returns its argument): then it is that tensor.
+// A checkpoint may return a tensor from outside (dropout() in evaluation returns its argument). A compiled one returns
+// that tensor itself.
 bool is_told_of_checkpoints(const Outcome& outcome) {
   return outcome.gives_outside && outcome.difference && outcome.difference->kind.starts_with("wrong result  is");
 }

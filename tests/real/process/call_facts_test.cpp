@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: after it has travelled to another process, a call compares and describes as before.
+// Contract: a call that was sent to another process compares like the original and has the same description.
 #include "process/check/call_facts.h"
 
 #include <string>

@@ -11,7 +11,7 @@
 namespace rehearse::test {
 namespace {
 
-// For sums of numbers with all bits in use, because gloo adds in another order.
+// The tolerance for sums of numbers with all bits in use, because gloo adds in another order.
 constexpr double kRounding = 1e-5;
 
 void expect_equal(const std::string& job, const Tensors& real, const Tensors& simulated, bool exact) {

@@ -119,7 +119,7 @@ void barrier_with_late_ranks(RankContext& context, int first_late, bool wait_all
   context.expect(missing == late, "the error has all that are missing");
 }
 
-// For three ranks. The group still works after each barrier.
+// Needs three ranks. The group still works after each barrier.
 void monitored_and_given_up(RankContext& context, Tensors&) {
   barrier_with_late_ranks(context, 2, false, "[Rank 0]: Rank 2 failed to pass monitoredBarrier in 300 ms");
   sum(context);

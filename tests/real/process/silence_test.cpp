@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-// Contract: a silence counts only time in which this process ran. Its own absences are remembered for a while.
+// Contract: a silence counts only time in which this process ran. It remembers for a while how long this process was
+// stopped.
 namespace rehearse::real {
 namespace {
 

@@ -49,7 +49,7 @@ TEST(BufferPointers, OtherMemory_IsFound) {
   EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
 }
 
-// As in pipelines that release a tensor after sending it. The receiver's size is right, so this is no mismatch.
+// Some pipelines release a tensor after sending it. The receiver's size is right, so this is no mismatch.
 TEST(BufferPointers, OtherMemoryOfAMessage_IsNoMismatch) {
   const auto report = run_checked([](RankContext& ctx) {
     if (ctx.rank() == 0) {

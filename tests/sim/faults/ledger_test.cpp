@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each rank of a fault is a target of its own. For each target on which the fault did not fire, the ledger
-// says why, and the verdict follows. Exceptions are optional faults, and faults that have fired somewhere if they have
-// a probability or name no ranks.
+// Contract: each rank of a fault is a target of its own. If the fault does not fire on a target, the ledger says why,
+// and the verdict is that the fault did not fire. Optional faults may miss targets. So may faults with a probability or
+// without named ranks, if they fired on another target.
 #include <chrono>
 
 #include <gtest/gtest.h>

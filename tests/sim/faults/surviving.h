@@ -35,7 +35,7 @@ inline void train_and_survive(RankContext& ctx) {
   reduce_anew(ctx);
 }
 
-// For train_and_survive(), where the first fault ends rank 3 in all-reduce 12 with restart=5ms.
+// Checks a run of train_and_survive() whose first fault ends rank 3 in all-reduce 12 with restart=5ms.
 inline void expect_back_after_5_ms(const Report& report) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   EXPECT_EQ(fired(report), R"(rank 3 in allreduce #12 on group "world")");

@@ -69,7 +69,8 @@ TEST(Swarm, EachFamilyTakesPartInHalfOfTheRuns) {
   EXPECT_GT(texts.size(), 20u);
 }
 
-// By the rank's count, by the group's count, with a probability, and at a time if the scenario has a bound for it.
+// A swarm chooses between a number in the rank's or the group's count of calls, a probability, and (if the scenario has
+// a bound) a time.
 TEST(Swarm, DrawsWhen_OfEachKind) {
   const auto within = std::chrono::microseconds(200);
   int calls = 0, numbers = 0, chances = 0, times = 0;
@@ -91,7 +92,7 @@ TEST(Swarm, WithoutABound_DrawsNoTimes) {
   for (const auto& fault : drawn_by({"pause for=1ms"}).faults) EXPECT_FALSE(fault.after);
 }
 
-// There may be few calls on a key. So the fault takes the first, any of them, or those from a time on.
+// A key may get few calls. So the fault takes the first call, each call with a probability, or the calls after a time.
 TEST(Swarm, FaultsOfTheStore_AreAtNoNumber) {
   const auto drawn = drawn_by({"stale_key key=epoch"}, std::chrono::milliseconds(1));
   EXPECT_GT(drawn.faults.size(), 30u);

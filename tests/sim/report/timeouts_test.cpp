@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: of several calls that timed out, the report blames the one that made the rank fail, not one whose timeout
-// the program caught. It does not say of a rank that came later that it never comes.
+// the program caught. It does not report a rank that came later as one that never comes.
 #include "report/ranks/timeouts.h"
 
 #include <string>
@@ -111,7 +111,7 @@ TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   }
 }
 
-// A rank that comes late and fails is to blame for nothing else.
+// The report blames the late rank only for the call that it came late to, not for its own failed call.
 TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
   const auto report = run([](RankContext& ctx) {
     auto t = at::ones({4});

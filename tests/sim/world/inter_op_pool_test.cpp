@@ -76,7 +76,7 @@ TEST(InterOpPool, Tasks_OfARank_MayWaitForEachOther) {
   }
 }
 
-// As in LibTorch's pool, which logs a task's exception.
+// The pool only logs a task's exception, as LibTorch's pool does.
 TEST(InterOpPool, TaskThatThrows_EndsNothing) {
   World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: among 10,000 seeds, schedules by priorities find bugs of known depth in worlds as often as
-// docs/DETERMINISM.md states, and at least as often as the bound. Random and round-robin schedules of the same worlds
-// are beside them. Seeds are fixed, so the counts are exact; the page has them.
+// docs/DETERMINISM.md states, and at least as often as the bound. The page also has the counts of random and
+// round-robin schedules. Seeds are fixed, so all counts are exact.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

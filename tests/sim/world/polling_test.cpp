@@ -53,7 +53,7 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
   EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
 }
 
-// Without a timeout, after which isCompleted() would be true.
+// The world has no timeout, because isCompleted() would be true after one.
 TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   const auto body = [&](RankContext& ctx) {
     if (ctx.rank() == last()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has seen the end of a later call knows that its earlier collectives have ended (messages: of a
-// later barrier), however it has seen that end. Only calls whose end it cannot know get a remark.
+// Contract: once a rank has seen the end of a later call in any way, it knows that its earlier collectives have ended.
+// For messages, that later call must be a barrier. Only calls whose end the rank cannot know get a remark.
 #include <functional>
 #include <string>
 #include <vector>

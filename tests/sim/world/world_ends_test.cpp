@@ -53,7 +53,7 @@ TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
   EXPECT_EQ(run(2, [](RankContext& ctx) { ctx.group().barrier()->wait(); }).verdict, Verdict::ok);
 }
 
-// Slow, but not endless.
+// These loops are slow, but they end.
 TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   for (const bool all : {false, true}) {
     const auto report = run(4, [all](RankContext& ctx) {
@@ -70,7 +70,7 @@ TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
 }
 
 // Polls isCompleted() for a call that one rank never makes: nothing can change any more.
-// Without a timeout, after which isCompleted() would be true.
+// The world has no timeout, because isCompleted() would be true after one.
 TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
   World world({.ranks = 3, .timeout = std::chrono::milliseconds(0)});
   const auto report = world.run([](RankContext& ctx) {
@@ -97,7 +97,7 @@ TEST(WorldEnds, CaughtTimeout_IsSilent) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// As for collectives, except that one of the two may have no label.
+// Labels of a send and its receive must agree, as those of a collective. One of the two may have no label.
 TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
   const auto exchange = [](bool receiver_has_one, const char* receiver) {
     return run(2, [=](RankContext& ctx) {

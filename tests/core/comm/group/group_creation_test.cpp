@@ -70,7 +70,7 @@ TEST_F(GroupCreation, OtherRanksInTheSameCall_AreAMismatch) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"ranks", "{0, 2}", "{1, 3}"}}));
 }
 
-// In any order of arrival, and however far the other ranks have gone on.
+// The result does not depend on the order of arrival, or on how far the other ranks have gone on.
 TEST_F(GroupCreation, OddOneOut_IsNamedInEveryOrder) {
   for (const std::uint32_t last : {0, 1, 2, 3}) {
     mismatches.clear();

@@ -202,7 +202,7 @@ TEST_F(Collectives, EmptyTensors_AreFine) {
   EXPECT_EQ(seen.calls.at(0).inputs[0].numel(), 0);
 }
 
-// One rank may be many calls ahead. Each call meets the others' call with the same number, not their next one.
+// One rank may be many calls ahead. Each call matches the others' calls with the same number, not their latest ones.
 TEST_F(Collectives, AsyncCalls_MatchInOrder) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     std::vector<WorkPtr> works;
@@ -223,7 +223,7 @@ TEST_F(Collectives, AsyncCalls_MatchInOrder) {
 
 class Ends : public CommTest {};
 
-// As on NCCL's stream of a group: calls end in order, whichever the fabric finishes first.
+// Calls of a group end in order, as on its NCCL stream, even if the fabric finishes a later one first.
 TEST_F(Ends, OfAGroup_AreInOrder) {
   const auto outcome = run(1, [&](int, const ProcessGroup& group) {
     const auto start = clock.now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: sends and receives meet by (peer, tag) in order. Sizes and dtypes must agree (c10d's back ends silently cut
-// off or leave a rest). Messages that cannot meet show in the wait-for graph.
+// Contract: sends and receives match by (peer, tag) in order. Sizes and dtypes must agree (c10d's back ends silently
+// cut off or leave a rest). Messages that find no match show in the wait-for graph.
 #include <algorithm>
 
 #include <rehearse_internal/comm/wait_for_graph.h>
@@ -21,7 +21,7 @@ std::string cycle_of(const std::vector<exec::BlockedFiber>& blocked) {
   return analysis.cycles.empty() ? "" : chain_text(analysis.cycles.front());
 }
 
-// Records which send met which receive, by the first element of their tensors.
+// Records which send matched which receive, by the first element of their tensors.
 class PointToPoint : public CommTest {
  protected:
   PointToPoint() {

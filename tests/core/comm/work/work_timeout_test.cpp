@@ -130,8 +130,8 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
-// As in Gloo, which computes the remaining time before it waits: it fails whichever ranks are there, and whichever came
-// first.
+// The barrier fails for any ranks that are there, in any order, because Gloo computes the remaining time before it
+// waits.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   for (const int ranks : {2, 3, 8}) {
     for (const int first : {0, 1}) {
@@ -185,7 +185,7 @@ std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(exec::this_rank::now() - begin);
 }
 
-// As in NCCL: the extension applies until the first operation that got it ends.
+// As in NCCL, the extension applies until the first operation that got it ends.
 TEST_F(WorkTest, ExtendedOnce_TheNextCallHasMoreTime) {
   options.timeout = 100ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {

@@ -61,7 +61,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   });
 }
 
-// Rank 0's third call meets the others' second.
+// Rank 0's third call matches the others' second.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const c10::SymInt& y) { return x + at::ones_symint({y}).sum(); };

@@ -10,7 +10,7 @@
 
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// Outside of rehearse, whose own frames reports leave out.
+// Outside namespace rehearse, because reports leave out its frames.
 namespace segment_collectives {
 namespace {
 
@@ -52,7 +52,7 @@ TEST(SegmentCollectives, RanksInDifferentBranches_CompileEachTogether) {
   });
 }
 
-// Rank 0 compiles two entries and a branch. They meet an entry, a branch and another entry of the others, in other
+// Rank 0 compiles two entries and a branch. They match an entry, a branch and another entry of the others, in other
 // calls.
 TEST(SegmentCollectives, AnySegment_MatchesAnyOther) {
   on_ranks([](RankContext& ctx) {

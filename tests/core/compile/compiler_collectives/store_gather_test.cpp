@@ -11,7 +11,7 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// Outside of rehearse, whose own frames reports leave out.
+// Outside namespace rehearse, because reports leave out its frames.
 namespace store_gather_test {
 namespace {
 

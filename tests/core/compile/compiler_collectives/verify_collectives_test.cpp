@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: Verify::Always may recompile although all guards hold. That compilation makes the compiler collectives that
-// any other makes.
+// Contract: Verify::Always may recompile although all guards hold. That compilation runs the same compiler
+// collectives as any other.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// Outside of rehearse, whose own frames reports leave out.
+// Outside namespace rehearse, because reports leave out its frames.
 namespace verify_collectives {
 namespace {
 

@@ -20,7 +20,7 @@ std::string failure_of(const TensorGuard& guard, const at::Tensor& tensor) {
   return holds ? "" : text_of(failure);
 }
 
-// Dtype, device, layout and requires_grad of a tensor; not its data, nor its offset in the storage.
+// The guard compares a tensor's dtype, device, layout and requires_grad, but not its data or its storage offset.
 TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   const TensorGuard guard(at::ones({4, 8}), "x");
   EXPECT_EQ(failure_of(guard, at::zeros({4, 8})), "");
@@ -153,7 +153,7 @@ TEST(GuardSet, ValuesAndKindsAreCompared) {
             "arguments: expected 3 values, found 2 values");
 }
 
-// State that operators read besides their arguments.
+// Guards compare the state that operators read besides their arguments.
 TEST(GuardSet, GlobalStateIsCompared) {
   const GuardSet guards = guards_of(Leaves({at::ones({2})}));
   const Leaves leaves({at::ones({2})});
@@ -173,7 +173,7 @@ TEST(GuardSet, GlobalStateIsCompared) {
   EXPECT_EQ(failure_of(guards, leaves.list), "");
 }
 
-// The train() or eval() mode of every submodule.
+// Guards compare the train() or eval() mode of every submodule.
 TEST(GuardSet, TrainingModesAreCompared) {
   torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 2));
   GuardSet guards;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that share memory, of which the code writes one: arguments, results, values before and after a read.
+// The code writes one of several tensors that share memory: arguments, results, values before and after a read.
 #include <string>
 #include <vector>
 
@@ -155,7 +155,7 @@ const Program kPrograms[] = {
      }},
 };
 
-// For each result, which of the arguments share its memory.
+// Returns for each result which arguments share its memory.
 std::vector<bool> sharing(const Tensors& results, const Tensors& given) {
   std::vector<bool> shares;
   for (const at::Tensor& result : results) {

@@ -22,9 +22,8 @@ std::string to_string(const Problem& problem);
 // - topology: each input stands before its user; lists of users agree with arguments; names are unique; one output, at
 //   the end, with one argument; attributes and submodules exist; a method has a self;
 // - schema: arguments of operators of the dispatcher, by number and name, and constants by type;
-// - metadata: as many strides as sizes, no negative sizes, expressions that have symbols, unbacked symbols only after
-// or
-//   at the node that binds them (in graphs that say where symbols are bound), items of lists as their list says.
+// - metadata: as many strides as sizes, no negative sizes, expressions that have symbols, unbacked symbols only at the
+//   node that binds them or after it (in graphs that say where symbols are bound), items of lists as their list says.
 // It does not check targets other than operators. It checks a shared submodule once, at its first use. If submodules
 // are nested deeper than kMaxNesting, it reports only that. Cost: linear in nodes and arguments.
 std::vector<Problem> verify(const GraphModule& module);

@@ -104,7 +104,7 @@ struct ReferenceLm : ReferenceModel {
   ReferenceHead head{nullptr};
 };
 
-// Only blocks, in float: the cost of this model is that of its layers.
+// Has only blocks, in float, so its cost is that of its layers.
 struct ReferenceTransformer : ReferenceModel {
   ReferenceTransformer(int depth, std::int64_t width, std::int64_t heads) {
     torch::nn::ModuleList list;

@@ -69,7 +69,7 @@ TEST_F(Counting, ParametersThatTheRulesDoNotCount_AreWarnedOf) {
   EXPECT_THAT(split_by_buckets(module, {.rules = CountingRules::ddp()}).warnings, testing::IsEmpty());
 }
 
-// A use that does not count is not the first use either.
+// The rules do not count the first use, by keyword, so the second use is the first that counts.
 TEST_F(Counting, KeywordThenPositionalUse_CountsAtTheOneThatCounts) {
   Node& x = input("x");
   Node& w = parameter("w");
@@ -101,7 +101,7 @@ TEST_F(Counting, ModuleCalledTwice_CountsAtItsLastCallAndForDdpAtItsFirst) {
   EXPECT_THAT(parameters(CountingRules::ddp()), ElementsAre(ElementsAre("a_weight"), ElementsAre("b_weight")));
 }
 
-// As in PyTorch, which takes named_parameters() of each called module.
+// PyTorch, too, counts the named_parameters() of each called module.
 TEST_F(Counting, ModuleInTwoCalledModules_CountsForEachAndForDdpOnce) {
   const auto shared = linear();
   for (const char* name : {"a", "b"}) {
