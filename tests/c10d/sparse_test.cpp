@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: c10d's allreduce turns a sparse COO tensor into the coalesced sum on every rank, whatever each rank's
-// number of values and whatever the schedule.
+// Contract: c10d's allreduce turns a sparse COO tensor into the coalesced sum on every rank, for any number of
+// values on each rank and any schedule.
 #include <vector>
 
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: whole programs meet timeouts as with Gloo: after the limit, in whichever call they wait, and without later
-// writes to their tensors. If a program does not handle a timeout, its report names the missing ranks.
+// Contract: whole programs get timeouts as with Gloo: after the limit, and in any call in which they wait. Nothing
+// writes to their tensors afterwards. If a program does not handle a timeout, its report names the missing ranks.
 #include <chrono>
 
 #include <ATen/ATen.h>

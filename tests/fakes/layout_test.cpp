@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: elements are taken in logical order whatever the strides. If an input overlaps its own rank's output, it is
-// read before it is overwritten.
+// Contract: the fabric takes elements in logical order, for any strides. If an input overlaps its own rank's output,
+// the fabric reads it before it overwrites it.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: hooks of modules run when, as often as, and with the values with which PyTorch runs them, in eager mode and
-// in a compiled function.
+// Contract: hooks of modules run at the same points, equally often and with the same values as in PyTorch, in eager
+// mode and in a compiled function.
 #include <rehearse/compile/module_hooks.h>
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if any rank of a sharded job crashes in any of its calls, the others take over its rows from the last
-// checkpoint. They end as that number of ranks would from there on, to the bit, and as all ranks would have, but for
-// rounding.
+// checkpoint. They end with the same bits as a job that goes on from there with that number of ranks, and (but for
+// rounding) with the result of all ranks.
 #include <chrono>
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
     python3 gpu_check.py [--out DIR] [--only tests|jobs|bench] [--filter TESTS] [--seconds N]
 
 Needs GPUs, and a python3 whose torch is LibTorch 2.11. Writes gpu_check.json and the logs of all runs to DIR, and
-prints a table. Everything has a time limit, at which it is ended and reported. Exit code: 0 all tests passed and all
-figures came, 1 something failed, 69 no GPU.
+prints a table. Each step has a time limit; a step that exceeds it ends and is reported. Exit code: 0 all tests passed
+and all figures came, 1 something failed, 69 no GPU.
 """
 
 import argparse

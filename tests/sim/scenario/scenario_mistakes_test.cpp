@@ -7,8 +7,8 @@
 #include <rehearse/job/program.h>
 #include <rehearse_internal/sim/scenario.h>
 
-// Contract: whatever the value of a key, and whatever file is named, an error has the line, the key, the value (on one
-// line) and what would be right.
+// Contract: for any value of a key and any file name, an error has the line, the key, the value (on one line) and what
+// would be right.
 
 REHEARSE_PROGRAM(mistaken){.summary = "for these tests",
                            .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},

@@ -86,8 +86,8 @@ TEST(FirstCases, WrongRoot_NamesTheRoots) {
   });
 }
 
-// Nothing shows which of the two ranks is wrong, nor do other ranks have to call first. Only the mismatched pair is
-// certain.
+// The report names the pair of ranks that do not fit, because nothing shows which of the two is wrong. It does not wait
+// for the calls of other ranks.
 TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
   for_each_world(first_cases::uneven_alltoall, [](const Job& job, const Report& report) {
     const auto call = [&job](const std::string& receive) {

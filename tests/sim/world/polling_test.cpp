@@ -131,7 +131,7 @@ TEST_P(Polling, StoreCheckOfAnUnsetKey_NamesTheRankThatLooks) {
   }
 }
 
-// The headline names the polling call, whichever it is, and although the rank has another call in flight.
+// The headline names the polling call, for each kind of call, and even if the rank has another call in flight.
 TEST(PollForEver, NamesTheCallThatLooks) {
   using Look = std::function<void(c10d::Store&)>;
   const auto headline = [](const Look& look) {

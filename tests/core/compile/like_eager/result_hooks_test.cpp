@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Hooks that callers register on results of compiled functions run when and as often as in eager mode, whichever hooks
-// the function registered itself.
+// Hooks that callers register on results of compiled functions run at the same points and equally often as in eager
+// mode, also if the function registers hooks itself.
 #include <exception>
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: operators whose backward is right for one size only train at every size as in eager mode, because the
-// conditions that recording a backward puts on sizes become guards.
+// Contract: the recorded backward of some operators is right for one size only. Its conditions on sizes become guards,
+// so code with such operators trains at every size as in eager mode.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Each rank's shards of parameters and gradients are rows of those of one process with the whole batch, whatever the
-// units.
+// For any units, each rank's shards are rows of the parameters and gradients of one process with the whole batch.
 #include <string>
 #include <tuple>
 #include <vector>
