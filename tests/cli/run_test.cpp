@@ -181,7 +181,6 @@ TEST_F(Run, FolderThatCannotBeMade_IsRefused) {
             "another folder\n");
 }
 
-// The limit of address space allows some thousands of such stacks.
 // Writing the trace would take many times as long as the run.
 TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   const std::string parameters = "[parameters]\nsteps = 1000\nshow = false\n";
@@ -202,6 +201,7 @@ TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
 }
 
+// The limit of address space allows some thousands of such stacks.
 TEST_F(Run, MoreStacksThanThereIsRoomFor_AreRefused) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";

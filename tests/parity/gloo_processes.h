@@ -12,8 +12,7 @@ namespace rehearse::parity {
 
 // Starts this executable again, as one process per rank, with a real c10d::ProcessGroupGloo over the loopback
 // interface. Each process runs all cases of `suite`, with `more_environment` ("NAME=value") in its environment. Returns
-// [rank][case].
-// Blocks until all have ended. Throws std::runtime_error with a process's output if that process fails.
+// [rank][case]. Blocks until all have ended. Throws std::runtime_error with a process's output if that process fails.
 std::vector<std::vector<Result>> run_on_gloo(const std::string& suite, int ranks,
                                              const std::vector<std::string>& more_environment = {});
 

@@ -187,8 +187,7 @@ at::Tensor trained_weight(RankContext& ctx) {
   return net->weight.detach().clone();
 }
 
-// A run with the check computes the same values at the same times, by the same decisions.
-// An attention mask is finite on no rank.
+// A mask of -inf in a buffer is no finding, unless the check asks for buffers.
 TEST(Finite, ABufferOfInf_IsAFindingWhereItIsAskedFor) {
   const auto with = [](double value, std::optional<bool> buffers) {
     return run([=](RankContext& ctx) {
@@ -207,6 +206,7 @@ TEST(Finite, ABufferOfInf_IsAFindingWhereItIsAskedFor) {
   EXPECT_EQ(with(std::numeric_limits<double>::quiet_NaN(), false).verdict, Verdict::ok);
 }
 
+// A run with the check computes the same values at the same times, by the same decisions.
 TEST(Finite, WatchingChangesNothing) {
   std::vector<at::Tensor> with, without;
   WorldOptions options = watched();

@@ -95,7 +95,6 @@ TEST_F(CallsOfThree, ThreeShapes_AreAllReported) {
   EXPECT_EQ(calls_.mismatch().fields, (std::vector<Mismatch::Field>{{"shape", "[2]", "[3]", {"[4]"}}}));
 }
 
-// Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2. Only these two disagree.
 // A recorded dump may lack the split sizes. Then nothing is compared, and the calls fit.
 TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
   const auto known = alltoall({3, 2, 3}, {3, 2, 3}), unknown = alltoall({}, {});
@@ -105,6 +104,7 @@ TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
   EXPECT_EQ(fingerprint_text(unknown), "alltoall_base(float32[8], cpu)");
 }
 
+// Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2. Only these two disagree.
 TEST_F(CallsOfThree, SplitsThatDoNotFit_SetTwoRanksApart) {
   const Operation made[] = {alltoall({1, 1, 1}, {1, 2, 1}), alltoall({1, 1, 1}, {1, 1, 1}),
                             alltoall({1, 1, 1}, {1, 1, 1})};

@@ -282,7 +282,7 @@ TEST(AotEager, TransposedResultsAndTheirTangents) {
   EXPECT_THAT(net.compiled().joint.tangents[0].form.dim_order, ElementsAre(1, 0));
 }
 
-// The gradient of each leaf, or nothing if it has none, where `tangent` is the gradient of result 0 alone.
+// Returns each leaf's gradient, or nothing for a leaf without one, if `tangent` is the gradient of result 0 alone.
 std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& leaves,
                                      const at::Tensor& tangent) {
   results[0].toTensor().backward(tangent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a graph is valid only for the groups of its capture. A group that a function finds outside its arguments is
-// guarded, or refused with the line and the cure. A graph never silently sends to ranks of another group.
+// guarded, or refused with the line and a remedy. A graph never silently sends to ranks of another group.
 #include <functional>
 #include <memory>
 #include <string>

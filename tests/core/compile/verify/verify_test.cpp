@@ -48,7 +48,7 @@ std::string stale_capture_of(Body&& body) {
 
 const at::Tensor kInput = at::arange(6).view({2, 3});
 
-// Verification at the first hit finds a member that changed before. The message names both nodes and the cure.
+// Verification at the first hit finds a member that changed before. The message names both nodes and a remedy.
 TEST(Verify, FirstHitFindsAChangedMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});

@@ -132,7 +132,7 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   EXPECT_EQ(step.hung_since, kTimeZero);
 }
 
-// If a timeout meets a polling loop that was about to give up, that is no hang. A loop that has looked a thousand times
+// If a timeout comes while a polling loop is about to give up, that is no hang. A loop that has looked a thousand times
 // hangs.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {

@@ -24,7 +24,7 @@ std::vector<RecordedState> recorded_states(const std::string& name);
 // The logger's data, with numbers as text.
 std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank);
 
-// The error on a rank of two.
+// The error on one of two ranks.
 std::string recorded_error(const std::string& name, int rank);
 
 // Big-endian hexadecimal digits of each element's bits, one after the other, and back.
