@@ -11,21 +11,23 @@ namespace {
 
 constexpr const char* kHead = R"(# The corpus
 
-This page lists published reports of bugs in distributed training. A small program reproduces each mistake with real calls
-of c10d, stores and DDP, and the page shows what Rehearse reports. `tests/corpus` runs each program twice: as it was
-reported (verdict, rank and line must be these, on several schedules), and repaired (silent on 50 schedules, on 200 in the
-slow test). Each row names the mistake in our words and links the report; numbers in the programs are ours. `corpus_tests`
-makes this page with `REHEARSE_UPDATE_GOLDEN=1` in its environment, and fails if the page differs from its table.
+This page lists published reports of bugs in distributed training, and what Rehearse says about each. For most reports,
+a small program makes the same mistake with real calls of c10d, stores and DDP. `tests/corpus` runs each program in two
+forms. With the mistake, Rehearse must report the right verdict, rank and source line, on several schedules. Without the
+mistake, Rehearse must report nothing, on 50 schedules (on 200 in the slow test). Each row describes the mistake in our
+words and links the report; the numbers in the programs are ours.
 
-*(race)*: some schedules find it. *must pass*: a simulator or a library was wrong about a correct program. `...` stands for
-a line of the program, `*` for the part that differs by schedule.
+*(race)* means that only some schedules find the mistake. *must pass* means that the program is correct, and that a
+library or simulator failed on it; Rehearse must report nothing. `...` stands for a line of the program, and `*` for a
+part that differs between schedules. `corpus_tests` writes this page if `REHEARSE_UPDATE_GOLDEN=1` is set, and fails if
+the page differs from its table.
 
 )";
 
 constexpr const char* kMissingHead = R"(
 ## Not here
 
-A program of collectives cannot show these mistakes, or they wait for a checker.
+These reports have no program yet. The last column says what a program would need.
 
 | mistake | class | needs |
 |---|---|---|
