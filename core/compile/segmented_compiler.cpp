@@ -53,13 +53,14 @@ std::variant<Capture, Refused> SegmentedCompiler::capture(const std::vector<Leaf
 
 // Called in the handler of `error`. Rethrows it if the code cannot run eagerly.
 void SegmentedCompiler::give_up(const std::exception& error, const Segmented& segmented) {
-  call_.cache.agreement.fail(error.what());  // before the rest of the code runs, because ranks may meet in it
+  call_.cache.agreement.fail(error.what());  // first, because the rest of the code may have collectives
   if (call_.options.fullgraph || segmented.capture.is_broken()) throw;
   refuse(error.what());
   if (segmented.capture.has_ended()) throw;  // code that ran eagerly must not run twice
 }
 
-// The code was refused after some steps had passed. Runs it again up to there, and then eagerly.
+// The code was refused after the call had passed some steps. Runs the code again, up to the last of these steps under
+// the tracer and from there on eagerly.
 Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segmented& segmented) {
   if (segmented.run.passed().empty()) return {};
   SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
@@ -69,8 +70,8 @@ Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segment
   return {std::move(done.served)};
 }
 
-// The recording serves this call, but no later one. A function may fill a cache in its first call. If it also keeps
-// tensors in the next call, it probably always does, and is refused.
+// The recording serves only this call. A function that keeps tensors may be filling a cache in its first call. If it
+// also keeps tensors in the next capture, it probably always does: then it runs eagerly from now on.
 CallResult SegmentedCompiler::note_unrepeatable(Capture made) {
   call_.cache.agreement.fail(made.refusal);
   if (!made.served) {
@@ -106,7 +107,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
     refuse("an eager region changes what a tensor is, or gives one that shares memory with another");
     return std::nullopt;
   }
-  if (segmented.run.changed_inputs()) {  // guards check tensors only before a call
+  if (segmented.run.changed_inputs()) {  // no guard can check for this, because guards only see tensors before the call
     refuse("what is behind a read needs that an argument, parameter or buffer begins to require grad");
     return std::nullopt;
   }

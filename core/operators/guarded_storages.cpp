@@ -76,8 +76,9 @@ bool has_no_data(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit);
 }
 
-// If the operator calls others inside, these use only some of its arguments, and a guard that saw them could free the
-// others. An operator of another library may call anything.
+// True if no guard may see the operators that `op` calls inside. A kernel needs all its arguments until it returns; an
+// inner operator uses only some of them, and its guard could free the rest. Composite operators only consist of other
+// operators, and those of another library may call anything, so guards do see what these call.
 bool keeps_what_it_uses(const c10::OperatorHandle& op) {
   return !is_composite(op) && op.operator_name().name.starts_with("aten::");
 }
@@ -115,7 +116,8 @@ GuardedStorages::GuardedStorages(StorageGuard& guard) : guard_(&guard), table_(t
   c10::impl::tls_set_dispatch_key_included(kGuardKey, true);
 }
 
-// If another fiber destroys this, the key stays set; the fiber that made it then finds an empty table.
+// If another fiber destroys this object, the dispatch key stays set in the fiber that made it; guard_operator() then
+// finds an empty table.
 GuardedStorages::~GuardedStorages() {
   for (const auto& storage : added_) table_->entries.erase(storage.unsafeGetStorageImpl());
   if (table_->entries.empty() && is_seen_here()) c10::impl::tls_set_dispatch_key_included(kGuardKey, false);

@@ -27,8 +27,10 @@ void ReducerSession::Impl::join(const JoinOptions& options, const std::function<
   }};
   body();
   int shadowed = 0;
+  // Each active rank adds 1 in tell_joined_ranks(), each joined rank 0. So the sum is the number of active ranks.
   while (exchange_->sum(0) > 0) {
     if (options.throw_on_early_termination) {
+      // Answers the second sum of tell_joined_ranks(), so that the active ranks throw, too.
       exchange_->sum(1);
       TORCH_CHECK(false, "Rank ", group_->getRank(), " exhausted all inputs.");
     }
@@ -54,6 +56,7 @@ void ReducerSession::Impl::shadow_iteration() {
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {
     broadcast_state(group_, std::move(buffers), common_rank(false));
   }
+  // The active ranks say in before_forward() whether this iteration reduces gradients.
   broadcasts_buffers_ = exchange_->sum(0) > 0;
   if (!broadcasts_buffers_) return;
   std::vector<c10::intrusive_ptr<c10::ivalue::Future>> reductions;

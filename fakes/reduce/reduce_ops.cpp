@@ -10,7 +10,7 @@ namespace {
 
 using comm::Operation;
 
-// The blocks of all ranks should stay in the second-level cache from the read to the write (in place).
+// While a block is reduced and written back in place, the blocks of all ranks should stay in the second-level cache.
 constexpr std::size_t kCacheBytes = 512 << 10;
 constexpr std::size_t kBlockBytesMin = 2 << 10;
 
@@ -65,8 +65,8 @@ class Reducer {
   }
 
   // Reduces `count` elements of every rank's input and stores the result in every output. An output may be exactly the
-  // elements of an input; otherwise inputs and outputs share no memory. `order` belongs to a tensor in which these
-  // elements begin at `place`. It matters only if MIN or MAX meets a NaN, because the order decides whether the NaN
+  // elements of an input; otherwise inputs and outputs share no memory. `order` is the ring order of a whole tensor, in
+  // which these elements begin at `place`. The order matters only if MIN or MAX meets a NaN: it decides whether the NaN
   // stays.
   void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count, RingOrder order,
            std::int64_t place) {
@@ -166,6 +166,7 @@ class Reducer {
 
 void allreduce(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
+  // A part of a coalesced all-reduce: Gloo copies all parts into one contiguous tensor and reduces that.
   const bool copied = calls[0]->tag == Operation::kCopied;
   const bool dense =
       !copied && all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.outputs[0]; });
@@ -195,8 +196,8 @@ void reduce(Calls calls, Workspace& workspace) {
 }
 
 // Reduces the pieces in order of rank and writes rank r's output when piece r is complete. An input that overlaps the
-// output is safe if the output is exactly piece r of it; otherwise it is copied first. The order is that of
-// one all-reduce of the whole inputs, because Gloo does that.
+// output is safe if the output is exactly piece r of it; otherwise it is copied first. Combines in the order that an
+// all-reduce of the whole inputs has, as Gloo does.
 void reduce_scatter_base(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const auto n = static_cast<std::int64_t>(calls.size());
@@ -219,7 +220,7 @@ void reduce_scatter_base(Calls calls, Workspace& workspace) {
   }
 }
 
-// The order is that of one all-reduce for each piece, because Gloo does that.
+// Combines in the order that an all-reduce of each piece has, as Gloo does.
 void reduce_scatter(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
   const std::size_t bytes = reducer.element_bytes();

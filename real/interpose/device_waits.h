@@ -12,15 +12,15 @@
 namespace rehearse::real {
 
 // The work that a run's ranks have given to devices, and the ranks that wait for a device by calls of CUDA's run-time
-// library. As long as one of them waits, the world is not at a standstill. The run lends it to its ranks
-// (exec::WorldLocal), so that their calls find it.
+// library. As long as a rank waits for a device, the world is not at a standstill. The ranks' calls find this object
+// through an exec::WorldLocal.
 class DeviceWaits final : public DeviceWork {
  public:
   // `others`: other work on devices; must outlive this object.
   explicit DeviceWaits(DeviceWork& others) noexcept : others_(others) {}
 
-  // Suspends the calling rank until `is_over` returns true. poll() asks it, in any context. Throws RankAborted if the
-  // world ends first.
+  // Suspends the calling rank until `is_over` returns true. poll() calls `is_over`, possibly outside of the rank's
+  // fiber. Throws RankAborted if the world ends first.
   void wait(std::function<bool()> is_over, const exec::Observer& observer);
 
   bool poll() noexcept override;

@@ -23,7 +23,7 @@ namespace rehearse::sim {
 
 struct WatchedCall;
 
-// The memory of a storage at the time of the call. Keeps neither of them alive.
+// A storage, and the memory that it had when the call was made. Keeps neither the storage nor the memory alive.
 struct WatchedStorage {
   explicit WatchedStorage(const c10::Storage& given);
 
@@ -40,8 +40,8 @@ struct WatchedBuffer : WatchedStorage {
   // The call's effect on the tensor's value.
   enum class Value : std::uint8_t {
     taken,     // reads it
-    replaced,  // writes another one without reading it
-    spoilt,    // reads it, and leaves the tensor undefined afterwards
+    replaced,  // writes a new value, and does not read the old one
+    spoilt,    // reads it, and leaves arbitrary values in the tensor
   };
 
   WatchedBuffer(const WatchedCall& call, const at::Tensor& tensor, Use how, Value of_value);
@@ -62,10 +62,11 @@ struct WatchedBuffer : WatchedStorage {
   bool writes() const noexcept { return use != Use::input; }
   // True if only the call holds the tensor, and only the tensor holds its memory. Needs a call whose Work still exists.
   bool is_held_by_call_alone() const noexcept;
-  // True if the tensor has got other memory or another size. The call must be under way.
+  // True if the tensor no longer has the memory and the size that it had when the call was made. The call must be under
+  // way.
   bool is_exchanged() const;
-  // How many bytes within the bounds belong to the tensor. For foreign memory, whose size is unknown: how many are
-  // readable.
+  // The number of bytes within the footprint's bounds that belong to the tensor's storage. If the size of the memory is
+  // unknown, the number of readable bytes.
   std::size_t owned_bytes() const noexcept;
   // True if all of the memory is still mapped.
   bool is_readable() const noexcept;
@@ -87,7 +88,8 @@ struct CallTitle {
   std::string text() const;
 };
 
-// Hooks: a call is in the list of its rank, and in the ordered sets of ended calls and of calls whose Work was dropped.
+// Hooks for boost::intrusive: each call is in the list of its rank. Calls that have ended are also in an ordered set,
+// and so are calls whose Work the rank has dropped.
 using AmongCalls = boost::intrusive::list_base_hook<>;
 using AmongEnded = boost::intrusive::set_base_hook<boost::intrusive::tag<struct Ended>>;
 using AmongDropped = boost::intrusive::set_base_hook<boost::intrusive::tag<struct Dropped>>;

@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// A value of a dump with its path, for errors: `entries[3].state is "foo"; right would be ...`. Members throw
-// DumpError. A Field refers to its parent, which must outlive it.
+// A value of a dump with its path, for errors: `entries[3].state is "foo"; right would be ...`. Members throw DumpError
+// if the value does not fit. A Field refers to its parent, which must outlive it.
 class Field {
  public:
   explicit Field(const Json& whole) : value_(&whole) {}

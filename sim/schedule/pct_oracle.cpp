@@ -6,12 +6,12 @@
 namespace rehearse::sim {
 namespace {
 
-// A number that no stream of RandomOracle has: those are numbered by kind of choice.
+// The number of PctOracle's own stream. RandomOracle numbers its streams by kind of choice, so it never uses this one.
 constexpr std::uint64_t kStream = 0x504354;
 constexpr std::uint64_t kInitial = std::uint64_t{1} << 63;  // initial priorities are at least this
 constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change sets the priority to this minus i
 constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // priorities of fibers that spin lie below this
-constexpr std::uint32_t kSpin = 10'000;
+constexpr std::uint32_t kSpin = 10'000;                     // a fiber that is chosen more often in a row spins
 
 // Short tests make tens of choices, long jobs tens of thousands.
 std::uint64_t assumed_steps(RandomStream& stream) {

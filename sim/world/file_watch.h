@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// Records the files outside their scratch folders to which ranks write: another seed may find what one seed leaves
-// there. The constructor's arguments must outlive it.
+// Records to which files outside of their scratch folders ranks write. What one run leaves in such a file, a run with
+// another seed may read. The constructor's arguments must outlive it.
 class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);

@@ -23,18 +23,18 @@ class FakeImpl final : public c10::TensorImpl {
   std::uint64_t id() const noexcept { return id_; }
   // The capture to which the fake belongs. Null if none is known.
   const std::shared_ptr<CaptureThread>& capture_thread() const noexcept { return capture_thread_; }
-  // In a traced capture this also adds the key DeferredInit, so that operators in other threads are caught above
-  // autograd, which would refuse some of them.
+  // In a traced capture, also adds the dispatch key DeferredInit: the tracer then gets operators of other threads
+  // before autograd does, which would refuse some of them.
   void set_capture_thread(std::shared_ptr<CaptureThread> thread);
   // For operators that change their argument's geometry in place, such as t_().
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
-  // Turns the fake into another object for the memory of a real tensor. Does not set its place in autograd's graph.
+  // Turns the fake into a real tensor that shares the memory of `real`. Does not copy the autograd metadata of `real`.
   void become(const c10::TensorImpl& real);
 
   // True if anyone read sizes, strides, offset or a value derived from them.
   bool layout_was_read() const noexcept { return layout_was_read_; }
-  // Shares the memory of `real` from now on; everything else stays. Does nothing if the layout is symbolic, because
-  // then no one can ask for the memory.
+  // From now on, the fake shares the storage of `real`; its other properties stay. Does nothing if the fake's layout is
+  // symbolic, because no code can ask such a fake for its memory.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
   bool is_seen() const noexcept { return is_seen_; }

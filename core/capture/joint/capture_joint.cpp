@@ -70,6 +70,7 @@ class Capture {
     return interpreter.run(inputs_.values());
   }
 
+  // A node that has unbacked symbols in the captured graph gets the same symbols in the joint graph.
   void begin_node(const graph::Node* node) {
     std::vector<c10::SymInt> symbols;
     if (node != nullptr && shapes_ != nullptr) {
@@ -81,8 +82,8 @@ class Capture {
     if (node != nullptr) recorder_.begin_of_node(*node);
   }
 
-  // `values`: the forward's values, undefined if they are no tensors. Returns one gradient for each input, or an empty
-  // list.
+  // `values`: the forward's values; undefined tensors stand for values that are no tensors. Returns one gradient for
+  // each input, or an empty list.
   graph::List run_backward(const std::vector<at::Tensor>& values) {
     if (!at::GradMode::is_enabled() || inputs_.differentiable().empty()) return {};
     joint_.tangents = wanted_ != nullptr ? *wanted_ : usual_tangents(values);
@@ -95,15 +96,16 @@ class Capture {
     }
     joint_.leading_tangents = leading_tangents(roots, inputs_);
     graph::Graph& graph = joint_.module->graph();
-    graph::Node& boundary =
-        graph.call_function("_operator.pos", {0});  // end of the forward; size queries may still go before it
+    // Marks the end of the forward: the recorder may still insert nodes that query sizes in front of it.
+    graph::Node& boundary = graph.call_function("_operator.pos", {0});
     graph::List result = gradients_of(roots, tangents);
     joint_.backward_begin = boundary.next();
     graph.erase_node(boundary);
     return result;
   }
 
-  // A value that was changed without autograd is only copied back into the caller's tensor. It has no history there.
+  // The new value of an input that was changed without autograd gets no tangent: the caller copies it into its own
+  // tensor, where it has no history.
   bool has_tangent(std::size_t value, const at::Tensor& tensor) const {
     const auto is_it = [&](const ChangedInput& changed) { return changed.value == value && !changed.under_autograd; };
     return tensor.defined() && tensor.requires_grad() &&

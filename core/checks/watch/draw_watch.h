@@ -37,7 +37,7 @@ class DrawWatch {
     bool keeps_a_normal = false;
 
     static Mark now();
-    bool is_fresh() const noexcept;  // it was set, and nothing has been drawn since
+    bool is_fresh() const noexcept;  // the generator has been seeded, and nothing has been drawn since
     bool operator==(const Mark&) const = default;
   };
 

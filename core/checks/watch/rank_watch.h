@@ -21,7 +21,7 @@
 
 namespace rehearse::checks {
 
-// A call of an operator, as of before it ran.
+// An operator call, with the state of its arguments before it ran.
 struct WatchedCall {
   const c10::FunctionSchema* schema = nullptr;
   struct Input {
@@ -67,7 +67,7 @@ class RankWatch final : public operators::OperatorWatcher {
   const int rank_;
   Origins& origins_;
   const std::function<std::string()> label_;
-  std::optional<WatchedCall> call_;  // the running call; one that threw keeps its tensors until the next call
+  std::optional<WatchedCall> call_;  // the running call; if it throws, its tensors stay alive until the next call
   std::map<std::string, Log> logs_;  // by the check's name
   DrawWatch draws_;
 };

@@ -25,7 +25,7 @@ class ArgumentChecks {
   void defined(const at::Tensor& tensor) const;
   void dense(const at::Tensor& tensor) const;
 
-  // The tensor's memory can be moved as it lies: it has no gaps and no overlapping elements.
+  // The elements fill one block of memory without gaps or overlaps, so that the block can be copied as a whole.
   void filled(const at::Tensor& tensor) const;
   void contiguous(const at::Tensor& tensor) const;
   // The tensors are contiguous in the same memory format, such as channels_last. `tensor` is at `index` of its list.
@@ -52,7 +52,8 @@ class ArgumentChecks {
   // `tensor`, at `index` of its list, has as many elements as `expected`.
   void same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const;
 
-  // `whole` has `size` times as many elements as `part`.
+  // `whole` has as many elements as the tensors `part` of all ranks together, and the same dtype and device type.
+  // `size_text`, `type_text`: the errors if not.
   void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
 
  private:

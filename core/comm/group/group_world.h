@@ -26,12 +26,12 @@ class GroupWorld {
   GroupWorld& operator=(const GroupWorld&) = delete;
   ~GroupWorld();  // closes all groups
 
-  // A call of `rank` (of the world) begins.
+  // Call this when a rank makes a call. `rank`: its number in the world.
   void note_work(int rank, RankWork& work) noexcept { works_[static_cast<std::size_t>(rank)].push_back(work); }
 
-  // A call of `rank` (of the world) has failed, and the rank knows it.
+  // Call this when a rank learns that one of its calls has failed. `rank`: its number in the world.
   void note_failure_known(int rank) noexcept { known_failures_[static_cast<std::size_t>(rank)] = log.size(); }
-  // How many calls the world had made when the rank last met a failure; 0: it has met none.
+  // The number of calls that the world had made when the rank last learned of a failure. 0: the rank knows of none.
   std::uint64_t calls_before_failure(int rank) const noexcept {
     return known_failures_[static_cast<std::size_t>(rank)];
   }

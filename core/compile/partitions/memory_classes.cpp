@@ -51,7 +51,7 @@ std::size_t MemoryClasses::root(std::size_t place) const {
   return place;
 }
 
-// Merges the classes of all nodes in the argument.
+// Merges the classes of all nodes in the argument. Returns the merged class; a new one if there are no nodes.
 std::size_t MemoryClasses::joined(const graph::Argument& argument) {
   std::size_t joint = new_place();
   for_each_node(argument, [&](const Node& node) { parents_[root(places_.at(&node))] = joint; });

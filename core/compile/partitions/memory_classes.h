@@ -37,7 +37,7 @@ class MemoryClasses {
 
   std::unordered_map<const graph::Node*, std::size_t> places_;
   std::unordered_map<const graph::Node*, std::vector<std::size_t>> items_;  // for results of pieces
-  std::vector<std::size_t> parents_;                                        // a forest with one tree for each class
+  std::vector<std::size_t> parents_;                                        // union-find; roots are their own parents
 };
 
 }  // namespace rehearse::compiler

@@ -18,48 +18,51 @@
 
 namespace rehearse::compiler {
 
-// The function and settings for which a capture of segments works.
+// The function whose segments a capture compiles, and the settings for that.
 struct SegmentOwner {
   std::string function;
   Backend& backend;
-  Agreement& agreement;  // ranks may meet for the compilation of each segment
+  Agreement& agreement;  // ranks may communicate before they compile a segment
   PartitionOptions parts = {};
   // Returns whether another path may be compiled. If not, the rest of the call runs eagerly.
   std::function<bool()> may_branch = [] { return true; };
+  // Called once, when the code comes to its first read or eager region.
   std::function<void()> before_first_read = [] {};
   bool refuse_change = false;  // throws StaleCapture for a segment that differs from the tree
 };
 
 // A call whose code runs under the tracer. Looks up each segment in the tree, or compiles and adds it, and runs it at
-// once. When the code runs again, steps that the call has already passed are compared with the tree, and answered
-// without running them.
+// once. If the code runs again for the same call, the capture compares each step that the call has passed with the
+// tree, and gives the code the values from before instead of running the step.
 class SegmentedCapture final : public capture::SegmentListener {
  public:
-  // `run`: what has run of this call; empty at first.
+  // `run`: the steps that this call has passed; empty for a new call.
   SegmentedCapture(SegmentTree& tree, SegmentOwner owner, SegmentRun& run);
 
-  // Ends the capture where the call has arrived; the rest runs eagerly.
+  // Ends the capture after the last step that the call has passed; the rest of the code runs eagerly.
   void stop_after_passed() { stop_ = true; }
-  // Likewise, because the code after that place was refused.
+  // As stop_after_passed(), after a refusal of the code that follows; errors mention that refusal.
   void stop_before_refused() { stop_ = is_refused_ = true; }
 
-  // Sets the environment, and the capture's numbering of the call's tensors and integers.
+  // `leaves`: the numbers that the capture gave to the call's tensors and integers. Call this once, before the code
+  // runs.
   void bind(std::shared_ptr<shapes::ShapeEnv> shapes, const CapturedLeaves& leaves);
 
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Runs what was recorded, operator by operator, if the call arrives there for the first time. Otherwise gives no
-  // answer.
+  // Ends the capture: runs the unfinished segment operator by operator. Gives no answer, so that the code gets the
+  // refusal, in a verification, and as long as the code repeats steps that the call has passed.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
-  // Throws for code that came to its end without a read, and therefore differs from before.
+  // Throws: the code has returned without a read, but the tree begins with one.
   [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
+  // True if the code came to a read or an eager region.
   bool was_cut() const noexcept { return was_cut_; }
   // True if the rest of the code ran eagerly.
   bool has_ended() const noexcept { return ended_; }
@@ -90,14 +93,14 @@ class SegmentedCapture final : public capture::SegmentListener {
   SegmentRun& run_;
   std::shared_ptr<shapes::ShapeEnv> shapes_;
   const CapturedLeaves* leaves_ = nullptr;
-  std::size_t answered_ = 0;  // number of passed steps that were answered
-  Step* last_ = nullptr;
+  std::size_t answered_ = 0;  // how many of run_.passed() the code has come to; all of them unless it repeats steps
+  Step* last_ = nullptr;      // the last of these; null: none
   std::vector<GraphExplanation> made_;
   bool was_cut_ = false;
   bool stop_ = false;
   bool is_refused_ = false;
   bool ended_ = false;
-  bool broken_ = false;
+  bool broken_ = false;  // also while a step runs
 };
 
 }  // namespace rehearse::compiler

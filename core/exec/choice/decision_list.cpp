@@ -24,7 +24,8 @@ std::uint64_t DecisionList::take(const char*& at) noexcept {
   }
 }
 
-// As take(), for untrusted bytes: returns nullopt if they end within the number, or if it exceeds 64 bits.
+// As take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number has more bytes than
+// 64 bits need.
 std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
   const std::size_t longest = std::min<std::size_t>(bytes.size(), 64 / kPayloadBits + 1);
   for (std::size_t length = 0; length < longest; ++length) {

@@ -80,6 +80,7 @@ class Unsealed {
     if (sealed == nullptr) return;
     const auto page = static_cast<ElfW(Addr)>(::sysconf(_SC_PAGESIZE));
     first_ = (library.base + sealed->p_vaddr) / page * page;
+    // The loader seals whole pages only: a part of a page at the end stays writable.
     end_ = (library.base + sealed->p_vaddr + sealed->p_memsz) / page * page;
   }
   Unsealed(const Unsealed&) = delete;
@@ -116,7 +117,8 @@ bool lies_in(const LoadedLibrary& library, std::uintptr_t address) {
   return false;
 }
 
-// The new value of a place; nullopt if the place holds none of the addresses to replace.
+// The new value of the slot that `rela` fills (GOT entry or pointer). Returns nullopt if the slot holds neither
+// `import.from` nor an unbound stub.
 std::optional<std::uintptr_t> new_value(const LoadedLibrary& library, const ElfW(Rela) & rela, bool is_import,
                                         const NewImport& import) {
   const auto type = ELF64_R_TYPE(rela.r_info);
@@ -124,7 +126,7 @@ std::optional<std::uintptr_t> new_value(const LoadedLibrary& library, const ElfW
   const auto held =
       __atomic_load_n(reinterpret_cast<const std::uintptr_t*>(library.base + rela.r_offset), __ATOMIC_ACQUIRE);
   const bool from_loader = held == reinterpret_cast<std::uintptr_t>(import.from) + addend;
-  // Not bound yet: it leads to the library's own stub, which calls the loader.
+  // Lazy binding: the slot still holds the address of the library's own stub, which calls the loader.
   const bool unbound = type == R_X86_64_JUMP_SLOT && is_import && lies_in(library, held);
   if (!from_loader && !unbound) return std::nullopt;
   return reinterpret_cast<std::uintptr_t>(import.to) + addend;

@@ -19,7 +19,8 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// Takes the gradient for `exit` in its place: the engine keeps it, and calls no hook.
+// Makes a node that receives the gradient for `exit` instead of the node outside of the graph, whose hooks therefore do
+// not run. The engine returns that gradient.
 std::shared_ptr<autograd::Node> make_end(const autograd::Edge& exit) {
   const auto& form = exit.function->input_metadata(exit.input_nr);
   auto end = std::make_shared<autograd::Identity>();
@@ -28,7 +29,8 @@ std::shared_ptr<autograd::Node> make_end(const autograd::Edge& exit) {
   return end;
 }
 
-// A view that was changed in place: the step of its base holds the change, which has the same edges but for the first.
+// After an in-place change of a view, the base's node is a CopySlices, which wraps the node of the change as `fn`.
+// LibTorch expects both to have the same next edges, except for the first one.
 void keep_alike(autograd::Node& step) {
   const auto* const slices = dynamic_cast<autograd::CopySlices*>(&step);
   if (slices == nullptr || !slices->fn) return;
@@ -58,7 +60,7 @@ void LocalGraph::record_steps() {
 
 LocalGraph::Target LocalGraph::target_of(const autograd::Edge& edge) {
   const autograd::Node& node = *edge.function;
-  // The step that adds up the gradients of a leaf has no number of its own.
+  // AccumulateGrad nodes have the largest sequence number of all, although their leaves are older.
   const bool is_new = node.sequence_nr() >= begin_ && dynamic_cast<const autograd::AccumulateGrad*>(&node) == nullptr;
   if (!is_new) return {std::nullopt, edge, edge.input_nr};
   const auto [found, is_first] = step_of_.try_emplace(&node, steps_.size());
@@ -66,7 +68,8 @@ LocalGraph::Target LocalGraph::target_of(const autograd::Edge& edge) {
   return {found->second, {}, edge.input_nr};
 }
 
-// The last target that it finds comes first in its turn, so that both runs of the same code list the same order.
+// Walks depth-first and visits the last target first. This order depends on the graph alone, so the first run of the
+// code and its repetition list their exits in the same order.
 void LocalGraph::list_exits() {
   exits_.clear();
   std::vector<std::size_t> to_visit;
@@ -114,7 +117,7 @@ void LocalGraph::leave_out_kept() {
   list_exits();
 }
 
-// Gives the ends, one for each exit.
+// Redirects every edge that leaves the graph to a new node. Returns these nodes, one for each exit.
 std::vector<std::shared_ptr<autograd::Node>> LocalGraph::put_ends_in_place_of_exits() {
   std::vector<std::shared_ptr<autograd::Node>> ends;
   for (const autograd::Edge& exit : exits_) ends.push_back(make_end(exit));

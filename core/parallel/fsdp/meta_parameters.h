@@ -8,8 +8,8 @@
 
 namespace rehearse::parallel {
 
-// Gives memory to parameters on the meta device, in three steps. The ranks compare what they shard between the first
-// step and the last.
+// Gives memory to parameters on the meta device, in three steps. Between the second and the third, the caller checks
+// (with init_sync) that all ranks shard the same parameters.
 
 // Throws c10::ValueError for a device without memory, and for ignored parameters and buffers on the meta device.
 void require_makeable(const torch::nn::Module& module, const FullyShardedOptions& options);
@@ -18,7 +18,7 @@ void require_makeable(const torch::nn::Module& module, const FullyShardedOptions
 void move_from_meta(std::vector<PlannedUnit>& plan, const FromMeta& from);
 
 // Gives each moved parameter of the plan this rank's rows of the values that `from.fill` makes. Only one parameter is
-// whole at a time. `takes_first`: all ranks take the values of the first rank; then the call blocks.
+// whole at a time. `takes_first`: all ranks take the values of the first rank. In that case, the call blocks.
 void make_rows(std::vector<PlannedUnit>& plan, const torch::nn::Module& module, const FromMeta& from,
                const ShardGroup& group, bool takes_first);
 

@@ -18,7 +18,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// Consecutive pieces of `flat`, one per matrix: batch x (its dimension `side`) x rank.
+// Consecutive views of `flat`, one per matrix, with the shape [batch, matrix.size(side), rank_of(matrix)].
 template <class RankOf>
 std::vector<at::Tensor> pieces(const at::Tensor& flat, const std::vector<at::Tensor>& matrices, int side,
                                RankOf&& rank_of) {
@@ -134,6 +134,7 @@ void PowerSgd::reduce_uncompressed(const std::vector<at::Tensor>& tensors) const
   }
 }
 
+// Returns false if P and Q of the last iteration are still there. If it returns true, the caller must draw Q.
 bool PowerSgd::allocate(std::size_t bucket, const Split& split, const at::Tensor& buffer) {
   if (options_.warm_start && factors_.contains(bucket)) return false;
   std::int64_t ps = 0, qs = 0;
@@ -167,8 +168,8 @@ void PowerSgd::compress(Factors& factors, const Split& split, bool draw) {
   }
 }
 
-// numpy's RandomState(seed).randint(1'000'000'000): 32 bits of the Mersenne Twister, masked, repeated until one is in
-// range. The result seeds the generator of torch.randn().
+// Draws the seed as numpy's RandomState(seed).randint(1'000'000'000) does: takes 32 bits of the Mersenne Twister, masks
+// them, and repeats this until the number is in range. The number seeds the generator of torch.randn().
 void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   constexpr std::uint32_t kMask = (1U << 30) - 1, kLast = 999'999'999;
   std::uint32_t seed = 0;

@@ -45,7 +45,7 @@ std::int64_t negate(std::int64_t value) {
 
 std::int64_t floordiv(std::int64_t dividend, std::int64_t divisor) {
   require_divisor(dividend, divisor);
-  if (divisor == -1) return negate(dividend);
+  if (divisor == -1) return negate(dividend);  // the smallest number / -1 would overflow
   const std::int64_t quotient = dividend / divisor;
   const bool rounded_up = dividend % divisor != 0 && (dividend < 0) != (divisor < 0);
   return rounded_up ? quotient - 1 : quotient;
@@ -53,12 +53,13 @@ std::int64_t floordiv(std::int64_t dividend, std::int64_t divisor) {
 
 std::int64_t mod(std::int64_t dividend, std::int64_t divisor) {
   require_divisor(dividend, divisor);
-  if (divisor == -1) return 0;
+  if (divisor == -1) return 0;  // as in floordiv()
   const std::int64_t remainder = dividend % divisor;
   return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
+  // With any other base, the loop below overflows, and throws, within 64 steps.
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   std::int64_t result = 1;

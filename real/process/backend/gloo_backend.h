@@ -17,16 +17,18 @@ namespace rehearse::real {
 
 using GlooDevices = std::vector<std::shared_ptr<gloo::transport::Device>>;
 
-// The network interfaces for gloo: those of GLOO_SOCKET_IFNAME (names separated by commas). Without that variable, the
-// loopback interface if `master`, the host that all ranks know, is a loopback address; otherwise the interface of this
-// host's name. Each device listens from now on. Throws what gloo throws if an interface does not exist.
+// The network interfaces for gloo: those of GLOO_SOCKET_IFNAME (names separated by commas). Without that variable: the
+// loopback interface if `master`, the address of rank 0's host, is a loopback address; otherwise the interface with the
+// address to which this host's name resolves. Each device listens from now on. Throws what gloo throws if an interface
+// does not exist.
 GlooDevices gloo_devices(const std::string& master);
 
 // For example "tcp on eth0": how and where devices send; commas separate several devices.
 std::string describe(const GlooDevices& devices);
 
-// Makes c10d's own ProcessGroupGloo on these devices. This process is `rank` of `size`; they meet through `store`.
-// Blocks until all ranks are connected, but at most for `timeout`, which also limits each operation (0: a day).
+// Makes c10d's own ProcessGroupGloo on these devices. This process is `rank` of `size`. The ranks find each other
+// through `store`. Blocks until all ranks are connected, but at most for `timeout`, which also limits each operation
+// (0: a day).
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                             std::chrono::milliseconds timeout, const GlooDevices& devices);
 

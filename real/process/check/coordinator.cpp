@@ -217,6 +217,7 @@ std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& ope
   return may;
 }
 
+// True if nobody will complete the call: a rank that it needs has ended, or none of the missing ranks may come.
 bool Coordinator::is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const {
   const auto& awaited = call.call.waits_for;
   const auto comes = [&](int rank) { return may_come[static_cast<std::size_t>(rank)]; };

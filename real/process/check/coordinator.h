@@ -14,15 +14,15 @@
 
 namespace rehearse::real {
 
-// Decides what becomes of a job of processes. It hears of the calls and ends of all ranks, says which calls have met,
-// and decides how the job has ended, with one outcome for all. It knows neither processes nor clocks: callers give it
-// messages and the time.
+// Matches the calls of a job of processes, and decides how the job ended. It receives all ranks' calls and ends, tells
+// ranks which calls match, and sends the same outcome to all of them. It knows neither processes nor clocks: callers
+// give it messages and the time.
 //
-// A job ends when all bodies have ended. It also ends when ranks disagree, when an exception leaves a rank's body, when
-// nothing was heard from a rank for the check timeout (its process is gone), or when a rank has been in a call for the
-// check timeout and the others cannot come, because they have ended or wait themselves. As long as one of them may be
-// computing, the call's own timeout counts if it is longer. An exception out of a communication call does not count
-// until the check timeout is over, because the end of another rank may have caused it.
+// A job ends when all bodies have ended. It also ends when calls do not match, when an exception leaves a rank's body,
+// when a rank has sent nothing for the check timeout (its process is gone), or when a call is overdue. A call is
+// overdue after the check timeout if the missing ranks cannot come, because they have ended or wait themselves. If one
+// of them may still be computing, the call is overdue only when its own timeout has also passed. An exception from a
+// communication call ends the job only after the check timeout, because the end of another rank may have caused it.
 class Coordinator {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;
@@ -52,7 +52,7 @@ class Coordinator {
   // A group that not all of its ranks have made yet.
   struct Creation {
     comm::CreationCalls calls;
-    GroupMade made;             // by the first rank
+    GroupMade made;             // what the first rank passed
     std::vector<int> expected;  // ranks that must make it
     VirtualTime since{};
     std::optional<VirtualTime> settles_at{};  // when the vote is over and the mismatch ends the job
@@ -65,7 +65,7 @@ class Coordinator {
   void handle(int rank, const Interrupted&, VirtualTime now);
   void handle(int rank, const BarrierGivenUp& given_up, VirtualTime now);
   void open(const GroupMade& group);
-  // Ranks have made a group with different arguments.
+  // A rank's arguments differ from those of earlier ranks. `did_fit`: the earlier ranks agreed.
   void begin_mismatch(Creation& creation, bool did_fit, VirtualTime now);
   bool has_ended(int rank) const { return states_[static_cast<std::size_t>(rank)].end.has_value(); }
 
@@ -96,7 +96,7 @@ class Coordinator {
   std::vector<RankState> states_;
   FirstMismatch first_mismatch_;
   std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
-  std::map<std::string, Creation> creations_;                  // by call and number, or name
+  std::map<std::string, Creation> creations_;                  // by call, number and, for some, group
   std::optional<JobOutcome> job_outcome_;                      // set once the end has begun
   VirtualTime began_to_end_{};
   bool over_ = false;

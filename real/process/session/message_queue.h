@@ -9,9 +9,9 @@
 
 namespace rehearse::real {
 
-// Messages between processes through a store, for each reader in the order in which they were sent. Only one thread may
-// use an object; other threads need their own. Throws c10::DistError if the store is gone. If the store's host or the
-// network does not respond, a call does not return.
+// Sends messages between processes through a store. Each reader gets its messages in the order in which they were sent.
+// An object belongs to one thread. Throws c10::DistError if the store is gone. If the store's host or the network does
+// not respond, a call does not return.
 class MessageQueue {
  public:
   // Makes its own connection.

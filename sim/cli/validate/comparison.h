@@ -21,14 +21,15 @@ struct ModeRun {
   std::vector<sim::ListedResult> results;
   std::vector<int> culprits;
 
-  // True if the process of all ranks died without telling which of them ended it. SIGKILL leaves no time for that.
+  // True if the process of all ranks died, and nothing shows which rank was running. SIGKILL leaves no time to note
+  // that.
   bool names_nobody() const;
 };
 
 // For example "ranks 0-1", "nobody", "not known".
 std::string culprits_text(const ModeRun& run);
 
-// Compares two modes' calls one by one, for each rank and group, collectives apart from sends and receives.
+// The comparison of two modes' calls: one by one for each rank and group, collectives and messages separately.
 struct CallComparison {
   std::size_t alike = 0;
   std::vector<std::string> differences;  // the first difference of each rank and group
@@ -38,7 +39,7 @@ struct ResultComparison {
   std::size_t bit_equal = 0;
   std::size_t within = 0;      // not equal, but closer than the tolerance
   double largest = 0;          // the largest relative difference among those
-  std::size_t by_figures = 0;  // part of `within`: too large for the files, so only least, most and norm were compared
+  std::size_t by_figures = 0;  // part of `within`: too large for the files, compared by smallest, largest and norm
   std::vector<std::string> differences;
 };
 

@@ -16,11 +16,11 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
-// The two reasons why a rank is in no wait: it has ended, or it has not come to the call for which others wait.
+// What all ranks did for which add() was not called: in a run they have ended, in dumps they have not come to the call.
 enum class Rest { ended, not_come };
 
-// Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that are blocked by
-// themselves. Call add() for each blocked rank; all other ranks count as ended.
+// Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that wait for no other
+// rank. Call add() for each blocked rank; all other ranks count as ended.
 class Standstill {
  public:
   // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no
@@ -38,11 +38,10 @@ class Standstill {
     bool polled = false;                  // the culprit polls
   };
 
-  // `until`: the time at which a timeout ended the wait for ranks that were merely late; nothing: nobody could go on
-  // any more.
+  // `until`: when a timeout ended the wait, because some ranks were merely late. Without it, no rank could go on.
   Diagnosis tell(std::optional<VirtualTime> until = {}) const;
 
-  // True if every wait from `rank` on leads to ranks that have returned, or to ranks that wait for each other.
+  // True if all waits, followed from `rank`, end at ranks that have returned or that wait for each other.
   bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
 
   // If nobody knows for which rank `rank` waited, names the ranks that might have ended the wait and were still under

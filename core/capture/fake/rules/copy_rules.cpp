@@ -44,7 +44,7 @@ Outputs contiguous_like_first(const Call& call) {
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
-// roll(self, shifts, dims). A copy of an empty tensor keeps its strides.
+// roll(self, shifts, dims). For an empty tensor the kernel returns a clone, which has the same strides.
 Outputs roll(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   return is_known(self.sym_numel().sym_eq(0)) ? like_first(call) : contiguous_like_first(call);

@@ -11,8 +11,9 @@
 namespace rehearse::capture {
 namespace {
 
-// A value equals itself: nn::MultiheadAttention uses this to ask whether query, key and value are the same tensor.
-// (Eager mode compares the elements, so a NaN would differ; layers that ask this do not depend on it.)
+// Returns true for one and the same tensor: nn::MultiheadAttention calls equal() to ask whether query, key and value
+// are the same tensor. (In eager mode a tensor with a NaN differs from itself; the layers that call equal() do not
+// depend on that.)
 Outputs equal(const Call& call) {
   const at::Tensor& left = call.tensor(0);
   const at::Tensor& right = call.tensor(1);
@@ -45,6 +46,7 @@ Outputs nonzero(const Call& call) {
 }
 
 Outputs masked_select(const Call& call) {
+  // Throws if the mask cannot be broadcast.
   at::infer_size_symint(call.tensor(0).sym_sizes(), call.tensor(1).sym_sizes());
   return {result(call, SymInts{unbacked(call)}, call.tensor(0).scalar_type())};
 }

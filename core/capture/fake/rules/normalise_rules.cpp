@@ -37,7 +37,7 @@ Outputs cumulate(const Call& call) {
   return {result_like(call, self, dtype, MemoryFormat::Contiguous)};
 }
 
-// Kernels keep the statistics in the dtype of the parameters; without parameters, in the input's.
+// Kernels keep the statistics in the dtype of the weight or, without a weight, in the dtype of the input.
 c10::ScalarType statistics_dtype(const Call& call, const at::Tensor& input, std::size_t weight) {
   return call.has(weight) ? call.tensor(weight).scalar_type() : input.scalar_type();
 }
@@ -82,6 +82,7 @@ Outputs layer_norm_backward(const Call& call) {
 // running statistics, although its schema does not annotate them.
 Outputs batch_norm(const Call& call) {
   const at::Tensor& input = call.tensor(0);
+  // In evaluation mode, kernels return empty statistics.
   const SymInts channels{call.boolean(5) ? input.sym_size(1) : c10::SymInt(0)};
   const TensorSpec statistic = result(call, channels, statistics_dtype(call, input, 1));
   return {result_like(call, input, input.scalar_type(), suggested_format(input)), statistic, statistic};

@@ -10,8 +10,8 @@ namespace rehearse::exec::interpose {
 // The OpenMP run-time library that contains this function, "libomp"; null if none does.
 const char* openmp_library_of(const void* function) noexcept;
 
-// Throws. The library cannot serve ranks, because its threads find each other by data that it keeps per system thread,
-// and wait in the kernel.
+// Throws an error that says why ranks cannot use the library: its threads wait in the kernel, and find each other by
+// data that the library keeps per system thread.
 [[noreturn]] void refuse_openmp(const Fiber& fiber, const char* library);
 
 }  // namespace rehearse::exec::interpose

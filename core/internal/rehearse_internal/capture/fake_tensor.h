@@ -50,9 +50,8 @@ bool has_tangent(const at::Tensor& tensor);
 // Why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual". Empty if one can.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
-// Identifies the value for which a fake stands. Copies of saved tensors, which autograd makes, and in-place operators
-// keep it; each result of an operator gets a new one. Unique in a fiber. Throws std::invalid_argument for a real
-// tensor.
+// Identifies the value for which a fake stands. In-place operators and autograd's copies of saved tensors keep the
+// number; each result of an operator gets a new one. Unique in a fiber. Throws std::invalid_argument for a real tensor.
 std::uint64_t fake_id(const at::Tensor& fake);
 
 // True if both have the same storage. (Tensor::is_alias_of() would access the memory of fakes and throw.)

@@ -10,8 +10,8 @@
 namespace rehearse::comm {
 
 // The transfers that a fabric in front of another one follows to their end, oldest first. `Followed` is the Completion
-// that it passes to the fabric below in place of the caller's, which its done() returns. Addresses are stable while a
-// transfer is followed.
+// that this fabric passes to the fabric below. Its done() returns the Completion that the caller passed. Addresses are
+// stable while a transfer is followed.
 template <class Followed>
 class FollowedTransfers {
  public:
@@ -24,7 +24,7 @@ class FollowedTransfers {
   Followed* of(const Completion& done) noexcept {
     return find([&](const Followed& each) { return &each.done() == &done; });
   }
-  // False if a caller has ended the transfer meanwhile.
+  // False if the transfer has been released meanwhile.
   bool follows(const Followed* followed) noexcept {
     return find([&](const Followed& each) { return &each == followed; }) != nullptr;
   }

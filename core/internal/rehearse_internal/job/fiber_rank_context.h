@@ -18,8 +18,8 @@ struct WorldServices {
   comm::Communicators& communicators;
   RunRecord& record;
   const ShowProgress& show;
-  ScratchFolders* scratch = nullptr;  // null: as in a process of its own
-  WorldGroups groups = {};            // to lend to the world
+  ScratchFolders* scratch = nullptr;  // null: RankContext::scratch_folder() makes them
+  WorldGroups groups = {};            // for world_group(); see WorldGroups
 };
 
 // RankContext for ranks that are fibers, whatever moves their bytes. Construct and destroy it in its rank's fiber.

@@ -15,9 +15,9 @@ struct StoreSocket {
   std::uint16_t port = 0;
 };
 
-// Listens only at the address of `host`; port 0: any free one. Returns nullopt if other hosts do not find this one at
-// that address: it does not belong to this host (a forwarded port), or a name other than "localhost" resolves to the
-// loopback. Throws std::system_error if the port is taken or `host` is unknown.
+// Listens only at the address of `host`; port 0: any free one. Returns nullopt if other hosts cannot reach this host at
+// that address: the address belongs to another host (a forwarded port), or `host` resolves to the loopback although its
+// name does not say so. Throws std::system_error if the port is taken or `host` is unknown.
 std::optional<StoreSocket> listen_at(const std::string& host, std::uint16_t port);
 
 // "localhost", "127.0.0.1", "::1"

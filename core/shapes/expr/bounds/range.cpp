@@ -63,7 +63,9 @@ Range direct(const Expr& expr, const RangeOf& known) {
   return intersection(sum, interval::add(known(ExprParts::make(std::move(varying))), {constant, constant}));
 }
 
-// A lower bound: the constant, if no other term is negative. Unbounded if one is.
+// A lower bound of `expr`. Writes each atom as its least value plus a difference that is not negative. If no term with
+// a difference has a negative coefficient, the constant is the bound. Unbounded otherwise, and if an atom has no least
+// value.
 std::int64_t lower_when_shifted(const Expr& expr, const RangeOf& known) {
   Expr shifted;
   for (const Term& term : ExprParts::terms(expr)) {
@@ -71,7 +73,7 @@ std::int64_t lower_when_shifted(const Expr& expr, const RangeOf& known) {
     for (const Factor& factor : term.monomial) {
       const std::int64_t lower = range_of_atom(factor.atom, known).lower;
       if (lower == Range::kUnboundedBelow) return Range::kUnboundedBelow;
-      // Here the atom stands for the difference from its least value.
+      // In `shifted`, the atom stands for that difference.
       product = product * power(ExprParts::make(factor.atom) + lower, factor.exponent);
     }
     shifted = shifted + product;
@@ -92,7 +94,7 @@ Range shifted(const Expr& expr, const RangeOf& known) {
   return {lower_when_shifted(expr, known), interval::negate(lower_when_shifted(-expr, known))};
 }
 
-// A division by a number that is the only factor of its term, or null.
+// Finds a floor division by a number, with exponent 1, among the factors of all terms. Null if there is none.
 const Atom* division_in(const Expr& expr) {
   for (const Term& term : ExprParts::terms(expr)) {
     for (const Factor& factor : term.monomial) {

@@ -52,9 +52,10 @@ class ReplayError : public std::runtime_error {
               std::optional<VirtualTime> at);
 
   Problem problem() const noexcept { return problem_; }
-  // Index of the decision at which run and log part, from 0.
+  // The index, from 0, of the first decision at which the run differs from the log.
   std::size_t step() const noexcept { return step_; }
-  // The log's decision at this place, and the run's question (its answer is unknown). Empty past the end of either.
+  // The log's decision at that index (empty if the log has ended), and the run's choice (empty if the run has ended),
+  // whose answer is unknown.
   const std::optional<Decision>& expected() const noexcept { return expected_; }
   const std::optional<Decision>& found() const noexcept { return found_; }
   // Virtual time of the step; empty outside a run.
