@@ -31,12 +31,14 @@ class SegmentedCompiler {
   // StaleCapture if it differs from the tree.
   Answer serve(Entry& hit, bool verifies);
 
-  // Runs the code under the tracer, and compares it with the tree. The graph has no module only after has_ended().
+  // Runs the code under the tracer, and compares it with the tree. The Capture lacks a module only if
+  // segmented.capture.has_ended().
   std::variant<Capture, Refused> capture(const std::vector<LeafShape>& shape, Segmented& segmented);
   // For compiling segments. growing_owner(): for adding to an existing tree, within the recompile limit.
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
-  // Make a new entry of a capture with cuts (nothing if that is impossible), or a path of an existing entry.
+  // make_entry() makes a new entry from a capture with cuts, or returns nothing if that is impossible. add_path() adds
+  // a path to an existing entry.
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 

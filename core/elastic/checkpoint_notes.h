@@ -9,7 +9,7 @@ namespace torch::nn {
 class Module;
 }
 
-// What a Checkpoint writes into the journal of its world (CheckpointJournal), if there is one.
+// A Checkpoint's notes in the journal of its world (CheckpointJournal), if there is one.
 namespace rehearse::elastic {
 
 // The calling rank has called save(), with `module` in the state after `steps` steps.

@@ -21,7 +21,8 @@ struct Variables {
   const char* only_with;  // the others count only together with this variable; null: always
 };
 
-// A batch script of Slurm's has SLURM_PROCID too; only in a step is it one of several processes.
+// Slurm also sets SLURM_PROCID for a batch script, which is not one of several processes. Only a step has
+// SLURM_STEP_ID.
 constexpr std::array kLaunchers{
     Variables{"RANK", "WORLD_SIZE", "LOCAL_RANK", nullptr},
     Variables{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", nullptr},

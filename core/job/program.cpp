@@ -19,8 +19,8 @@ std::deque<Program>& registered_programs() {
   return programs;
 }
 
-// programs() reports clashes of names, not this constructor, because an exception in a static initialiser would end the
-// process before anything could print it. The return address shows which image contains the program.
+// Does not check for clashes of names: an exception in a static initialiser would end the process before anything could
+// print it. programs() reports them. The return address shows which image contains the program.
 RegisteredProgram::RegisteredProgram(Program program) {
   if (auto* const image = ModuleImage::with(__builtin_return_address(0))) {
     image->programs.push_back(std::move(program));

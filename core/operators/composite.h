@@ -5,7 +5,7 @@
 
 namespace rehearse::operators {
 
-// Whether the operator consists of other operators, each of which reaches a fallback above all keys by itself.
+// True if the operator only calls other operators. A fallback above all keys then sees each of these, too.
 inline bool is_composite(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&

@@ -12,7 +12,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// Which parameters are ready is private to LibTorch's reducer, which only throws a text about those that are not. An
+// LibTorch's reducer keeps private which parameters are ready; it only throws a text about those that are not. An
 // explicit instantiation may name private members.
 struct ReadyParameters {
   using Member = std::unordered_set<std::size_t> c10d::Reducer::*;

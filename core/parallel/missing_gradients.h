@@ -13,7 +13,7 @@ namespace rehearse::parallel {
 // missing. `names`: of the reducer's parameters, in their order.
 std::string missing_gradients(const c10d::Reducer& reducer, const std::vector<std::string>& names);
 
-// Whether the reducer is ready for a backward of which no gradient has arrived.
+// True if the reducer is ready for a backward, and no gradient of that backward has arrived yet.
 bool waits_for_backward(const c10d::Reducer& reducer);
 
 }  // namespace rehearse::parallel

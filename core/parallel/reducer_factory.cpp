@@ -35,9 +35,9 @@ struct BucketLimits {
   }
 };
 
-// Which parameters share a bucket in the first iteration. Buckets are in the order of reduction: gradients are expected
-// in reverse order of use. If the buckets will be rebuilt from the order observed in the first iteration, all gradients
-// of a kind share one bucket until then.
+// Assigns parameters to the buckets of the first iteration. Buckets are in the order of reduction: gradients are
+// expected in reverse order of use. If the buckets will be rebuilt from the order observed in the first iteration, all
+// gradients of a kind share one bucket until then.
 std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
                                                       bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};

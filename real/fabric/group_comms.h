@@ -12,7 +12,7 @@
 
 namespace rehearse::real {
 
-// NCCL's communicators of one group, one for each of its ranks, all of which are in this process. They are made when
+// NCCL's communicators of one group, one for each rank of the group. All ranks are in this process. They are made when
 // the group first needs them, because a group that moves nothing on devices needs none.
 //
 // Not thread safe.

@@ -35,8 +35,8 @@ class InFlightOperations {
   // Ends all transfers of the group and reports the failure to them.
   void fail(GroupComms& comms, const std::exception_ptr& why) noexcept;
 
-  // Forgets the transfer of `told`. If it is under way, waits until the devices have finished it; if that takes longer
-  // than `limit`, aborts its group.
+  // Forgets the transfer whose completion is `told`. If the transfer is in flight, waits until the devices have
+  // finished it; if that takes longer than `limit`, aborts its group.
   void cancel(const comm::Completion& told, std::chrono::milliseconds limit) noexcept;
 
   bool empty() const noexcept { return ready_.empty() && launched_.empty(); }

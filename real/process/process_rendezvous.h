@@ -10,7 +10,7 @@
 
 namespace rehearse::real {
 
-// The address at which the processes of a job meet.
+// The address of the store through which the processes of a job find each other.
 struct MeetingPlace {
   std::string host;
   std::uint16_t port = 0;

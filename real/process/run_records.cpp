@@ -16,7 +16,7 @@
 namespace rehearse::real {
 namespace {
 
-// Another rank's exception, of which only the text is known here.
+// Another rank's exception; this process knows only its text.
 std::exception_ptr error_of(const JobOutcome::Failure& failure) {
   const auto& what = failure.end.what;
   switch (failure.end.kind) {
@@ -50,7 +50,7 @@ exec::RankFailure failure_of(const JobOutcome::Failure& told, const std::optiona
   return failure;
 }
 
-// This rank waited at the place at which it met the end of its world.
+// If `told` is about this process's own rank, the rank waited at the place where RankAborted was thrown.
 exec::BlockedFiber fiber_of(const JobOutcome::Blocked& told, const std::optional<exec::RankFailure>& own) {
   exec::BlockedFiber fiber;
   fiber.rank = told.rank;

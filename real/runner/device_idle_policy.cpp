@@ -47,7 +47,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
   const bool reads_clock = std::exchange(clock_was_read_, false);
   if (anything_done) return IdleStep::look_again();
   if (!looking_since_) looking_since_ = facts.now;
-  // A rank that reads the clock waits for something that comes by itself.
+  // A rank that reads the clock may wait for a point in time, which will come in any case.
   if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.stall_timeout) {
     return IdleStep::end_run(
         Ending::livelock,

@@ -37,7 +37,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
     if (devices_->poll()) note_progress();
   }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
-  // Real time passes by itself, so its passing says nothing about the ranks.
+  // Real time passes whatever ranks do, so its passing says nothing about them.
   std::optional<exec::IdleEnd> time_passed() override { return std::nullopt; }
 
  private:

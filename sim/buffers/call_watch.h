@@ -65,7 +65,7 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   // True if the rank knows the end of all its calls.
   bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
 
-  // The buffers of those calls of all ranks whose end the calling rank does not know yet.
+  // The buffers of all calls (of any rank) whose end the calling rank does not know yet.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;

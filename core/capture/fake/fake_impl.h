@@ -69,7 +69,7 @@ class FakeImpl final : public c10::TensorImpl {
   bool is_real_ = false;                           // become() was called
   std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before become()
   mutable bool layout_was_read_ = false;
-  mutable bool is_seen_ = true;  // reads are noted
+  mutable bool is_seen_ = true;  // reads set layout_was_read_ and note offsets
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 

@@ -14,7 +14,7 @@
 namespace rehearse::capture {
 namespace {
 
-// The tensor of which autograd considers `tensor` a view, or `tensor` itself.
+// The base of `tensor` if autograd considers it a view; otherwise `tensor` itself.
 at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
 
 bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }

@@ -41,7 +41,8 @@ class JointOutputs {
   void refuse_overlap(std::size_t input) const;
   bool has_other_form(std::size_t input) const;
   void refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const;
-  // Both refuse a result in the memory of a changed input that autograd does not consider a view of it.
+  // Both throw for a result that lies in the memory of a changed input, if autograd does not consider the result a view
+  // of that input.
   void refuse_stale_view(std::size_t output, const at::Tensor& view) const;
   void refuse_hidden_alias(std::size_t output, const at::Tensor& result) const;
   void count_results_of_bases(const std::vector<c10::IValue>& results);

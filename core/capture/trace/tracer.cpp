@@ -223,8 +223,8 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 
 c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
 
-// After a cut, code has run that may have changed the answer, and the guards that a later call needs depend on the
-// path.
+// The code before a cut has run and may have changed the answer to the question. Besides, the guards for the answer
+// would depend on the path of the call.
 void Tracer::refuse_behind_cut(const char* question, const exec::CallSite& site) const {
   if (!segments_.recorder().was_cut()) return;
   throw NotCapturable(std::string(question) + " is called behind a read or an eager region of a captured function",

@@ -7,7 +7,7 @@
 
 namespace rehearse::checks {
 
-// How a gradient compares with the right one.
+// The relation of a gradient to the right one.
 struct GradientRatio {
   enum class Kind {
     equal,
@@ -26,7 +26,7 @@ struct GradientRatio {
 // CheckOptions. Either tensor may be undefined.
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);
 
-// How all-reduces have combined the ranks' parts of a gradient, if they were recorded.
+// The operation by which all-reduces combined the ranks' parts of a gradient; unknown unless they were recorded.
 enum class Reduced { unknown, sum, mean };
 
 // The diagnosis: "0.25 = 1/n: averaged twice, ...", for `ranks` ranks.

@@ -27,13 +27,13 @@ struct Drawn {
   std::uint64_t times = 0;
 };
 
-// The calls that have drawn numbers on one rank since its generator was last set. Grows with the number of different
+// The calls that have drawn numbers on one rank since its generator was last seeded. Grows with the number of different
 // lines and arguments, up to 100,000 entries.
 class DrawLog {
  public:
   void note(Draw draw);
 
-  // The generator was set, so earlier draws no longer matter.
+  // The generator was seeded, so earlier draws no longer matter.
   void clear();
 
   // The draws since the last take() with that name, or since the start; in the order in which each first happened.
@@ -42,7 +42,7 @@ class DrawLog {
  private:
   std::map<Draw, std::size_t> places_;  // in counts_; for lookup only
   std::vector<Drawn> counts_;
-  std::map<std::string, std::vector<std::uint64_t>> taken_;  // by the name: times of counts_, when it was asked last
+  std::map<std::string, std::vector<std::uint64_t>> taken_;  // by name: the counts at its last take()
 };
 
 // Draws that two ranks made a different number of times: "aten::rand(size=[5]) at job.cpp:12: once on rank 3, never on

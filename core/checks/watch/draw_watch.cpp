@@ -35,7 +35,7 @@ void DrawWatch::after() {
   if (std::exchange(mark_, now) != now) log_.note({std::move(call_), exec::CallSite::capture()});
 }
 
-// Between operators, unwatched code may have set the generator or drawn from it.
+// Between operators, unwatched code may have seeded the generator or drawn from it.
 void DrawWatch::look(const std::string& before_what) {
   const auto now = Mark::now();
   const auto last = std::exchange(mark_, now);

@@ -11,7 +11,7 @@
 namespace rehearse::checks {
 namespace {
 
-// What a rank did at one position in the order of writes. Null: its writes have ended before.
+// The write of one rank at one position in the order of its writes. Null: the rank has made fewer writes.
 struct Step {
   int rank;
   const Write* write;

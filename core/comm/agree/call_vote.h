@@ -21,7 +21,7 @@ class CallVote {
 
   bool all_have_come() const noexcept { return calls_.size() == group_.ranks.size(); }
 
-  // The ranks of the world whose calls differ from that of `rank` (also of the world), ascending.
+  // The ranks whose calls differ from the call of `rank`, ascending. All are ranks of the world.
   std::vector<int> disagreeing_ranks(int rank) const { return parties().vote.disagreeing_ranks(rank); }
 
   Mismatch mismatch() const;

@@ -77,7 +77,7 @@ class CollectiveCalls {
   std::vector<const Operation*> calls_;  // by rank; null: not present
   std::size_t arrived_ = 0;
   int first_ = -1;
-  // What all present calls agree on, as long as they do.
+  // The values in which all present calls agree. Valid as long as the calls match.
   std::uint64_t fingerprint_ = 0;
   const PayloadName* payload_ = nullptr;  // from the first call with a payload name
   std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ

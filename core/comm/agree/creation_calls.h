@@ -32,11 +32,11 @@ class CreationCalls {
   bool fit() const noexcept { return calls_.size() <= 1; }
   const Vote& vote() const noexcept { return vote_; }
 
-  // The ranks of `of` that have called it, or have not, in the order of `of`.
+  // The ranks among `of` that have made the call, and those that have not, in the order of `of`.
   std::vector<int> called_by(std::span<const int> of) const;
   std::vector<int> missing(std::span<const int> of) const;
 
-  // Call it only if they do not.
+  // Call it only if fit() is false.
   Mismatch mismatch() const;
 
  private:

@@ -11,7 +11,7 @@
 
 #include "comm/agree/made_call.h"
 
-// What two ranks of a group must agree on: a send and its receive, and the edges of an all-to-all.
+// Compares two calls that exchange data: a send and its receive, or the two ends of an edge of an all-to-all.
 namespace rehearse::comm {
 
 // Compares what one rank sends to another in part number `part` of an all-to-all with what the other expects. Returns
@@ -19,8 +19,8 @@ namespace rehearse::comm {
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group);
 
-// Compares the memory formats of two calls, for operations that move memory as it lies. The format of the lower rank of
-// the world comes first. Returns nullopt if they agree, or if one of the calls has no elements.
+// Compares the memory formats of two calls, for operations that ignore strides and copy memory as one block. The format
+// of the lower rank of the world comes first. Returns nullopt if they agree, or if one of the calls has no elements.
 std::optional<Mismatch::Field> format_difference(const MadeCall& one, const MadeCall& other,
                                                  const GroupIdentity& group);
 

@@ -5,8 +5,8 @@
 
 #include <rehearse_internal/comm/operation.h>
 
-// The layout of a dense tensor's elements in memory. In many calls Gloo and NCCL ignore strides and move the memory as
-// it lies, from the first element on.
+// The layout of a dense tensor's elements in memory. In many calls Gloo and NCCL ignore strides and copy the memory as
+// one block, from the first element on.
 namespace rehearse::comm {
 
 // The memory has no gaps and no overlapping elements: the tensor is contiguous for some order of its dimensions.
@@ -24,7 +24,7 @@ bool same_format(const at::Tensor& a, const at::Tensor& b);
 // The normalised strides: dimensions of size 1 get their contiguous stride.
 c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 
-// The tensor of a collective that Gloo moves as it lies, so that all ranks must use the same layout. Null if there is
+// The tensor of a collective whose strides Gloo ignores, so that all ranks must use the same layout. Null if there is
 // none: Gloo makes contiguous copies in all-gathers, gathers and coalesced all-reduces, and in an all-to-all each edge
 // has its own layout.
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept;

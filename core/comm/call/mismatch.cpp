@@ -103,7 +103,8 @@ std::string split_first(const Mismatch& mismatch) {
                      expected.substr(kExpects.size()));
 }
 
-// "0 and 1", "0, 1-2 and 3": the ranks of each side. Of many sides, the first: "0, 1, 2, 3, 4, 5, 6, 7 and 592 more".
+// "0 and 1", "0, 1-2 and 3": the ranks of each side. If there are many sides, shows the first ones: "0, 1, 2, 3, 4, 5,
+// 6, 7 and 592 more".
 std::string all_sides(const Mismatch& mismatch) {
   std::vector<std::string> sides{rank_numbers(mismatch.first.alike), rank_numbers(mismatch.second.alike)};
   std::size_t more = 0;

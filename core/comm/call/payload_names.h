@@ -41,7 +41,7 @@ class PayloadNames {
     std::uint64_t hash = 0;  // hash of the text
   };
 
-  // The weak reference prevents that another tensor gets the address.
+  // The weak reference keeps other tensors from getting the address.
   struct NamedTensor {
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> tensor;
     const PayloadName* name;

@@ -49,7 +49,7 @@ class GroupRegistry {
   void close() noexcept;
 
  private:
-  // The state of a crashed rank of the world from the view of a group.
+  // The state of a crashed rank of the world as a group sees it.
   enum class Absence {
     down,  // it was down when the group was made, and may still join after its restart
     lost,  // it has crashed since the group was made
@@ -75,7 +75,7 @@ class GroupRegistry {
   };
 
   c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
-  void check_name_is_free(std::string_view name, std::size_t groups) const;  // among the first `groups`
+  void check_name_is_free(std::string_view name, std::size_t groups) const;  // looks at the first `groups` only
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
   [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);

@@ -56,8 +56,9 @@ class GroupState final : public WorkOwner {
   // The rank's incomplete calls, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
-  // The rank's calls before the event with this record_id have ended, and the rank can know it, because it has seen the
-  // end of a later call: a barrier comes after all calls, any other collective after the collectives before it.
+  // A record_id: all earlier calls of the rank (with `for_messages` false: its earlier collectives) have ended, and the
+  // rank knows it, because it has seen the end of a later call. A barrier ends after all earlier calls, any other
+  // collective after all earlier collectives.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];
     return for_messages ? known.all : std::max(known.all, known.collectives);
@@ -81,7 +82,7 @@ class GroupState final : public WorkOwner {
   void note_failure_known(int rank) noexcept override;
   bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
   void note_known(const RankWork& work) noexcept override;
-  // `rank` has waited for all of its calls so far.
+  // `rank` knows that all of its calls so far have ended.
   void note_all_known(int rank) noexcept;
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
@@ -96,7 +97,7 @@ class GroupState final : public WorkOwner {
   GroupWorld* world_;
   struct KnownUntil {
     std::uint64_t all = 0;          // Event::record_id of the last barrier
-    std::uint64_t collectives = 0;  // and of the last other collective
+    std::uint64_t collectives = 0;  // Event::record_id of the last other collective
   };
   void note_use(const RankWork& work);
 

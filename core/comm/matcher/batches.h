@@ -38,7 +38,7 @@ class Batches {
   struct Batch {
     Works works;
     std::size_t unmatched;
-    std::vector<MatchedPair*> pairs;  // those of the works that have met their peers
+    std::vector<MatchedPair*> pairs;  // the pairs of the works whose peers have arrived
   };
 
   Batch* find(const RankWork* work) const;

@@ -12,7 +12,7 @@
 
 namespace rehearse::comm {
 
-// What the matchers of all groups of a world share. Must outlive them.
+// Objects that the matchers of all groups of a world share. They must outlive the matchers.
 struct Services {
   exec::RankExecutor& executor;
   exec::Clock& clock;
@@ -24,7 +24,7 @@ struct Services {
   exec::TimerQueue& timers() const noexcept { return executor.timers(); }
 };
 
-// What the matchers of one group share: its identity, the recorder of its calls, and the world's services.
+// Objects that the matchers of one group share: its identity, the recorder of its calls, and the world's services.
 struct MatcherContext {
   const GroupIdentity& group;
   CallRecorder& recorder;

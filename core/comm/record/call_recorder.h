@@ -26,8 +26,8 @@ class CallRecorder {
   // Records a call that `rank` (in the group) makes now. The reference is valid until the log's next record().
   Event& record(const Operation& call, int rank, std::uint64_t sequence, std::uint32_t signature, std::uint64_t hash);
 
-  // Where the call of the event was made. Empty unless captured, and if `event` is null because the log no longer keeps
-  // it.
+  // The place of the call of the event. Empty if no place was captured, or if `event` is null because the log no longer
+  // keeps it.
   exec::CallSite call_site(const Event* event) const;
 
   void note_completion(std::uint64_t sequence, VirtualTime now) noexcept {

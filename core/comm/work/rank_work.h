@@ -94,7 +94,7 @@ class RankWork final
   const GroupIdentity& group() const noexcept { return owner_->identity(); }
   int rank() const noexcept { return rank_; }
   int global_rank() const noexcept { return group().global_rank(rank_); }
-  // Not done yet. On a device it may have been launched already, so that waits are over.
+  // True until the operation is done. On a device, the operation may have been launched already, and then waits return.
   bool incomplete() const noexcept { return state_ == State::pending || state_ == State::launched; }
   bool succeeded() const noexcept { return state_ == State::completed; }
   bool gave_up() const noexcept { return gave_up_; }  // see PendingOperation
@@ -109,7 +109,8 @@ class RankWork final
   void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
   void move_to(PendingMatch* match) noexcept;  // from its current match
   void leave_match() noexcept { match_ = nullptr; }
-  // Someone knows of its end, or will. If a work is never asked, the program may have forgotten a wait.
+  // Notes that somebody has queried or waited for the work, or will learn of its end. If this is never noted, the
+  // program may have forgotten a wait.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
   // Makes the work report its end to the CallInterceptor, and the moment when the rank learns of the end.
@@ -132,8 +133,8 @@ class RankWork final
   // For its match, at the time limit. Does not count as progress, so that reports show a hang that it ends. `prior`:
   // the failure of an earlier operation for which this one waited; null: this one has reached its own limit.
   void time_out(std::exception_ptr prior = nullptr);
-  void cancel();  // as abort() for collectives, but for any operation
-  // As cancel(): the error is the work's title followed by `why`, and blames `rank` (of the world).
+  void cancel();  // does for any operation what abort() does for collectives
+  // As cancel(). The error consists of the work's title and `why`, and blames `rank`, a rank of the world.
   void withdraw(const std::string& why, int rank);
   // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;
@@ -143,7 +144,7 @@ class RankWork final
 
   enum class Until : std::uint8_t { launched, done };  // done: even if wait() returns at the launch
 
-  // wait() for a Work of which this one is a part. `waiting` describes the blocked call.
+  // wait() on behalf of a Work that contains this one. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);
   // False if abort() has ended the wait.
   bool wait_until(Until until, std::chrono::milliseconds timeout, const exec::Observer& waiting);

@@ -15,8 +15,8 @@ namespace rehearse::comm {
 
 class RankWork;
 
-// What a work needs of its group. Works keep it alive. After the end of the world it is closed, and then only its
-// identity is valid. Ranks are ranks in the group.
+// The functions of a group that its works need. Works keep the owner alive. After the end of the world the owner is
+// closed, and then only its identity is valid. Ranks are ranks in the group.
 class WorkOwner : public c10::intrusive_ptr_target {
  public:
   explicit WorkOwner(GroupIdentity identity) : identity_(std::move(identity)) {}
@@ -31,14 +31,14 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // A call of `rank` has failed with `error`.
   virtual void note_error(int rank, c10d::ErrorType error) = 0;
 
-  // `rank` has met a failure of one of its calls, so it may leave its operations in flight behind.
+  // `rank` has learned that one of its calls has failed, so it may give up its operations in flight.
   virtual void note_failure_known(int rank) noexcept = 0;
 
-  // Whether the call of `work` has been left behind because of a failure: its rank met a failure while the call was in
-  // flight, and one of the ranks for which it waits has met one too or has crashed.
+  // True if the call of `work` was probably given up after a failure: its rank learned of a failure while the call was
+  // in flight, and one of the ranks for which the call waits has crashed or also learned of a failure.
   virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
-  // The work's rank knows that the work has ended, or has ordered its stream after it. May be called repeatedly.
+  // The work's rank knows that the work has ended, or has ordered its stream after the work. May be called repeatedly.
   virtual void note_known(const RankWork& work) noexcept = 0;
 
   // The work has just ended: its waiters are runnable, and its futures are not marked yet. Not called after closing.

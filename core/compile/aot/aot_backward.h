@@ -42,10 +42,10 @@ class AotBackwards {
   AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
                std::optional<CapturedPart> part);
 
-  // The backward for these tangents, which are in the order of the first backward's; undefined if there is none.
-  // Records one if necessary, even inside a backward of autograd. Returns the first backward if that is impossible,
-  // because the new one needs a value that was not saved or because the piece is not captured in the same way again.
-  // The caller must then bring the tangents into its form.
+  // The backward for these tangents: one for each tangent of the first backward, in its order; an undefined tensor
+  // stands for a missing one. Records one if necessary, even inside a backward of autograd. Returns the first backward
+  // if that is impossible, because the new one needs a value that was not saved or because the piece is not captured in
+  // the same way again. The caller must then bring the tangents into its form.
   const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
   const AotBackward& first() const noexcept { return *first_; }
 

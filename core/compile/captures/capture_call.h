@@ -43,8 +43,8 @@ class KeptInRefusedCall : public CompileError {
 // in the calling fiber and computes nothing.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
-// Capture::served has the results of the call, and the capture describes the path that the call took. It is empty if
-// the rest of the code ran eagerly.
+// Capture::served has the results of the call, and the other fields describe the path that the call took; they are
+// empty if the rest of the code ran eagerly.
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
 
 }  // namespace rehearse::compiler

@@ -46,8 +46,8 @@ class Agreement {
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
   // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
-  // meet, and the call blocks. Like any other compilation, it may meet the first compilation of another rank's call.
-  // `why`: what the segment follows.
+  // exchange their arguments, and the call blocks. As for any compilation, the counterpart on another rank may be the
+  // first compilation of a call. `why`: what the segment follows.
   void begin_segment(const std::string& why, exec::CallSite where);
 
   // The result of the open compilation contains collectives, or may contain some.
@@ -56,7 +56,7 @@ class Agreement {
   // True between the beginning of a compilation and commit() or fail().
   bool is_open() const noexcept { return is_open_; }
 
-  // Tells the other ranks the outcome and learns theirs; blocks if ranks meet. Throws CompileError that names the
+  // With compiler collectives, exchanges outcomes with the other ranks, and blocks. Throws CompileError that names the
   // lowest rank that could not compile. If no rank could compile, returns false instead, because each rank has its own
   // error.
   bool commit(const CompileOutcome& outcome);
@@ -74,8 +74,8 @@ class Agreement {
   bool is_open_ = false;
 };
 
-// The facts that a rank takes over from all ranks' facts (in order of rank): those that are like its own (same kind,
-// dtype and number of dimensions), and those for which it has none. They keep their order.
+// The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like its own (same kind,
+// dtype and number of dimensions), and facts about arguments for which it has none. They keep their order.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

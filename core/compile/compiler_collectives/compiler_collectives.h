@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// Names what ranks meet for, in errors: the function that they call, and the caller's line (empty if unknown).
+// Names the compilation in errors: the function that ranks call, and the caller's line (empty if unknown).
 struct CollectiveLabel {
   std::string function;
   std::string line;
@@ -37,10 +37,10 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 // for CPU tensors that can create subgroups. If a rank does not come (its cache served the call, or it has ended), the
 // others wait as in any collective, and the report names the missing rank: see Journal.
 //
-// Messages are named by function and step; ranks that meet for different ones are a mismatch. A group of one rank does
-// not communicate. All calls block. Each object belongs to the fibers of its rank. Errors: MismatchError and what
-// collectives throw; CompileError as described below; CompileError for a group with neither such a back end nor a
-// store; and CompileError that names the rank for damaged messages, which are not used.
+// Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch. A group
+// of one rank does not communicate. All calls block. Each object belongs to the fibers of its rank. Errors:
+// MismatchError and what collectives throw; CompileError as described below; CompileError for a group with neither such
+// a back end nor a store; and CompileError that names the rank for damaged messages, which are not used.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";
@@ -48,8 +48,8 @@ class CompilerCollectives {
   explicit CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
   // Compiler collectives, before the user's code runs. Returns what all ranks see in their arguments, by rank of the
-  // group. The k-th compilation of one rank meets the k-th compilation of the others, whatever calls these are in. Two
-  // all-gathers.
+  // group. The k-th compilation of one rank is matched with the k-th compilation of the others, whatever calls these
+  // are in. Two all-gathers.
   std::vector<InputFacts> exchange(const InputFacts& mine, const CollectiveLabel& label);
 
   // Guard collectives, in each call: true if every rank's cache serves it. One all-reduce.

@@ -27,7 +27,7 @@ class GuardSet {
   void add_value(const Leaf& leaf, std::string source);  // it has this value
   void add_tensor(TensorGuard guard);                    // it is such a tensor
   void add_symbol(std::string source);                   // it is an integer that the symbols' guards check
-  // A guard for a tensor that the capture found by itself, and keeps.
+  // Adds a guard for a tensor that is no argument (a parameter, a global). The capture keeps the tensor.
   void add_captured(const at::Tensor& tensor, TensorGuard guard);
 
   void set_state(const GlobalState& state) { state_ = state; }

@@ -42,8 +42,8 @@ class SymbolGuards {
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
 
   std::vector<SymbolPlace> places_;
-  // For a source that does not matter: another source of the same symbol that matters. If there is none, its own index;
-  // then the hint replaces the value.
+  // By source. If nothing uses the source: another source of the same symbol that something uses, whose value counts
+  // instead. If there is no such source: its own index, and the hint counts instead.
   std::vector<std::uint32_t> twins_;
   std::vector<std::int64_t> hints_;
   std::shared_ptr<const shapes::ShapeEnv> shapes_;

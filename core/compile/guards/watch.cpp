@@ -77,7 +77,7 @@ WatchScope::~WatchScope() {
 }
 
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
-  // The stack grows downwards. What lies between this frame and the compiled call will be gone when that call returns.
+  // The stack grows downwards. Everything between this frame and the compiled call will be gone when that call returns.
   const auto at = place_on_stack(address);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {

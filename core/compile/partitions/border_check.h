@@ -19,7 +19,7 @@ namespace rehearse::compiler {
 // The requirement of a piece on the layout of an input.
 enum class BorderLayout {
   Guarded,   // it is an argument, and guards have compared its layout
-  Copied,    // another layout is copied to this one; no value that is used later shares the memory
+  Copied,    // a tensor with another layout is copied; possible because no value that is used later shares its memory
   Required,  // another layout is an error
 };
 

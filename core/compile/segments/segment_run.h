@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// A step that a call has passed.
+// A step that a call has passed: its segment and its read or region have run.
 struct PassedStep {
   Step* step;
   std::vector<c10::IValue> values;  // the number that was read, or the region's tensors

@@ -226,7 +226,7 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
 // again must first come to where it was.
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
-  owner_.agreement.fail(why);  // before the rest of the code runs, because ranks may meet in it
+  owner_.agreement.fail(why);  // first, because the rest of the code may have collectives
   return run_unfinished(end);
 }
 

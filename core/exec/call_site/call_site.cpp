@@ -33,7 +33,8 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* data) {
     return _URC_NO_REASON;
   }
   if (walk.count == walk.out.size()) return _URC_END_OF_STACK;
-  // Elsewhere an address is a return address, after the call. A signal's is that of the interrupted instruction itself.
+  // Return addresses are one past the call, and lookups subtract 1. For a frame that a signal interrupted, the address
+  // is the instruction itself, so add 1.
   if (interrupted != 0) ++address;
   walk.out[walk.count++] = reinterpret_cast<void*>(canonical_address(address));
   return _URC_NO_REASON;

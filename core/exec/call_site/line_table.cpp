@@ -155,8 +155,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   Dwarf_Die* const unit = unit_at(module_, address, bias);
   if (unit != nullptr) {
     set_place(current, unit, address - bias);
-    // The scopes around an address lead from an inlined function to where it was written. Those around the innermost
-    // DIE are the functions into which it was inlined.
+    // The scopes around an address continue, from an inlined function on, at the place where the function was written.
+    // The scopes around the innermost DIE continue at the functions into which it was inlined.
     const Scopes at_address = Scopes::around_address(unit, address - bias);
     if (!at_address.get().empty()) {
       const Scopes nested = Scopes::around(&at_address.get().front());

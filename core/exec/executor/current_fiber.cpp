@@ -31,7 +31,8 @@ void CurrentFiber::switch_state(Fiber* to) noexcept {
 REHEARSE_LEAVES_STACK [[gnu::always_inline]] inline boost::fibers::context* CurrentFiber::change_to(
     Fiber* next) noexcept {
   Fiber* const from = current_;
-  // A primitive of Boost.Fiber used by the program suspends without calling us.
+  // If the program uses a primitive of Boost.Fiber, the fiber suspends without a call to us, and still counts as
+  // running.
   if (from != nullptr && from->state == Fiber::State::running) from->state = Fiber::State::blocked;
   switch_state(next);
   AsanStack& to_stack = next != nullptr ? next->asan : host_asan_;

@@ -15,9 +15,9 @@ class context;
 
 namespace rehearse::exec {
 
-// What runs on this thread: one fiber, or the scheduler's own context ("the host", the thread's main context, which
-// called run()). A switch exchanges everything that belongs to a fiber: library state, the state of the C++ run-time,
-// AddressSanitizer's notion of the stack.
+// The context that runs on this thread: one fiber, or the scheduler's own context ("the host", the thread's main
+// context, which called run()). A switch exchanges everything that belongs to a fiber: library state, the state of the
+// C++ run-time, AddressSanitizer's notion of the stack.
 class CurrentFiber {
  public:
   explicit CurrentFiber(RankState& state) noexcept : state_(state) {}

@@ -44,7 +44,8 @@ class FailedCalls {
     rank_ = rank;
     return count_ <= kMost;
   }
-  // As for polls, a fraction of the time since the first failure, so that a few distant failures take little time.
+  // How long the failed call takes: as for polls, a fraction of the time since the first failure, so that a few
+  // failures far apart take little time.
   VirtualDuration cost(VirtualTime now, VirtualDuration least) const noexcept {
     constexpr std::int64_t kParts = 1'000;
     const auto most = std::min(least * static_cast<std::int64_t>(count_), std::max(least, kCostMax));

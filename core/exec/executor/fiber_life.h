@@ -18,7 +18,7 @@ class FiberOwner {
  public:
   // Called in the fiber. Runs its work, and handles exceptions of the work.
   virtual void run(Fiber& fiber, const std::function<void()>& work) noexcept = 0;
-  // Called in the fiber at its end: it has finished its work, or is left behind.
+  // Called in the fiber at its end: it has finished its work, or leave_behind() has given it up.
   virtual void note_ended(Fiber& fiber) noexcept = 0;
 
  protected:

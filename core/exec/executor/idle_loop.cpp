@@ -61,7 +61,7 @@ void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
   if (any_polls && step.look && !world_.outcome.ended()) release_pollers();
 }
 
-// If time stands still while ranks run, threads outside of ranks take no part.
+// In virtual time, time stands still while ranks run. Threads outside of ranks then never end a wait, so skip them.
 void IdleLoop::hear_threads() noexcept {
   if (!world_.clock.passes_by_itself()) return;
   hear_doorbell();

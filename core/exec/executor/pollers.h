@@ -23,7 +23,7 @@ class Pollers {
     fiber.in_kernel = in_kernel;
   }
 
-  // For a fiber that the end of the world has woken. Does nothing if the fiber was released.
+  // Removes a fiber that the end of the world has woken. Does nothing if the fiber was released.
   void remove(Fiber& fiber) noexcept {
     if (std::exchange(fiber.polling, false)) std::erase(fibers_, &fiber);
   }
@@ -45,7 +45,7 @@ class Pollers {
     });
   }
 
-  // The world has ended, and wakes the fibers in another way.
+  // Forgets all fibers: the world has ended, and unwinding wakes them.
   void forget() noexcept { fibers_.clear(); }
 
  private:

@@ -26,7 +26,7 @@ class PostedWork {
     return !std::exchange(owner.is_taken, true);
   }
 
-  // For that fiber: takes the oldest piece. Returns nullopt if there is no more, and then the fiber must end.
+  // The processing fiber calls this for the oldest piece of work. nullopt: there is no more, and the fiber must end.
   std::optional<Work> take(int rank) {
     Rank& owner = at(rank);
     REHEARSE_CHECK(owner.is_taken, rank, owner.waiting.size());
@@ -39,7 +39,7 @@ class PostedWork {
     return work;
   }
 
-  // The rank has ended: destroys its pending work. The fiber that processes it unwinds by itself.
+  // The rank has ended: destroys its pending work. The fiber that processes the work unwinds like any other.
   void drop(int rank) { at(rank).waiting.clear(); }
 
   // The rank has crashed, including the fiber that processes its work: keeps the pending work, because no destructor

@@ -145,7 +145,7 @@ void RankLife::run_posted(int rank) {
 }
 
 void RankLife::terminate(Fiber& fiber) {
-  // RankAborted may have met a noexcept function of the user's. That is not the rank's failure.
+  // RankAborted may have reached a noexcept function of the user's. That is not the rank's failure.
   if (fiber.times_aborted == 0) {
     if (const auto error = std::current_exception()) {
       record_failure(fiber, error, last_throw());

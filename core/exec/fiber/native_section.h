@@ -26,8 +26,8 @@ class NativeTeam {
   // Each of the other threads calls it once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // For a fiber that ends inside such code: waits for the other threads of all teams of this thread. Not forever,
-  // because they may wait for this thread.
+  // For a fiber that ends inside such code: waits for the other threads of all teams of this thread. Waits for a
+  // limited time, because the other threads may wait for this one.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;
     int naps = 0;

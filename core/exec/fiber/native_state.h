@@ -28,7 +28,7 @@ class NativeState {
   // A switch does not touch this many bytes at its beginning, unless the fiber suspends with an exception in flight.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
-  // Where a thread keeps the state.
+  // The place where a thread keeps the state.
   struct Place {
     static Place of_this_thread() noexcept {
       return {reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals()), &errno};

@@ -15,7 +15,7 @@ namespace {
 using interpose::Interposed;
 using interpose::NewImport;
 
-// What exempt libraries get instead of our functions, by name.
+// The functions that exempt libraries get instead of ours, by name.
 class RealFunctions {
  public:
   RealFunctions() {

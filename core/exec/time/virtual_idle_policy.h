@@ -28,8 +28,8 @@ class VirtualIdlePolicy final : public IdlePolicy {
     std::uint64_t give_ups = 20'000;
   };
 
-  // The most time that a poll may take, if it reads the clock and if it does not. A loop of polls that ends by itself
-  // must not outlast the timeouts of other ranks; one that reads the clock may have to wait for an hour.
+  // The most time that a poll may take, if it reads the clock and if it does not. A loop that polls a limited number of
+  // times must not outlast the timeouts of other ranks; a loop that reads the clock may have to wait for an hour.
   static constexpr VirtualDuration kTimedCostMax = std::chrono::seconds(1);
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
   // After this many polls without result before a timeout of other ranks, the poll counts as endless, not as a loop

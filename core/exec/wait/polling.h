@@ -5,7 +5,7 @@
 
 #include "exec/fiber/fiber.h"
 
-// How a rank polls for changes. For the running fiber; both functions throw RankAborted when the world has ended.
+// Functions with which the running fiber polls for changes. They throw RankAborted when the world has ended.
 namespace rehearse::exec {
 
 // See this_rank::poll().

@@ -5,8 +5,8 @@
 
 #include "exec/fiber/fiber.h"
 
-// How a fiber gives up the thread, and what happens when it resumes after the end of its world. All functions are for
-// the running fiber. `observer`: the call that it is in.
+// Functions with which the running fiber gives up the thread, and handles the end of its world when it resumes.
+// `observer`: the call that the fiber is in.
 namespace rehearse::exec {
 
 // Suspends until Switcher::make_runnable(). Throws RankAborted if the world has ended. A fiber that is unwinding cannot

@@ -89,7 +89,7 @@ void WaitQueue::prefetch_waiter() const noexcept {
 
 WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
   if (const auto result = wait_or_end(observer, deadline)) return *result;
-  // Only now, after the waiter has left the queue, because a fiber that is left behind never removes itself.
+  // Throws only now, after the waiter has left the queue: a fiber that leave_behind() gives up never removes itself.
   meet_the_end(require_fiber("WaitQueue::wait()"), observer);
 }
 

@@ -130,7 +130,7 @@ std::vector<Node*> Node::replace_all_uses_with(Node& replacement) {
   if (replacement.graph_ != graph_) {
     throw GraphError(name_, "users", "'" + replacement.name_ + "' is a node of another graph");
   }
-  // Takes the whole list first: if users left one by one, each would search it.
+  // Takes the whole list of users first. Otherwise each user would search the list to remove itself.
   std::vector<Node*> changed = std::exchange(users_, {});
   const auto self_use = std::find(changed.begin(), changed.end(), &replacement);
   if (self_use != changed.end()) {

@@ -11,7 +11,7 @@
 namespace rehearse::graph {
 namespace {
 
-// The metadata of a call of the partition, as far as it is known.
+// The metadata of a call of the partition; fields that are not known stay empty.
 Metadata meta_of_call(const Partition& part) {
   if (part.outputs.size() == 1) return part.outputs[0]->meta();
   ValueMeta::List items;

@@ -13,8 +13,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxJsonNesting = 2000;
 
-// Checks what the JSON reader tolerates: depth, and repeated keys in an object, of which a json would keep one. This
-// needs its own pass, because building a json with a callback takes quadratic time.
+// Checks what the JSON reader tolerates: deep nesting, and repeated keys in an object (a json object would keep only
+// one of them). This needs its own pass, because building a json with a callback takes quadratic time.
 class DocumentCheck : public nlohmann::json_sax<json> {
  public:
   explicit DocumentCheck(const std::string& root) : root_(root) {}

@@ -45,7 +45,7 @@ void require_no_tangents(const std::vector<at::Tensor>& inputs) {
   }
 }
 
-// A tensor with another one's memory and version, and no history.
+// A tensor that shares memory and version with `tensor`, but has no history.
 at::Tensor without_history(const at::Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
@@ -62,8 +62,8 @@ std::vector<CheckpointNode::Exit> exits_of(const LocalGraph& graph, const Checkp
   return exits;
 }
 
-// A tensor that the code has made and that somebody keeps would lead to leaves of the checkpoint alone, and its
-// gradient would be lost.
+// If the program kept a tensor that the code has made, the tensor's history would end at the checkpoint's own leaves,
+// and its gradient would be lost.
 void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) {
   const auto kept = graph.find_kept(inputs.leaves);
   if (kept == nullptr) return;

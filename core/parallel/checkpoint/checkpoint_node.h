@@ -15,24 +15,25 @@
 
 namespace rehearse::parallel {
 
-// The inputs of a checkpoint's code as leaves of its own, each with the memory and version of the caller's.
+// Leaves that replace a checkpoint's inputs while its code runs. Each shares memory and version with the caller's
+// tensor.
 struct CheckpointInputs {
   explicit CheckpointInputs(const std::vector<at::Tensor>& given);
 
-  // The input whose gradient goes through this edge; none: the edge leads to a tensor that is no input.
+  // The input whose gradient goes through this edge. nullopt: the edge leads to a tensor that is no input.
   std::optional<std::size_t> find(const torch::autograd::Edge& exit) const;
 
   std::vector<at::Tensor> leaves;
 };
 
-// The results that require grad, by their places among all. Views that were made without grad mode say so and have no
-// gradient.
+// The indices of the results that require grad. Leaves out views made without grad mode: they report that they require
+// grad, but get no gradient.
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results);
 
-// The step of autograd that a checkpoint leaves behind. Its backward runs the code again.
+// The autograd node of one checkpoint. Its backward runs the code again.
 class CheckpointNode : public torch::autograd::Node {
  public:
-  // One edge out of the code: to an input, or to a tensor of outside.
+  // An edge that leaves the code's graph: to an input, or to another tensor from outside.
   struct Exit {
     std::optional<std::size_t> input;
     torch::autograd::Edge edge;  // where its gradient goes
@@ -40,7 +41,7 @@ class CheckpointNode : public torch::autograd::Node {
 
   CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state, std::vector<Exit> exits);
 
-  // Makes it the history of these results, tensors without any. `places`: which of the code's results they are.
+  // Makes this node the history of the results at the indices `places`. The results must have no history.
   void record(std::vector<at::Tensor>& results, std::vector<std::size_t> places);
 
   std::string name() const override { return "CheckpointBackward"; }

@@ -14,48 +14,49 @@
 
 namespace rehearse::parallel {
 
-// The part of autograd's graph that the calling fiber has recorded since a moment: all steps that lead from some
-// results to tensors that existed before. Steps of other threads of the rank count as older.
+// The part of autograd's graph that the calling fiber has recorded since a given moment: all nodes (here called steps)
+// between some results and tensors that existed before. Nodes that other threads of the rank recorded count as older.
 class LocalGraph {
  public:
-  // The moment from which on steps are new, for this fiber.
+  // The current moment: this fiber's steps from now on are newer.
   static std::uint64_t now();
 
-  // `results`: those that require grad. Changes none of autograd's steps.
+  // `results` must require grad. `begin`: from now(). Does not change autograd's nodes.
   LocalGraph(const std::vector<at::Tensor>& results, std::uint64_t begin);
 
-  // Where gradients leave the graph: its edges to older steps, each once, in the order in which a walk from the results
-  // finds them.
+  // The edges by which gradients leave the graph, to older nodes. Each edge occurs once, in the order in which a walk
+  // from the results finds them.
   const torch::autograd::edge_list& exits() const noexcept { return exits_; }
 
-  // Drops the graph's references to its steps. Call it when the results have been dropped, too: all steps that are left
-  // then are the history of tensors that somebody keeps.
+  // Drops the graph's references to its steps. The caller must have dropped the results before. Steps that still exist
+  // afterwards are the history of tensors that the program keeps.
   void release() { roots_.clear(); }
 
-  // After release(): a step that is left and leads to other steps of the graph, or to one of `leaves`. Null: there is
-  // none. A view of an older tensor does neither: LibTorch gives it a new step the first time that it is used after its
-  // base has changed.
+  // Call it after release(). Returns a step that still exists and leads to another step of the graph or to one of
+  // `leaves`; null: there is none. Steps of views of older tensors do not count: LibTorch makes such a step when a view
+  // is first used after its base has changed.
   std::shared_ptr<torch::autograd::Node> find_kept(const std::vector<at::Tensor>& leaves) const;
 
-  // After release(): from now on, steps that are left count as older than the graph, so that edges to them are exits.
+  // Call it after release(). From now on, steps that still exist count as older than the graph, so edges to them are
+  // exits.
   void leave_out_kept();
 
-  // Runs backward through the graph and gives the gradient of each exit; undefined: none has come, or `wanted` does not
-  // have it. Runs no step outside of the graph, and none of its hooks. `gradients`: of the results. Call it once: the
-  // steps free what they have saved.
+  // Runs backward through the graph. `gradients`: those of the results. Returns the gradient for each exit; undefined
+  // if there is none, or if `wanted` is false for the exit. Runs neither nodes outside of the graph nor their hooks.
+  // Call it once, because the steps free what they have saved.
   torch::autograd::variable_list run_backward(torch::autograd::variable_list gradients,
                                               const std::vector<bool>& wanted);
 
  private:
-  // Where an edge leads: to a step of the graph, by its index, or to an older one.
+  // The target of an edge: a step of the graph, by its index, or an older node.
   struct Target {
     std::optional<std::size_t> step;
-    torch::autograd::Edge edge;  // valid if it leads to an older step
+    torch::autograd::Edge edge;  // valid if it leads to an older node
     std::uint32_t input_nr = 0;
   };
   struct Step {
     std::weak_ptr<torch::autograd::Node> node;
-    std::vector<Target> targets;  // of its next edges, in their order
+    std::vector<Target> targets;  // the targets of its next edges, in their order
   };
 
   void record_steps();

@@ -11,13 +11,13 @@
 
 namespace rehearse::parallel {
 
-// What operators read in the calling fiber and a second run of the same code must find again: the states of the default
-// generators of the CPU and of the devices on which `inputs` lie, and autocast.
+// The state of the calling fiber that a second run of the same code needs: the default generators of the CPU and of the
+// devices of `inputs`, and autocast.
 class RunState {
  public:
   static RunState current(const std::vector<at::Tensor>& inputs);
 
-  // The present state of the same devices.
+  // Returns the current state, for the same devices.
   RunState current_like_this() const;
 
   void restore() const;
@@ -31,12 +31,12 @@ class RunState {
   void take();
 
   std::vector<std::pair<c10::Device, at::Tensor>> generators_;  // the states of their default generators
-  std::array<Autocast, 2> autocast_;                            // of the CPU, of CUDA
+  std::array<Autocast, 2> autocast_;                            // for the CPU, for CUDA
   bool autocast_cache_ = true;
 };
 
-// Makes `state` the calling fiber's while it lives, with autocast's cache off: what the cache holds differs between two
-// runs.
+// While it lives, the calling fiber has this state, and autocast's cache is off, because the two runs would find
+// different contents in it.
 class RunStateScope {
  public:
   explicit RunStateScope(const RunState& state);
@@ -48,7 +48,7 @@ class RunStateScope {
   const RunState before_;
 };
 
-// Autocast's cache is off while it lives.
+// While it lives, autocast's cache is off.
 class NoAutocastCache {
  public:
   NoAutocastCache();

@@ -9,7 +9,7 @@
 
 namespace rehearse::parallel {
 
-// The norm of all ranks' `sharded` tensors and of the `common` ones, of which every rank has the whole. Returns a
+// The norm of all ranks' `sharded` tensors and of the `common` tensors, which every rank has as a whole. Returns a
 // number on the device of the tensors, the same on every rank; 0 if no rank has a tensor. Blocks. `max_norm` only
 // appears in the name of the call, together with `norm_type`, because all ranks must pass the same values.
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,

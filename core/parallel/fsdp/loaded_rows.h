@@ -9,12 +9,13 @@
 
 namespace rehearse::parallel {
 
-// The rows of one tensor that a rank collects from what others have saved, before it copies them into the tensor.
+// Collects the rows of one tensor that this rank needs from what all ranks have saved, before they are copied into the
+// tensor.
 class LoadedRows {
  public:
   // `own`: this rank's rows, which begin at row `first_row` of the whole. A tensor without dimensions counts as one
-  // row. `must_agree`: if several ranks have saved a row, their values must be equal. Otherwise the last one counts, as
-  // for buffers, of which each rank has the whole.
+  // row. `must_agree`: if several ranks have saved a row, their values must be equal. Otherwise the last value counts,
+  // as for buffers, which each rank has saved as a whole.
   LoadedRows(at::Tensor own, std::int64_t first_row, bool must_agree);
 
   // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have, and if saved

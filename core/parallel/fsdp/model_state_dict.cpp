@@ -16,7 +16,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// One item of a model's state: a sharded parameter, or a tensor of which each rank has the whole.
+// One item of a model's state: a sharded parameter, or a tensor that each rank has as a whole.
 struct StateTensor {
   std::string name;
   const ShardedUnit* unit = nullptr;  // null: whole

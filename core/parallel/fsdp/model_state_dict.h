@@ -17,8 +17,8 @@ void load_whole_state(ShardedModel& model, const NamedTensors& state);
 std::vector<SavedRows> own_rows_of_state(const ShardedModel& model);
 void load_rows_of_state(ShardedModel& model, const std::vector<SavedRows>& state);
 
-// gather_like() returns the whole of a tensor of which each rank has the same rows as of the parameter. rows_like()
-// returns this rank's rows of such a whole.
+// For tensors that are sharded like the parameter: gather_like() returns the whole tensor for each rank's rows, and
+// rows_like() returns this rank's rows of a whole tensor.
 at::Tensor gather_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& rows);
 at::Tensor rows_like(const ShardedModel& model, const std::string& parameter, const at::Tensor& whole);
 

@@ -26,7 +26,7 @@ class ShardGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Over how many ranks a gradient is averaged.
+  // The number of ranks over which a gradient is averaged.
   int ranks_of_mean() const noexcept { return size_ * (replicas_ ? replicas_->getSize() : 1); }
   // The divisor of gradients in half precision before they are summed, so that the sum does not overflow: a power of
   // two near the square root of ranks_of_mean().

@@ -60,7 +60,7 @@ ModelState own_shards(const std::vector<ShardedUnit>& units, int rank) {
   return tensors;
 }
 
-// Each rank's rows as this rank's code has used them. For its own rows, the contents of the shard.
+// All ranks' rows as this rank's code has used them; but this rank's own rows come from its shard.
 ModelState rows_of_all(const ShardedUnit& unit, const ShardGroup& group) {
   std::vector<NamedTensor> tensors;
   for (const auto& each : unit.parameters()) {

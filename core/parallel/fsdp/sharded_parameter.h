@@ -22,8 +22,8 @@ struct NamedParameter {
   at::Tensor rows = {};    // if is_made: this rank's rows
 };
 
-// A parameter of which each rank keeps some rows. The module's own tensor stays the same object; it has memory while
-// the unit is whole.
+// A parameter whose rows are distributed over the ranks. The module's own tensor stays the same object; it has memory
+// while the unit is whole.
 class ShardedParameter {
  public:
   // Copies the rank's rows of the tensor, and frees the tensor's memory. `unit`: for texts. `dtype`: of the whole.

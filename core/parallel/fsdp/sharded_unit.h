@@ -44,12 +44,13 @@ class ShardedUnit {
 
   // The whole values of all parameters, in the dtype of the shards, in new tensors. All ranks must call it; waits.
   std::vector<at::Tensor> gather_values() const;
-  // The whole of tensors of which each rank has the same rows as of the parameter.
+  // Returns whole tensors for tensors that are sharded like the parameter.
   at::Tensor gather_rows(const ShardedParameter& parameter, const at::Tensor& rows) const;
 
   // The sum of the shards' versions. Changes with an optimizer's step.
   std::uint64_t version() const;
-  // The version() of the values in the module's memory, or of those that the next filling brings.
+  // The version() of the values that the module's memory holds or, if it is not filled, will hold after the next
+  // filling.
   std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
 
   bool has_gradients() const;

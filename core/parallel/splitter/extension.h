@@ -9,7 +9,7 @@
 
 namespace rehearse::parallel {
 
-// What was added to a bucket after it was full and had a node.
+// The parameters and nodes that a bucket got after it was full and had a node.
 struct Extension {
   std::int64_t nodes = 0;
   std::optional<std::int64_t> bytes;  // nullopt: it was full from the start, so its size at that time is unknown

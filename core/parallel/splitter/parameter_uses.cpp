@@ -112,7 +112,7 @@ ParameterUses::Uses ParameterUses::uses_by(const Node& node) {
   return uses;
 }
 
-// The inputs of which placeholders of parameters count.
+// The inputs of `node` that count if they are placeholders of parameters.
 std::vector<const Node*> ParameterUses::counted_inputs(const Node& node) const {
   if (rules_.nested_arguments) return {node.input_nodes().begin(), node.input_nodes().end()};
   std::vector<const Node*> inputs;

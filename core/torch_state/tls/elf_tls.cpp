@@ -146,8 +146,8 @@ std::optional<SymbolTable> find_symbol_table(const File& file) {
   return std::nullopt;
 }
 
-// The table has half a million entries, of which a thousandth matter. Reading them through a small buffer that stays in
-// the cache is cheaper than mapping 13 MB, whose page faults would cost more than the scan.
+// The table has half a million entries, and only one in a thousand matters. Reading them through a small buffer that
+// stays in the cache is cheaper than mapping 13 MB, whose page faults would cost more than the scan.
 std::vector<ElfW(Sym)> read_tls_entries(const File& file, const ElfW(Shdr) & table) {
   constexpr std::size_t kBatch = 8192;
   const auto buffer = std::make_unique_for_overwrite<ElfW(Sym)[]>(kBatch);

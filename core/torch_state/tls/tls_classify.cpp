@@ -40,7 +40,7 @@ const TlsEntry* find_entry(std::span<const TlsEntry> entries, std::string_view s
 ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory) {
   ClassifiedTls result;
   result.scopes.resize(symbols.size(), TlsScope::shared);
-  // Backwards, because a source file's guard takes the scope of the variable after it.
+  // Goes backwards, because the guard of a source file takes the scope of the variable after it.
   for (std::size_t k = symbols.size(); k-- > 0;) {
     const std::string& name = symbols[k].name;
     if (name == "__tls_guard") {

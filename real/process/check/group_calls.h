@@ -21,7 +21,7 @@
 
 namespace rehearse::real {
 
-// One rank's call that has not met its peers.
+// One rank's call that still waits for the calls of its peers.
 struct OpenCall {
   int rank = -1;  // within the group
   std::uint64_t sequence = 0;
@@ -46,11 +46,11 @@ class FirstMismatch {
 // ranks are usually apart within a step.
 inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
 
-// The calls of one group that have not met. Each rank's n-th collective belongs to the n-th of the others, and a
+// The calls of one group that are not matched yet. Each rank's n-th collective belongs to the n-th of the others, and a
 // receive to the oldest send with its source and tag.
 class GroupCalls {
  public:
-  // Sends a message to `rank` (of the world) about a call that has met, or about a barrier that has failed.
+  // Sends a message about a matched call or a failed barrier. `rank`: the receiver, a rank of the world.
   using Tell = std::function<void(int rank, ToRank message)>;
 
   // `first_mismatch` belongs to the job and must outlive this object.
@@ -61,7 +61,7 @@ class GroupCalls {
         tell_(std::move(tell)),
         messages_(group_.ranks.size()) {}
 
-  // Adds a call that `rank` (of the world) has made. If it does not fit another rank's call, mismatch() returns the
+  // Adds a call of `rank`, a rank of the world. If the call does not match another rank's call, mismatch() returns the
   // mismatch, at once or after the vote.
   void add(int rank, const CallMade& made, VirtualTime now);
 
@@ -69,7 +69,7 @@ class GroupCalls {
   // for ranks that come later. Does nothing if all ranks had come.
   void give_up(const BarrierGivenUp& told);
 
-  // A given-up barrier, as it was at that moment.
+  // A barrier that rank 0 gave up, and its state at that moment.
   struct GivenUp {
     int rank = -1;  // of the world
     std::string call;
@@ -85,11 +85,10 @@ class GroupCalls {
   // A mismatch whose vote is not over yet, with the calls that have come so far.
   std::optional<comm::Mismatch> pending_mismatch() const;
 
-  // Messages that met although they were shorter than the receive, in order of the receiving rank.
+  // Messages that were matched although they were shorter than the receive, in order of the receiving rank.
   std::vector<comm::ShortMessages> short_messages() const;
 
-  // A call that has not met its peers, and the ranks for which it waits. open() returns those of all ranks, in no
-  // order.
+  // A call that is not matched yet, and the ranks for which it waits. open() returns those of all ranks, in no order.
   struct Open {
     comm::PendingOperation call;
     VirtualTime since{};
@@ -130,7 +129,7 @@ class GroupCalls {
   std::uint64_t met_ = 0;                // the last collective that all ranks have made
   std::vector<GivenUp> given_up_;
   comm::Mailboxes<OpenCall> messages_;
-  std::vector<OpenCall> disagreeing_;  // a send and a receive that met and do not fit
+  std::vector<OpenCall> disagreeing_;  // a matched send and receive that disagree
   std::optional<comm::Mismatch> mismatch_;
   // By receiver, sender, elements of the receive, and elements of the message.
   std::map<std::tuple<int, int, std::int64_t, std::int64_t>, comm::ShortMessages> short_messages_;

@@ -97,7 +97,7 @@ struct BarrierFailed {
 // The world ends: calls fail from here on.
 struct Stop {
   std::string why;
-  // The place of the receiving rank, as in JobOutcome::Blocked. It may need this before the outcome is known.
+  // What the receiving rank waits for, as in JobOutcome::Blocked. The rank may need this before it gets the outcome.
   std::string waits_on{};
   std::vector<int> waits_for{};
 };

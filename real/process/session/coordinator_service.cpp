@@ -92,7 +92,7 @@ void CoordinatorService::serve(const std::stop_token& stop) {
       next_beat = now + beat;
     }
   } catch (const c10::DistError&) {
-    // The store is gone; each rank notices that by itself.
+    // The store is gone; each rank's session notices that without the coordinator.
   }
   ends_.note();
 }

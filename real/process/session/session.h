@@ -30,11 +30,10 @@
 
 namespace rehearse::real {
 
-// This process's end of a job: tells the coordinator what its rank does, and learns which calls have met and how the
+// This process's end of a job: tells the coordinator what its rank does, and learns which calls are matched and how the
 // job ends. Has three threads of its own. Thread safe.
 //
-// If nothing is heard from the coordinator any more (its process, rank 0's, is gone), the session ends the world
-// itself.
+// If the coordinator sends nothing any more, because rank 0's process is gone, the session itself ends the world.
 class Session {
  public:
   // `began`: time zero of its clock, by the machine's clock.
@@ -69,8 +68,8 @@ class Session {
   // Tells the coordinator that the rank has failed, because its process ends here.
   void fail(const std::string& what);
 
-  // While it exists, the caller may be in a wait that the session does not know. When the world ends (at once if it
-  // already has), the session calls `end_it` on another thread.
+  // Make one before a wait that the session does not know. When the world ends (at once if it already has), the session
+  // calls `end_it` on another thread.
   class ForeignWait {
    public:
     ForeignWait(Session& session, std::function<void()> end_it);

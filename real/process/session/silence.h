@@ -7,7 +7,7 @@
 
 namespace rehearse::real {
 
-// How long nothing has been heard from another process while this one ran. Time in which this process did not run,
+// Measures for how long another process has sent nothing while this one ran. Time in which this process did not run,
 // because it was stopped or had no processor, does not count as the other's silence.
 class Silence {
  public:

@@ -201,7 +201,7 @@ class Merger {
     return true;
   }
 
-  // A rank that failed while it waited for nobody failed by itself; the failures of others follow from it.
+  // A rank that waited for nobody when it failed is a cause; the failures of others follow from it.
   bool failed(Verdict verdict) {
     int others = -1;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {

@@ -172,7 +172,7 @@ Workers::Done Workers::buried(Process& process) {
   return done;
 }
 
-// Returns the status with which the process ended. An idle process ends by itself when no more seeds come.
+// Returns the status with which the process ended. An idle process ends without a signal when no more seeds come.
 int Workers::end(Process& process, bool kill) {
   if (process.pid < 0) return 0;
   if (kill) ::kill(process.pid, SIGKILL);

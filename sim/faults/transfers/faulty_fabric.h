@@ -32,12 +32,12 @@ class FaultyFabric final : public comm::ForwardingFabric {
   static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
   // The fault must outlive the run.
   static void corrupt(comm::Operation& call, const Fault& fault) { mark_of(call).corruption = &fault; }
-  // For a send: it moves after the sender's next message to another peer or with another tag, but at most `latest`
-  // after it has met its receive.
+  // For a send: the message moves after the sender's next message to another peer or with another tag, but at most
+  // `latest` after the send was matched with its receive.
   static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
-  // `rank` (of the world) has crashed: its transfers under way never end. They fail at once if connections break;
-  // otherwise their calls wait until they time out.
+  // `rank`, a rank of the world, has crashed: its transfers in flight never end. They fail at once if connections
+  // break; otherwise their calls wait until they time out.
   void lose(int rank, bool connections_break);
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;

@@ -9,10 +9,10 @@
 
 namespace rehearse::sim {
 
-// Looks at the groups whose calls did not meet. Compares calls by the lines that made them, and finds ranks whose
+// Looks at the groups whose calls were not matched. Compares calls by the lines that made them, and finds ranks whose
 // calls, from some call on, equal the others' calls one or a few places later or earlier. In such a run, calls of one
-// kind met although they did not belong together, until one failed. Returns one line for each finding. Empty for other
-// verdicts, and unless call sites were captured.
+// kind were matched although they did not belong together, until one failed. Returns one line for each finding. Empty
+// for other verdicts, and unless call sites were captured.
 std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, const Places& places);
 
 }  // namespace rehearse::sim

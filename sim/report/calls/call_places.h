@@ -13,8 +13,8 @@
 
 namespace rehearse::sim {
 
-// Looks at the groups whose calls did not meet. Lists collectives that ranks called from different places, up to the
-// one that failed: each combination of places once, the first ones of the run. Empty for other verdicts, and unless
+// Looks at the groups whose calls were not matched. Lists collectives that ranks called from different places, up to
+// the one that failed: each combination of places once, the first ones of the run. Empty for other verdicts, and unless
 // call sites were captured.
 std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
 

@@ -28,8 +28,8 @@ bool may_come_of_compiling(Verdict verdict) {
   return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
 }
 
-// If the ranks meet in the group's store, nobody knows for whom a rank waits. Assume all other ranks that have the
-// function.
+// If the ranks exchange messages through the group's store, nobody knows for whom a rank waits. Assume all other ranks
+// that have the function.
 Meeting find_store_meeting(const RunRecord& record) {
   Meeting meeting;
   const auto& outcome = record.outcome;

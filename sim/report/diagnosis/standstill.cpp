@@ -105,8 +105,8 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
     for (const auto& edge : cycle) diagnosis.wait_cycle.push_back(comm::to_string(edge));
   }
   for (const auto& edge : analysis.ring_of_any) diagnosis.wait_cycle.push_back(comm::to_string(edge));
-  // A rank that waits by itself (a server thread in its loop, a rank that sleeps) is often all right. It counts as the
-  // cause only if nothing else holds anybody up.
+  // A rank that waits for no other rank (a server thread in its loop, a rank that sleeps) is often all right. It counts
+  // as a cause only if there is no other cause.
   std::vector<comm::DeadEnd> ends = analysis.dead_ends;
   const bool in_the_way = !causes.empty() || (!ends.empty() && !ends.front().held_up.empty());
   if (in_the_way) std::erase_if(ends, [](const comm::DeadEnd& end) { return end.held_up.empty(); });
@@ -117,8 +117,8 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   return diagnosis;
 }
 
-// Follows every wait from `rank` on. A single rank that might have done something more is enough for hope: one that was
-// stopped or failed (its next step is unknown), or one that was busy by itself.
+// Follows all waits from `rank`. There is hope if they lead to a single rank that might have gone on: a rank that was
+// stopped or has failed (its next step is unknown), or a rank that waited for no other rank.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);
@@ -130,7 +130,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
     const auto state = lines[static_cast<std::size_t>(next)].state;
     if (ended_.contains(next) && state != RankOutcome::returned && state != RankOutcome::crashed) return false;
     for (const auto* const call : calls[next]) {
-      // The rank is busy by itself and may come back. Threads of `rank` itself do not matter.
+      // The rank waits for no other rank, so it may go on. Threads of `rank` itself do not matter.
       if (call->waits_for.empty() && next != rank) return false;
       for (const int to : call->waits_for) {
         if (seen.insert(to).second) to_see.push_back(to);

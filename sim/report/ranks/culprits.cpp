@@ -89,7 +89,8 @@ std::vector<int> of_difference(const Difference& difference) {
   return sorted(std::move(minority));
 }
 
-// The ranks that failed by themselves; if none did, the ranks that the others lost.
+// The ranks whose failure was not caused by others; if there are none, the ranks to which others lost their
+// connections; if there are none either, all ranks that failed.
 std::vector<int> of_failures(const Report& report) {
   std::set<int> failed, of_their_own, left;
   for (const auto& line : report.rank_lines) {

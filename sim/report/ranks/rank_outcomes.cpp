@@ -100,7 +100,8 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.where = places_known_.text(failure.thrown_at);
   failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
-  // Ranks that meet in different calls are all blocked in them. The report describes the difference elsewhere.
+  // If the calls of several ranks do not match, each rank is blocked in its own call. The report describes the
+  // difference elsewhere.
   const auto& mismatch = record_.mismatches.front();
   line.state = RankOutcome::blocked;
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;

@@ -16,7 +16,8 @@ class TensorStates {
  public:
   // Saves the tensor's current state. `name` is for messages. Further calls for the same tensor do nothing.
   void note(const at::Tensor& tensor, const std::string& name);
-  // Notes that the code found the tensor by itself. It must not be the gradient of another one.
+  // Notes a tensor that the code reached without getting it as an argument. check() throws if it is the gradient of
+  // another noted tensor.
   void note_found(const at::Tensor& tensor) { found_.insert(tensor.unsafeGetTensorImpl()); }
 
   // Throws NotCapturable for the first tensor whose state has changed or whose gradient the code uses.

@@ -22,7 +22,7 @@ class ViewFamilies {
   std::vector<at::Tensor> family_of(const at::Tensor& tensor) const;
 
  private:
-  // Holding it weakly ensures that no other tensor gets this address.
+  // A weak reference keeps other tensors from getting this address.
   using Member = c10::weak_intrusive_ptr<c10::TensorImpl>;
 
   std::size_t number_of(const at::Tensor& tensor);

@@ -48,8 +48,8 @@ bool is_end_of_world(const std::exception_ptr& error) {
 
 [[noreturn]] void on_terminate() {
   const auto error = std::current_exception();
-  // A noexcept function has met the end of the world. That is no failure of this rank; whoever ended the world ends the
-  // process.
+  // RankAborted has reached a noexcept function. That is no failure of this rank: the thread that ended the world will
+  // end the process.
   while (g_exit_handler != nullptr && is_end_of_world(error)) ::pause();
   tell_handler(terminate_text(error));
   if (g_terminate_before != nullptr) g_terminate_before();

@@ -10,8 +10,8 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// Which reader-writer locks the fibers of one world hold, because libc only counts readers, and knows a writer by
-// thread. A vector, because a world holds few of them at a time, and only briefly.
+// The reader-writer locks that the fibers of one world hold. Kept here because libc only counts readers, and identifies
+// a writer by its thread. A vector, because a world holds few such locks at a time, and only briefly.
 class RwlockHolds {
  public:
   struct Hold {

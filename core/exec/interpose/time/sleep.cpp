@@ -57,7 +57,8 @@ int sleep_on_clock(const Fiber& fiber, VirtualDuration at_zero, int flags, const
   return 0;
 }
 
-// An OpenMP library yields while it holds its own locks, and treats all ranks as one thread.
+// An OpenMP library yields while it holds its own locks. Another rank must not run then, because the library takes all
+// ranks for one thread.
 bool is_openmps_own(const void* caller) noexcept {
   thread_local const void* last = nullptr;
   thread_local bool answer = false;

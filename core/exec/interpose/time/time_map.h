@@ -16,7 +16,7 @@ namespace rehearse::exec::interpose {
 // A later deadline counts as none: a world that waits only for it is in a deadlock.
 inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
 
-// What the rank's clocks show at the world's time zero. Clocks that have jumped show another time.
+// The readings of the rank's clocks at the world's time zero; a fault may have made them jump.
 inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
   auto epochs = fiber.world->clock.epochs();
   const auto& jumps = world_of(fiber).clock_jumps;
@@ -26,8 +26,8 @@ inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
   return epochs;
 }
 
-// What a clock shows at the world's time zero, if it follows the world's time in a rank; nullopt for other clocks (CPU
-// time).
+// The reading of a clock at the world's time zero, if the clock follows the world's time in a rank; nullopt for other
+// clocks (CPU time).
 inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_t clock) noexcept {
   switch (clock) {
     case CLOCK_REALTIME:

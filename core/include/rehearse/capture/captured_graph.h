@@ -21,7 +21,7 @@ namespace rehearse::capture {
 
 struct Segment;
 
-// Where the value of one placeholder comes from when the graph is called.
+// The source of one placeholder's value when the graph is called.
 struct GraphInput {
   enum class Kind {
     Tensor,    // the user's tensor #index, as add_tensor() counted them

@@ -119,7 +119,7 @@ class ArgumentCopies {
     return "";
   }
 
-  // What the function has left in the copies, without tensors and symbolic integers.
+  // The values that the function has left in the copies, without tensors and symbolic integers.
   Left left() const {
     Left left;
     take_left(left, kEach);

@@ -94,9 +94,9 @@ class Backend {
   virtual CompiledGraph restore(const BackendInput& input, const std::string& stored);
 };
 
-// What the graph's own operators return for the example inputs, one value for each output. A back end that keeps all
-// layouts states this; one that changes some starts from it. Call it within compile() only. Throws what operators throw
-// for inputs whose layouts they cannot take; compile() never passes such inputs.
+// Describes what the graph's own operators return for the example inputs: one value for each output. A back end that
+// keeps all layouts states this; one that changes some starts from it. Call it within compile() only. Throws what
+// operators throw for inputs whose layouts they cannot take; compile() never passes such inputs.
 std::vector<graph::ValueMeta> outputs_of(const BackendInput& input);
 
 using BackendFactory = std::function<std::shared_ptr<Backend>()>;

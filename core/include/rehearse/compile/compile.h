@@ -150,7 +150,6 @@ class CompiledDataParallel {
 // Accepted: a module holder or a std::shared_ptr to a module (their forward()), any function object, and a
 // DistributedDataParallel, FakeDDP or FullyShardedDataParallel, which must outlive the result. For arguments and
 // results see argument_walk.h.
-// argument_walk.h.
 //
 // Guarded: arguments (a tensor's dtype, device, layout and requires_grad, and its sizes if the graph uses them; an
 // integer by value, a c10::SymInt by value until it varies), the identity of modules, parameters and buffers, train()

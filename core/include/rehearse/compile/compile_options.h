@@ -37,7 +37,7 @@ class BackendChoice {
 // clock. A different graph is the error compiler::StaleCapture; with Always, the call compiles anew instead.
 enum class Verify { Never, FirstHit, Always };
 
-// The arguments of torch.compile, and a few facts that Python finds out by itself.
+// The arguments of torch.compile, and a few facts that PyTorch finds out from Python.
 struct CompileOptions {
   BackendChoice backend = "aot_eager";
 
@@ -49,11 +49,11 @@ struct CompileOptions {
   bool fullgraph = false;
 
   // The ranks that agree on what they compile, in the two ways of torch.compile below. All ranks of the group must call
-  // the function. Empty: each rank compiles by itself and sends nothing.
+  // the function. Empty: each rank compiles without the others and sends nothing.
   Group group = {};
 
   // Whenever the ranks of the group compile, they exchange their arguments, so that all know which sizes vary. The k-th
-  // compilation of each rank meets the k-th of the others.
+  // compilation of each rank is matched with the k-th of the others.
   bool compiler_collectives = true;
 
   // In each call the ranks tell each other whether they must compile; if one must, all do. Needs a group.

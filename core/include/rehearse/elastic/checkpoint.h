@@ -14,9 +14,9 @@ class Module;
 
 namespace rehearse::elastic {
 
-// What a job resumes from after it has lost ranks: a module's parameters and buffers, its optimizer's state, and the
-// number of steps done, as torch::save() writes them. Kept in a store: by default the job's own, which lives as long as
-// the job; or another one that all ranks reach, such as a c10d::FileStore.
+// The state from which a job resumes after it has lost ranks: a module's parameters and buffers, its optimizer's state,
+// and the number of steps done, as torch::save() writes them. Kept in a store: by default the job's own, which lives as
+// long as the job; or another one that all ranks reach, such as a c10d::FileStore.
 //
 // Saving is atomic: if a rank is lost while it saves, the previous checkpoint stays. Rounds overlap if a rank has not
 // yet noticed that its round is over; then the checkpoint of the later round counts.

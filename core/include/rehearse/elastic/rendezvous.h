@@ -56,9 +56,9 @@ struct Members {
   std::vector<int> ranks;  // ranks of the world, ascending
 };
 
-// Where the ranks of a job meet, through its store: at the start, and each time that a rank has been lost. A round is
-// open while ranks join it. It is complete once its members are decided for good: all ranks, or those that came in
-// time. A rank that arrives later joins the next round.
+// The ranks of a job find each other here, through the job's store: at the start, and after each loss of a rank. A
+// round is open while ranks join it. It is complete once its members are decided for good: all ranks, or those that
+// came in time. A rank that arrives later joins the next round.
 //
 // A rank that has been restarted (RankContext::incarnation()) replaces its previous incarnation in a round that is
 // open. If the round is complete, the new incarnation is not a member; the members notice the loss at their first call

@@ -19,8 +19,8 @@ struct Frame {
 // "train.cpp:41 in main::step" or, without line tables, the function's name.
 std::string describe(const Frame& frame);
 
-// Where in the user's code something happened: return addresses, innermost first. capture() walks the stack of the
-// calling fiber, which takes a few microseconds; names and lines are looked up only on demand.
+// A place in the user's code, as a stack of return addresses, innermost first. capture() walks the stack of the calling
+// fiber, which takes a few microseconds; names and lines are looked up only on demand.
 class CallSite {
  public:
   CallSite() = default;

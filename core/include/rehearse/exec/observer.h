@@ -67,7 +67,7 @@ class WaitExplainer {
 
   virtual ~WaitExplainer() = default;
 
-  // What an opaque wait of `rank` must be waiting for.
+  // Describes what an opaque wait of `rank` must be waiting for.
   virtual Explanation explain_wait(int rank) const = 0;
 };
 

@@ -21,15 +21,15 @@
 
 namespace rehearse {
 
-// What a rank's body gets from the run: the rank's number, its groups and store, and functions that report to the run.
-// The interface is the same in every mode.
+// The interface of a run for a rank's body: the rank's number, its groups and store, and functions that report to the
+// run. It is the same in every mode.
 //
 // Each rank has one. The runner makes and owns it. It is valid while the body runs, and only this rank's fibers may use
 // it.
 class RankContext {
  public:
   // Names what the rank communicates (a parameter, a bucket, a module) from construction to destruction. Labels nest;
-  // the innermost counts. Two ranks that meet in a collective under different labels are a mismatch.
+  // the innermost counts. If two ranks call a collective under different labels, that is a mismatch.
   class Label {
    public:
     Label(RankContext& context, std::string_view name);
@@ -128,8 +128,8 @@ class RankContext {
   void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
   // Records a result of this rank, such as a loss or its parameters, for comparing runs. Keeps a copy on the CPU.
-  // `validate` compares results of the same name and rank; the n-th result of a name meets the n-th one of the other
-  // run.
+  // `validate` compares results of the same name and rank; the n-th result of a name is compared with the n-th one of
+  // the other run.
   void result(std::string_view name, const at::Tensor& value);
 
   // Shows progress to people, for rank 0 only; it never influences the run. `done` of `total` steps.

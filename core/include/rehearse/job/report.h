@@ -89,8 +89,8 @@ struct Report {
 
   std::vector<RankLine> rank_lines;
   std::vector<Difference> differences;
-  // If calls of a group did not meet: earlier calls of the group that ranks made from different places, the first of
-  // each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
+  // If calls of a group were not matched: earlier calls of the group that ranks made from different places, the first
+  // of each kind. They may be intended (a branch for one rank), or show where a rank left out a call.
   std::vector<CallPlaces> call_places;
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line per edge

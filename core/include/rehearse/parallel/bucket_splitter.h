@@ -15,8 +15,8 @@
 // (torch/_dynamo/backends/distributed.py of PyTorch 2.11); docs/SPLITTING.md explains it and the differences.
 namespace rehearse::parallel {
 
-// Which parameters count towards a bucket, for cases in which PyTorch's choice and DDP's buckets differ. The default
-// follows PyTorch except for parameters that DDP ignores.
+// Rules that say which parameters count towards a bucket, for cases in which PyTorch's choice and DDP's buckets differ.
+// The default follows PyTorch except for parameters that DDP ignores.
 struct CountingRules {
   // Counts a parameter that DDP ignores if its module was inlined into the graph, because the placeholder's fake tensor
   // has lost the mark. Ignored parameters of called modules, and ignored attributes, never count.

@@ -15,8 +15,8 @@
 
 namespace rehearse {
 
-// A checkpoint's code cannot be run again for its backward, or did something else than in the forward. what() says
-// what.
+// A checkpoint cannot run its code again for the backward, or the second run did something else than the first. what()
+// gives the reason.
 class CheckpointError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,18 +24,18 @@ class CheckpointError : public std::runtime_error {
 
 namespace parallel {
 
-// The code of a checkpoint: gives the tensors of its result for those of its arguments. `result`: where to leave all
-// else of the result, an optional of its type; or null.
+// The code of a checkpoint: takes the tensors of its arguments and returns the tensors of its result. `result`: points
+// to a std::optional of the result's type, which receives the rest of the result; may be null.
 using CheckpointCode = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs, void* result)>;
 
-// Gives what the code gives, with the checkpoint as their history.
+// Returns what the code returns, with the checkpoint as the tensors' history.
 std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> inputs, void* result);
 
 }  // namespace parallel
 
-// Activation checkpointing: runs `function(inputs...)`, and keeps nothing of it for the backward but the inputs. The
-// backward runs the function again, and then through what that has recorded. This saves the memory of all activations
-// inside the function, and costs one more forward of it.
+// Activation checkpointing: runs `function(inputs...)` and keeps only the inputs for the backward. The backward runs
+// the function again, and then runs backward through what the second run has recorded. This saves the memory of all
+// activations inside the function, and costs one more forward of it.
 //
 //   at::Tensor forward(at::Tensor x) {
 //     for (auto layer : layers_) {  // captured by value: the backward runs when forward() is over
@@ -44,24 +44,26 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 //     return head_->forward(x);
 //   }
 //
-// Inputs and results may hold tensors as DDP's outputs do (output_tensors.h); all else is copied, and handed over
-// again. Parameters, and other tensors that the function uses and that are no inputs, get their gradients too. The
-// function is kept, by value, until the backward has run: what it refers to must live as long.
+// Inputs and results may hold tensors as DDP's outputs do (output_tensors.h); everything else in the inputs is copied
+// for the second run. Parameters and other tensors that the function uses without getting them as inputs receive their
+// gradients, too. The checkpoint keeps a copy of the function until the backward has run, so objects to which the
+// function refers must live as long.
 //
-// Gradients are those without the checkpoint, bit for bit; only where a tensor has several uses, some of them outside,
-// is their sum made in another order. The second run finds the states of the default generators, grad mode and autocast
-// of the first: dropout draws the same values. Autocast's cache of weights is off in both. Hooks of tensors and of DDP
-// are called as without it, once for each gradient. Where grad mode is off, or no result requires grad, the function
-// just runs. In a function that compile() captures it becomes a node of the graph, whose backward does the same.
+// Gradients equal those without the checkpoint bit for bit, with one exception: if a tensor is used inside and outside
+// of the function, its gradients are added in another order. The second run begins with the same states of the default
+// generators, grad mode and autocast as the first, so dropout draws the same values. Autocast's cache of weights is off
+// in both runs. Hooks of tensors and of DDP are called once for each gradient, as without a checkpoint. If grad mode is
+// off, or if no result requires grad, the function runs without a checkpoint. If compile() captures the caller, the
+// checkpoint becomes a node of the graph, whose backward does the same.
 //
-// The function runs twice, and so does all else that it does: it must not change its inputs in place; running means of
-// a batch norm are updated twice, and collectives are called twice, by every rank.
+// The function runs twice, with all of its effects: it must not change its inputs in place; a batch norm updates its
+// running means twice; and every rank calls the function's collectives twice.
 //
-// Throws CheckpointError: the function changes an input in place, or keeps a tensor that it has made, with its history;
-// its second run (in backward()) used other tensors that require grad than the first, or gave results of other forms;
-// the backward is to be differentiated again (create_graph); an input has a tangent of forward mode. What the function
-// throws comes to the caller of checkpoint(), or of backward(). Source: torch/utils/checkpoint.py, with use_reentrant =
-// false.
+// Throws CheckpointError if the function changes an input in place, or keeps a tensor that it has made together with
+// the tensor's history; if the second run (in backward()) uses other tensors that require grad than the first, or
+// returns tensors of other forms; if the backward is to be differentiated again (create_graph); or if an input has a
+// tangent of forward-mode differentiation. An exception of the function reaches the caller of checkpoint() or of
+// backward(). Source: torch/utils/checkpoint.py, with use_reentrant = false.
 template <class Function, class... Inputs>
 auto checkpoint(Function function, Inputs... inputs) {
   using Result = std::decay_t<std::invoke_result_t<Function&, Inputs&...>>;

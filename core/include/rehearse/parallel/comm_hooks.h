@@ -19,7 +19,6 @@ using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(c10d::Gra
 
 // Makes a hook from your function. Its future must hold the tensor of reduced gradients, with the size and dtype of
 // bucket.getBuffer(), or a list with that one tensor.
-// bucket.getBuffer(), or a list with that one tensor.
 std::unique_ptr<c10d::CommHookInterface> comm_hook(CommHook hook);
 
 // Reduces as DDP does without a hook, but divides first. Meant for wrapping. PyTorch's allreduce_hook.

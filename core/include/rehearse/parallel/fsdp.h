@@ -145,9 +145,9 @@ class FullyShardedDataParallel {
   // load_full_state_dict(), and if no rank has saved some rows.
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
-  // For the state that an optimizer keeps per shard, such as averages. gather_like() returns the whole of a tensor of
-  // which each rank has the same rows as of the parameter; all ranks must call it; blocks. rows_like() returns this
-  // rank's rows of such a whole. Together they convert an optimizer's state to another number of ranks.
+  // For the state that an optimizer keeps per shard, such as averages. Such a tensor must be sharded like the
+  // parameter. gather_like() returns the whole tensor for each rank's rows; all ranks must call it; blocks. rows_like()
+  // returns this rank's rows of a whole tensor. Together they convert an optimizer's state to another number of ranks.
   at::Tensor gather_like(const std::string& parameter, const at::Tensor& rows) const {
     return session_.gather_like(parameter, rows);
   }

@@ -43,7 +43,7 @@ struct PowerSgdOptions {
 // orthogonalization_epsilon = 0 a column of zeros stays zero, where PyTorch's becomes NaN.
 //
 // Blocking: reduce() waits for the two factors of all ranks, one after the other. (PyTorch's hook chains callbacks
-// instead. Their collectives meet in the same order on all ranks only if futures complete at launch, as with NCCL.)
+// instead. The hook's collectives have the same order on all ranks only if futures complete at launch, as with NCCL.)
 // Memory: with error feedback as much as the gradients; (n + m) * rank for each matrix.
 class PowerSgd {
  public:

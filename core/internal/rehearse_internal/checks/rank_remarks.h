@@ -12,8 +12,8 @@
 
 namespace rehearse::checks {
 
-// Things that ranks leave behind and reports mention: each text with the ranks that it concerns. Every mode lends one
-// to its worlds by exec::WorldLocal<RankRemarks>; a process that is one rank has only that rank's.
+// Remarks of ranks for reports: each text with the ranks that it concerns. Every mode lends such an object to its
+// worlds by exec::WorldLocal<RankRemarks>. In a process that is one rank, it has only that rank's remarks.
 class RankRemarks {
  public:
   using RanksByText = std::map<std::string, std::set<int>>;

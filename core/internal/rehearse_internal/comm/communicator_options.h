@@ -16,7 +16,8 @@ struct CommunicatorOptions {
   bool buffered_sends = false;
 
   // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them: none
-  // moves before all of them, and all of the units that they meet, have met their peers. If false, each goes alone.
+  // moves before all of them are matched, and all messages of the units with which they are matched. If false, each
+  // message moves alone.
   bool coalesced_as_one = false;
 
   // Record where each operation was called. Slow: each call walks the stack.

@@ -72,9 +72,9 @@ class Communicators final : public exec::WaitExplainer {
   // The label of `rank`; null: none.
   const std::string* label(int rank) const noexcept;
 
-  // Names the payload of `rank`'s calls with exactly this tensor. Reports show the name, and ranks that meet in a
-  // collective with different names are a mismatch (no name matches every name). Does not keep the tensor alive. Costs
-  // a hash table lookup per call, and nothing in a world without names.
+  // Names the payload of `rank`'s calls with exactly this tensor. Reports show the name. If ranks call a collective
+  // with different names, that is a mismatch (no name matches every name). Does not keep the tensor alive. Costs a hash
+  // table lookup per call, and nothing in a world without names.
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 

@@ -42,7 +42,7 @@ struct OpRow {
   OpTime time = OpTime::of_parts;
   // These tensors must be alike on all ranks in dtype, device and sizes (in all-to-alls: without sizes).
   OpTensors alike = OpTensors::none;
-  // Back ends move the memory of the first of these as it lies, whatever its strides.
+  // Back ends ignore the strides of the first of these tensors, and copy its memory as one block.
   OpTensors as_it_lies = OpTensors::none;
   bool own_sizes = false;  // the sizes in a rank's call do not follow from what is alike
 };

@@ -7,7 +7,7 @@
 
 #include <rehearse/exec/call_site.h>
 
-// What is still in flight after the end of a world, for reports. Ranks are ranks of the world.
+// Operations that are still in flight after the end of a world, for reports. Ranks are ranks of the world.
 namespace rehearse::comm {
 
 // An operation that some ranks have called and that has not completed.
@@ -25,7 +25,7 @@ struct PendingOperation {
   std::string receiver{};
   bool is_send = false;
   std::uint64_t sent_as = 0;  // for a send: the record_id of the call, even if only its buffer is left
-  bool left_behind = false;   // was in flight when its rank met a failure of others, so no one need wait for it
+  bool left_behind = false;   // was in flight when its rank learned of a failure, so the program may have given it up
 };
 
 // A new_group() that some ranks of the world have not called, or a split(), merge() or shrink() that some members have

@@ -7,7 +7,8 @@
 
 namespace rehearse::exec {
 
-// Where the executor reads time and how it makes time pass. A simulation's clock jumps; a real run's clock sleeps.
+// The executor's source of time: it reads the time here, and makes time pass. A simulation's clock jumps; a real run's
+// clock sleeps.
 //
 // Only the executor calls advance_to(), and only when no fiber can run. Not thread safe; called on the executor's
 // thread. Does not throw.

@@ -7,8 +7,8 @@ namespace rehearse::exec {
 
 class RankExecutor;
 
-// How far the clocks of a rank differ from the world's. `realtime` applies to system_clock; `monotonic` to
-// steady_clock, which never goes back on a real machine.
+// The difference between the clocks of a rank and those of the world. `realtime` applies to system_clock; `monotonic`
+// to steady_clock, which never goes back on a real machine.
 struct ClockJump {
   VirtualDuration realtime{};
   VirtualDuration monotonic{};

@@ -145,8 +145,8 @@ class RankExecutor {
   // timed out.
   void note_step() noexcept;
 
-  // As this_rank::note_given_up(), for `rank`, from anywhere: a wait has met its timeout, or an operation whose future
-  // the rank will read. Of several at the same time the first counts.
+  // As this_rank::note_given_up(), for `rank`, from anywhere: a wait has reached its timeout, or so has an operation
+  // whose future the rank will read. If there are several at the same time, the first one counts.
   void note_given_up(int rank, const Observer& observer);
 
   // Sets who explains opaque waits (see Observer::is_opaque()). Not owned; null: no one.

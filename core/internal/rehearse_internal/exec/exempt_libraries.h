@@ -15,11 +15,11 @@ struct ExemptLibrary {
   std::size_t places = 0;
 };
 
-// Makes loaded libraries call libc's own functions, in place of those that suspend ranks: the libraries for whose path
-// `takes` returns true. In a rank, they then block the thread, read the machine's clocks and start real threads. For
-// libraries that wait for their own threads and devices while they hold locks that no other rank may meet (a driver,
-// NCCL). Functions of the C++ library that they call are exempt if these wait or start threads; functions that they
-// look up by dlsym() are not.
+// Makes those loaded libraries for whose path `takes` returns true call libc's own functions instead of ours, which
+// suspend ranks. In a rank, the libraries then block the thread, read the machine's clocks and start real threads. For
+// libraries that wait for their own threads and devices while they hold locks for which no other rank may wait (a
+// driver, NCCL). Functions of the C++ library that they call are exempt if these wait or start threads; functions that
+// they look up by dlsym() are not.
 //
 // Returns the libraries that it changed, in the order in which they were loaded. Only affects libraries that are loaded
 // now: call it again after a dlopen() to change new ones. A change lasts as long as the library stays loaded. Call it

@@ -13,7 +13,7 @@
 namespace rehearse {
 
 // Thrown at a rank's blocking calls once its world has ended, so that the rank unwinds in order. Programs need not
-// catch it; one that does and carries on meets it again at its next blocking call.
+// catch it. If a program does and carries on, its next blocking call throws again.
 class RankAborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,7 +23,7 @@ class RankAborted : public std::runtime_error {
 
 namespace rehearse::exec {
 
-// A wait that met its timeout.
+// A wait that reached its timeout.
 struct GivenUpWait {
   std::string call;            // Observer::call()
   std::vector<int> waits_for;  // Observer::waits_for()

@@ -35,7 +35,7 @@ class InterruptedAgain {
   InterruptedAgain& operator=(const InterruptedAgain&) = delete;
   ~InterruptedAgain();
 
-  // Where a run that begins now must end.
+  // The place at which a run that begins now must end.
   static Interruption place() noexcept;
 };
 

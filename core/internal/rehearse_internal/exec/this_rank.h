@@ -75,8 +75,8 @@ void spend(VirtualDuration duration, const char* doing);
 // it hangs. Throws RankAborted when the world ends; until then the rank is blocked, as in any other wait.
 [[noreturn]] void wait_for_the_end(const Observer& observer);
 
-// Records that the wait described by `observer` has met its timeout, for RankFailure::gave_up. Call it right before you
-// throw.
+// Records that the wait described by `observer` has reached its timeout, for RankFailure::gave_up. Call it right before
+// you throw.
 void note_given_up(const Observer& observer);
 
 }  // namespace rehearse::exec::this_rank

@@ -9,10 +9,10 @@
 
 namespace rehearse::exec {
 
-// Where the exception that the calling fiber handles was first thrown. A rethrow does not change the place, except for
-// exceptions made by std::make_exception_ptr(), whose first throw it is. Call it in a catch block. Empty outside of
-// catch blocks, outside of fibers (unless a KeepThrowSites lives), and if the exception is not among the sixteen newest
-// throws of this thread.
+// The place at which the exception that the calling fiber handles was first thrown. A rethrow does not change the
+// place, except for exceptions made by std::make_exception_ptr(), whose first throw it is. Call it in a catch block.
+// Empty outside of catch blocks, outside of fibers (unless a KeepThrowSites lives), and if the exception is not among
+// the sixteen newest throws of this thread.
 CallSite last_throw();
 
 // While it lives, last_throw() also knows what this thread throws outside of fibers.

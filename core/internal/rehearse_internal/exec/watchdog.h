@@ -19,7 +19,7 @@
 // computes. After ten seconds of that, stderr names the rank, the call and its place.
 namespace rehearse::exec {
 
-// What a run's thread was found doing.
+// The activity in which the watchdog found a run's thread.
 struct Found {
   int rank = -1;             // -1: it was outside of ranks
   VirtualTime at{};          // the rank's time

@@ -5,8 +5,8 @@
 
 namespace rehearse::exec {
 
-// An object that the world on this thread has borrowed from whoever runs it. With it, rooms that do not know worlds
-// find what all ranks share. Null outside of worlds, in worlds that borrow none, and in threads that help a rank in an
+// An object that all ranks of a world share. The code that starts the world lends the object to it. Rooms that do not
+// know worlds find it here. Null outside of worlds, in worlds that borrow none, and in threads that help a rank in an
 // OpenMP region.
 template <class T>
 class WorldLocal {

@@ -19,8 +19,8 @@ struct RoundNumber {
   friend auto operator<=>(const RoundNumber&, const RoundNumber&) = default;
 };
 
-// What the ranks of a world saved in elastic::Checkpoint and resumed from, in order of time. Lent to the world by
-// whoever runs it (exec::WorldLocal). Plain data.
+// The checkpoints (elastic::Checkpoint) that the ranks of a world saved and resumed from, in order of time. The code
+// that runs the world lends the journal to it (exec::WorldLocal). Plain data.
 class CheckpointJournal {
  public:
   struct TensorHash {

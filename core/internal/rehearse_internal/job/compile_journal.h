@@ -12,8 +12,8 @@
 
 namespace rehearse::compiler {
 
-// What one rank did with one compiled function, for reports. That rank's fibers write it; it may be read after the
-// world has ended.
+// A record of what one rank did with one compiled function, for reports. That rank's fibers write it; it may be read
+// after the world has ended.
 class FunctionRecord {
  public:
   enum class Doing : std::uint8_t { Nothing, Agreeing, Compiling };
@@ -44,7 +44,7 @@ class FunctionRecord {
 
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
-  bool meets() const noexcept { return meets_; }  // its compilations meet those of other ranks
+  bool meets() const noexcept { return meets_; }  // its compilations are matched with those of other ranks
   std::uint64_t calls() const noexcept { return calls_; }
   Doing doing() const noexcept { return doing_; }
   std::int64_t last_hit() const noexcept {
@@ -66,7 +66,8 @@ class FunctionRecord {
   std::vector<Compile> compiles_;
 };
 
-// The compiled functions of all ranks of a world. Lent to the world by whoever runs it (exec::WorldLocal).
+// The compiled functions of all ranks of a world. The code that runs the world lends the journal to it
+// (exec::WorldLocal).
 class Journal {
  public:
   std::shared_ptr<FunctionRecord> add(std::string name, int rank, bool meets);
@@ -79,10 +80,10 @@ class Journal {
 };
 
 // Makes a record for the calling rank, in the journal of its world if there is one. `meets`: compilations of the
-// function meet those of other ranks.
+// function are matched with those of other ranks (compiler collectives).
 std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets);
 
-// A call that some of the ranks compiled and others did not, of a function whose compilations do not meet.
+// A call that some ranks compiled and others did not, of a function without compiler collectives.
 struct Divergence {
   std::string function;
   std::uint64_t call = 0;

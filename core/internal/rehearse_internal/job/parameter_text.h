@@ -11,7 +11,7 @@
 // contains.
 namespace rehearse {
 
-// In quotes, as in TOML. Of a text longer than `bytes_most`, the beginning and "...".
+// The text in quotes, as in TOML. If it is longer than `bytes_most`, its beginning and "...".
 std::string in_quotes(std::string_view text, std::size_t bytes_most = 80);
 
 // 4.0, 0.5, 1e+300, inf: a number that TOML reads as a float.

@@ -43,7 +43,7 @@ struct RunRecord {
   std::vector<comm::ShortMessages> short_messages;
   compiler::Journal journal;
   elastic::CheckpointJournal checkpoints;
-  // The same seed without faults. Set if a run failed that had resumed from a checkpoint.
+  // A run of the same seed without faults. Set if this run failed after ranks had resumed from a checkpoint.
   struct WithoutFaults {
     elastic::CheckpointJournal checkpoints;
     std::string failure;  // "CHECK FAILED: ..."; empty: it was OK
@@ -52,10 +52,10 @@ struct RunRecord {
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks reported them
   std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
-  // Things that ranks left behind, for which others may wait, and which ranks.
+  // Reasons why other ranks may wait for a rank, as text, each with the ranks that gave it (RankRemarks).
   std::map<std::string, std::set<int>> notes;
   std::vector<std::string> check_remarks;  // one line each: what state checks found without a verdict
-  // Legal things that ranks did and that a report may mention, and which ranks.
+  // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
   std::vector<FaultLine> faults;                   // all that were planned, in that order

@@ -6,7 +6,7 @@
 
 namespace rehearse::fakes {
 
-// How long a transfer takes in virtual time, from the moment at which its last rank arrived.
+// Computes how long a transfer takes in virtual time, from the arrival of its last rank.
 class CostModel {
  public:
   virtual ~CostModel() = default;

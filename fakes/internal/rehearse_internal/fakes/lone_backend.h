@@ -12,8 +12,8 @@
 
 namespace rehearse::fakes {
 
-// The back end of lone_group(). It leaves in tensors what c10d::FakeProcessGroup leaves in them. Beyond that one, it
-// checks and counts calls, and can make groups of groups. Nothing blocks.
+// The back end of lone_group(). It writes to tensors what c10d::FakeProcessGroup writes to them. In addition, it checks
+// and counts calls, and can make groups from a group. Nothing blocks.
 class LoneBackend final : public comm::DescribedBackend {
  public:
   // Throws c10::ValueError for a rank that is not in the world.
@@ -28,7 +28,7 @@ class LoneBackend final : public comm::DescribedBackend {
 
   void monitoredBarrier(const c10d::BarrierOptions&, bool) override { ++calls_; }
 
-  // Each call completes by itself; the Work that endCoalescing() returns stands for all of them.
+  // Each call completes separately; the Work that endCoalescing() returns represents all of them.
   void startCoalescing() override { is_coalescing_ = true; }
   WorkPtr endCoalescing() override;
 

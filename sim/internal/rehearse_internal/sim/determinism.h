@@ -62,7 +62,7 @@ struct RunPath {
 // The path of a world's last run, without places: enough to name the decision, not the time.
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
 
-// Passes every question on and records when it was asked.
+// Passes every choice on to the other oracle, and records the run's state before it.
 class WitnessOracle final : public Oracle {
  public:
   // Not owned; must outlive this object.
@@ -82,8 +82,8 @@ class WitnessOracle final : public Oracle {
 // The place where two runs part.
 struct RunDifference {
   enum class What {
-    decision,  // they asked different questions, or got different answers
-    schedule,  // the same questions and answers, but other fibers ran, or at other times
+    decision,  // they made different choices, or got different answers
+    schedule,  // the same choices and answers, but other fibers ran, or at other times
     events,    // the same schedule, but the operations differ (in size, order or time)
   };
   What what = What::decision;

@@ -42,8 +42,8 @@ class RoundRobinOracle final : public Oracle {
 class ReplayError : public std::runtime_error {
  public:
   enum class Problem {
-    other_kind,     // the run asked another kind of question than the log answers here
-    other_options,  // the same question with another number of candidates
+    other_kind,     // the run makes another kind of choice than the log answers here
+    other_options,  // the same kind of choice with another number of candidates
     past_end,       // the log is used up, and PastEnd::stop was given
     left_over,      // the run ended before the log did
   };
@@ -74,7 +74,7 @@ enum class PastEnd {
   stop,    // throws
 };
 
-// Answers from a log. choose() throws ReplayError at the first question that the log does not answer.
+// Answers from a log. choose() throws ReplayError at the first choice that the log does not answer.
 class ReplayOracle final : public Oracle {
  public:
   // `seed` feeds the answers of PastEnd::random.
@@ -86,7 +86,7 @@ class ReplayOracle final : public Oracle {
   // The number of answered decisions, including those past the end of the log.
   std::size_t answered() const noexcept { return next_; }
 
-  // Call this after a run: throws ReplayError if the log has answers that nobody asked for.
+  // Call this after a run: throws ReplayError if the log has answers that the run did not need.
   void require_used_up() const;
 
  private:
