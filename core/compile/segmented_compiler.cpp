@@ -119,7 +119,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
   return entry;
 }
 
-// Follows existing branches. Returns nothing if it comes to a value without a branch.
+// Follows existing branches. Returns nothing if a read or region gives a value without a branch.
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};

@@ -8,7 +8,8 @@ namespace rehearse::real {
 // How the coordinator compares calls of different processes before they are carried out.
 struct CheckOptions {
   bool calls = true;  // false: calls are recorded and ends of ranks are reported, but nobody compares calls
-  // How long a rank waits for ranks that do not come to its call, and how long a process may be silent.
+  // The check timeout: for how long a rank waits for ranks that do not make its call, and for how long a process may
+  // send nothing.
   std::chrono::milliseconds check_timeout = std::chrono::seconds(10);
 };
 

@@ -31,7 +31,7 @@ class RankAssertions {
   // This object must live as long as the result is used.
   World::Body wrap(World::Body body);
 
-  // While a Capture exists, this thread's assertions come to the RankAssertions.
+  // While a Capture exists, the RankAssertions get the results of this thread's assertions.
   class Capture : public ::testing::ScopedFakeTestPartResultReporter {
    public:
     explicit Capture(RankAssertions& assertions)

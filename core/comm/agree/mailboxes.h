@@ -12,9 +12,10 @@
 
 namespace rehearse::comm {
 
-// The sends and receives of a group that have not met yet. A send meets the oldest receive of its peer that expects it.
-// A receive meets the oldest send of its source with its tag. A receive from any source may take the oldest send of
-// each rank, and the caller chooses the rank. Ranks are ranks in the group. `Call` is the caller's data for each.
+// The sends and receives of a group that are not matched yet. A send matches the oldest receive of its peer that
+// expects it. A receive matches the oldest send of its source with its tag. A receive from any source may take the
+// oldest send of each rank, and the caller chooses the rank. Ranks are ranks in the group. `Call` is the caller's data
+// for each.
 template <class Call>
 class Mailboxes {
  public:
@@ -24,7 +25,7 @@ class Mailboxes {
 
   explicit Mailboxes(std::size_t ranks) : boxes_(ranks) {}
 
-  // Removes and returns the receive of `receiver` that the send meets.
+  // Removes and returns the receive of `receiver` that the send matches.
   std::optional<Letter> take_receive(int receiver, Envelope send) {
     return take(box(receiver).receives, [send](const Envelope& recv) { return fits(send, recv); });
   }

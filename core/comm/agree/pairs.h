@@ -36,7 +36,8 @@ struct PlacedCall {
 // The mismatch of two calls of one collective that differ in `field`. The lower rank of the world comes first.
 Mismatch mismatch_of_two(PlacedCall one, PlacedCall other, Mismatch::Field field, const GroupIdentity& group);
 
-// The mismatch of a send and a receive that have met; `met` arrived before `last`. `fields`: their pair_differences().
+// The mismatch of a send and its receive, which differ in `fields`; `met` arrived before `last`. `fields`: their
+// pair_differences().
 Mismatch mismatch_of_pair(PlacedCall met, PlacedCall last, std::vector<Mismatch::Field> fields,
                           const GroupIdentity& group);
 

@@ -19,7 +19,7 @@ std::string disagreeing(std::string_view title);
 // "... (3 of 4 ranks have called it)".
 std::string waiting_for_ranks(std::string_view title, std::size_t arrived, std::size_t ranks);
 
-// The source and tag of a send or receive that has not met its peer's call. `source` is a rank in the group; -1: a
+// The source and tag of a send or receive that waits for its peer's call. `source` is a rank in the group; -1: a
 // receive from any source.
 struct Envelope {
   int source = -1;

@@ -36,7 +36,7 @@ std::string fingerprint_text(const Operation& call);
 // The fields in which two calls differ that should agree. Never empty for calls with different hashes.
 std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second);
 
-// The same for a send and the receive that it meets. `shorter_fits`: see Fabric::takes_shorter_messages().
+// The same for a send and its receive. `shorter_fits`: see Fabric::takes_shorter_messages().
 std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv, bool shorter_fits);
 
 // The parts of a call or, if it has none, the call itself.

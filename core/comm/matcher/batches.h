@@ -14,8 +14,8 @@ namespace rehearse::comm {
 class MatchedPair;
 
 // The coalesced sends and receives of ranks, until they move. Used if those of a rank form one unit, a batch
-// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches have met their peers, and all
-// calls of the batches that these belong to, and so on.
+// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches are matched, all calls of the
+// batches of their peers, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }
@@ -23,7 +23,7 @@ class Batches {
   // Adds the sends and receives of one rank, before they join those of the other ranks.
   void add(Works works);
 
-  // A send and its receive have met. Returns the pairs that can move now: this one and those held with it, or none.
+  // A send and its receive are matched. Returns the pairs that can move now: this one and those held with it, or none.
   std::vector<MatchedPair*> meet(MatchedPair& pair);
 
   // The pair has failed, so the other calls of its batches never move.

@@ -101,7 +101,7 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source, const st
   context_.recorder.note(recv.record().id(), std::move(note));
 }
 
-// The send that the receiver will meet: it carries a copy of the data, so the sender may go on.
+// The send that the receive will match: it carries a copy of the data, so the sender may go on.
 c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
   auto copy = c10::make_intrusive<RankWork>(send.owner(), send.rank(), send.operation.type);
   copy->operation = send.operation;

@@ -222,8 +222,8 @@ capture::SegmentAnswer SegmentedCapture::on_region(capture::SegmentEnd end,
   return answer(std::move(step), end);
 }
 
-// Without an answer the code gets the refusal. A verification must report that the code has changed, and code that runs
-// again must first come to where it was.
+// Without an answer, the code gets the refusal. That is right in two cases: a verification must report that the code
+// has changed, and code that runs again must first repeat the steps that the call has passed.
 capture::SegmentAnswer SegmentedCapture::on_refusal(capture::SegmentEnd end, const std::string& why) {
   if (owner_.refuse_change || answered_ < run_.passed().size()) return {};
   owner_.agreement.fail(why);  // first, because the rest of the code may have collectives

@@ -45,7 +45,7 @@ class Switcher {
   // The next three functions are for the running fiber.
   // Blocks it; returns when it runs again.
   void suspend(Fiber& fiber) noexcept;
-  // As exec::yield(), but never throws: if the world has ended, the fiber meets that at its next blocking call.
+  // As exec::yield(), but never throws: if the world has ended, the fiber's next blocking call throws RankAborted.
   void give_way(Fiber& fiber) noexcept;
   // See this_rank::preempt().
   void preempt(Fiber& fiber) noexcept;

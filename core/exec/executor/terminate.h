@@ -3,7 +3,7 @@
 
 namespace rehearse::exec {
 
-// From the first world on, std::terminate() in a rank's fiber (an exception meets a noexcept function, a joinable
+// From the first world on, std::terminate() in a rank's fiber (an exception reaches a noexcept function, a joinable
 // std::thread is destroyed) fails that rank instead of ending the process. Elsewhere the previously installed handler
 // runs.
 void install_terminate_handler();

@@ -49,7 +49,7 @@ LocalGraph::LocalGraph(const std::vector<at::Tensor>& results, std::uint64_t beg
 
 void LocalGraph::record_steps() {
   for (const autograd::Edge& root : roots_) targets_of_roots_.push_back(target_of(root));
-  for (std::size_t i = 0; i < steps_.size(); ++i) {  // target_of() adds the steps that it meets
+  for (std::size_t i = 0; i < steps_.size(); ++i) {  // target_of() adds the steps that it finds
     std::vector<Target> targets;
     for (const autograd::Edge& edge : steps_[i].node.lock()->next_edges()) {
       targets.push_back(edge.is_valid() ? target_of(edge) : Target());

@@ -51,8 +51,8 @@ struct Comparison {
   bool agrees() const { return outcome.empty() && calls.differences.empty() && results.differences.empty(); }
 };
 
-// `to_the_end`: both runs came to their end. Otherwise additional calls in one of them do not count, because a failing
-// run may stop anywhere.
+// `to_the_end`: both runs ended with the verdict OK. Otherwise additional calls in one of them do not count, because a
+// failing run may stop anywhere.
 CallComparison compare_calls(const ModeRun& one, const ModeRun& other, bool to_the_end);
 
 // `tolerance`: how far numbers may differ, relative to the largest number in both tensors; nothing: n * n * epsilon of

@@ -13,7 +13,7 @@
 
 namespace rehearse::sim {
 
-// A rank's handle of the store in a world with faults: each call first meets the faults, then goes to the store below.
+// A rank's handle of the store in a world with faults: faults act on each call before it goes to the store below.
 // Blocks and throws as that store and StoreFaults::before() do.
 class FaultyStore final : public ForwardingStore {
  public:

@@ -33,7 +33,7 @@ class Inputs {
     at::Tensor fake;
     bool ddp_ignored = false;
     bool is_parameter = false;
-    bool requires_grad = false;   // when the capture met it
+    bool requires_grad = false;   // when the capture first saw the tensor
     graph::Node* node = nullptr;  // null: not used yet
   };
 
@@ -46,7 +46,7 @@ class Inputs {
   // The fake that stands for a real tensor. A tensor without a name becomes a constant of the graph.
   const Source& source_of(FakeMode& mode, const at::Tensor& real);
   bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
-  // True if the tensor requires grad after what has been recorded, but did not when the capture met it.
+  // True if the tensor requires grad after what has been recorded, but did not when the capture first saw it.
   bool begins_to_require_grad(const c10::TensorImpl& real) const {
     const auto found = by_real_.find(&real);
     if (found == by_real_.end()) return false;

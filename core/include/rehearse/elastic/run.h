@@ -65,8 +65,8 @@ class Round {
 // order; each call has its own checkpoints. If a rank restarts during a later call, the earlier ones return false to
 // it.
 //
-// Returns true if this rank was in the round that finished, false if the others finished before it was back.
-// Blocking: as the body, and between rounds until the next one is complete. Errors: what else leaves the body; the
+// Returns true if this rank was in the round that finished, false if the others finished before it was back. Blocking:
+// as the body, and between rounds until the next one is complete. Errors: all other exceptions that leave the body; the
 // error of the group after max_restarts; RendezvousTimeoutError.
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options = {});
 

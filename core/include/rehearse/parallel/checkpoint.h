@@ -15,8 +15,8 @@
 
 namespace rehearse {
 
-// A checkpoint cannot run its code again for the backward, or the second run did something else than the first. what()
-// gives the reason.
+// A checkpoint cannot run its code again for the backward, or the second run differed from the first. what() gives the
+// reason.
 class CheckpointError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -63,7 +63,7 @@ enum class RankEnd { returned, failed, aborted };
 struct BlockedFiber {
   int rank = -1;
   std::uint32_t fiber_of_rank = 0;
-  bool was_blocked = true;     // false: it could have gone on, and met the end of the world in the call described below
+  bool was_blocked = true;     // false: it could have gone on; RankAborted was thrown in the call described below
   bool polls = false;          // it was polling; see this_rank::poll
   std::string waits_on;        // Observer::describe()
   std::string call;            // Observer::call()
@@ -71,7 +71,7 @@ struct BlockedFiber {
   bool any_rank = false;       // Observer::any_rank_may_end_it()
   std::uint64_t fingerprint = 0;
   CallSite where;
-  std::optional<Unwinding> unwinding;  // set if it met the end of the world in a destructor
+  std::optional<Unwinding> unwinding;  // set if RankAborted was thrown in a destructor
 };
 
 struct RunOutcome {
@@ -133,8 +133,8 @@ class RankExecutor {
   // Wraps the work of helper fibers: each calls `around`, which must call `work` once. Call it before run().
   void do_helpers_work_by(std::function<void(int rank, const std::function<void()>& work)> around);
 
-  // Ends the world: fibers meet RankAborted at their next blocking call, first the runnable ones, then the blocked ones
-  // by rank.
+  // Ends the world: the next blocking call of each fiber throws RankAborted, first in the runnable fibers, then in the
+  // blocked ones by rank.
   void stop(std::string reason);
   bool ending() const noexcept;
 

@@ -56,8 +56,8 @@ class FailureSink {
 
   virtual ~FailureSink() = default;
 
-  // end_world: the other ranks meet RankAborted at their next blocking call. keep_running: they go on, and may wait for
-  // the failed rank forever.
+  // end_world: RankAborted is thrown in the other ranks' next blocking calls. keep_running: they go on, and may wait
+  // for the failed rank forever.
   virtual Verdict on_rank_failure(const RankFailure& failure) = 0;
 };
 

@@ -25,8 +25,8 @@ VirtualTime now();
 // A scheduling point: lets other fibers run.
 void yield();
 
-// As yield(), for callers that must not throw: if the world has ended it returns, and the rank meets the end at its
-// next blocking call. Does nothing outside of a fiber.
+// As yield(), for callers that must not throw: if the world has ended, it returns, and the rank's next blocking call
+// throws RankAborted. Does nothing outside of a fiber.
 void give_way() noexcept;
 
 // If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise does nothing. For calls that
