@@ -28,12 +28,12 @@ struct NcclFabricOptions {
 
 // Moves the bytes of ranks whose tensors lie on GPUs of this process, by NCCL. Another fabric moves tensors on the CPU.
 //
-// All ranks of a transfer have arrived when the fabric gets it. The fabric passes it to NCCL in one group with all
-// other ready transfers (except those that share memory with it): at once if it is large or somebody waits for it,
-// otherwise at the next poll(). Asynchronous calls run on a stream of their group beside the caller's, synchronous
-// calls on the caller's own stream. A transfer is *launched* when NCCL has taken it, and *done* when the devices have
-// finished it. The fabric keeps the tensors until then, so LibTorch's allocator needs no notice. A barrier is done when
-// each rank's device has reached the point at which the rank called it.
+// All ranks of a transfer have arrived when the fabric gets it. The fabric passes a transfer to NCCL at once if it is
+// large or if a rank waits for it, and otherwise at the next poll(). All transfers that are ready go into one group of
+// NCCL calls, except transfers that share memory. Asynchronous calls run on a stream of their group beside the
+// caller's, synchronous calls on the caller's own stream. A transfer is *launched* when NCCL has taken it, and *done*
+// when the devices have finished it. The fabric keeps the tensors until then, so LibTorch's allocator needs no notice.
+// A barrier is done when each rank's device has reached the point at which the rank called it.
 //
 // Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
 // done within its timeout. Each of these fails all calls of the group that are under way and aborts its communicators;

@@ -49,8 +49,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_local_group(const std:
   return connect(given, key, ranks);
 }
 
-// Waits until all members are connected. A rank owns its gloo connections: if it finished with the group, or with its
-// body, at once, it would close connections that others are still making.
+// Waits until all members are connected. A rank owns its gloo connections. If it dropped the group or ended its body
+// right away, it would close connections that other ranks are still making.
 void ProcessGroups::wait_until_connected(c10d::Store& store, int size) {
   constexpr const char* kConnected = "rehearse/connected";
   constexpr std::chrono::microseconds kMost = std::chrono::milliseconds(10);

@@ -40,8 +40,8 @@ class ProcessGroups {
   const int size_;
   const c10::DeviceType device_;
   RankServices& services_;
-  std::vector<std::string> names_;       // of all groups of the world, in the order in which they were made
-  std::vector<std::string> registered_;  // of the groups that contain this rank
+  std::vector<std::string> names_;       // for all groups of the world, in the order in which they were made
+  std::vector<std::string> registered_;  // names of the groups that contain this rank
 };
 
 }  // namespace rehearse::real

@@ -48,7 +48,8 @@ class CallChecker {
   // The rank learns at this moment that the call is over.
   virtual void learn(const WatchedCall&) noexcept {}
 
-  // The watch drops the call: its rank knows that it is over, it has failed, or the rank dropped its Work long ago.
+  // The watch drops the call: the rank knows that the call is over, the call has failed, or the rank dropped its Work
+  // long ago.
   virtual void forget(const WatchedCall&) noexcept {}
 };
 

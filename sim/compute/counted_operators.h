@@ -20,7 +20,7 @@ class CountedOperators final : public operators::OperatorWatcher {
 
  private:
   const ComputeModel& model_;
-  std::optional<OperatorCost> cost_;  // of the running operator
+  std::optional<OperatorCost> cost_;  // the running operator's cost
 };
 
 }  // namespace rehearse::sim

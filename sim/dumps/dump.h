@@ -55,9 +55,9 @@ struct Dump {
   std::string file;
   int rank = -1;
   std::string version;
-  std::string library;                                  // of the library that carried the calls: "2.28.9" for NCCL
+  std::string library;                                  // version of the calls' library: "2.28.9" for NCCL
   std::string_view library_field = "comm_lib_version";  // the dump's own name for that field
-  std::vector<DumpedGroup> groups;                      // those of the rank that the dump describes
+  std::vector<DumpedGroup> groups;                      // groups of the rank that the dump describes
   std::vector<DumpedCall> calls;                        // oldest first
   bool whole = true;                                    // holds all calls from the first one on
   bool filtered = false;                                // completed calls in between may be missing

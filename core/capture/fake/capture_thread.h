@@ -47,7 +47,7 @@ class CaptureThread {
  private:
   struct Place {
     std::thread::id thread = {};
-    int rank = -1;  // of a fiber
+    int rank = -1;  // the fiber's rank
     std::uint32_t fiber = 0;
   };
   static Place here();

@@ -28,7 +28,7 @@ class TangentReach {
  private:
   std::size_t memory_of(const graph::Node& node);
 
-  std::unordered_map<const graph::Node*, std::size_t> memories_;  // of each value
+  std::unordered_map<const graph::Node*, std::size_t> memories_;  // each value's memory
   std::vector<std::set<std::size_t>> reached_;                    // by memory
 };
 

@@ -50,7 +50,7 @@ class EagerRest {
   Recording& recording_;
   std::unordered_map<std::uint64_t, at::Tensor> real_;  // by fake_id()
   std::vector<std::pair<WeakTensor, at::Tensor>> stand_ins_;
-  mutable std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // of leaves among the inputs
+  mutable std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // for leaves among the inputs
 };
 
 }  // namespace rehearse::capture

@@ -26,9 +26,9 @@ struct Envelope {
   int tag = 0;
 };
 
-// Describes a near miss of a send or receive of `rank` (in the group): the peer has made a call with another tag, or
-// for another rank. `others`: for a send the receives of its peer, for a receive the sends to this rank; oldest first.
-// Empty if there is none.
+// Describes a near miss of a send or receive: the peer has made a call with another tag, or for another rank. `rank`:
+// the caller's rank in the group. `others`: for a send, the receives of its peer; for a receive, the sends to `rank`;
+// oldest first. Empty if there is none.
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group);
 
 // "send #1 ... (no receive for it; rank 1 receives with tag 4)", "recv #1 ... (nothing has been sent)".

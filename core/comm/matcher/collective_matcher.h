@@ -101,9 +101,9 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 };
 
 // The collectives of a group. Each rank's n-th call belongs to the n-th collective. They end in order, as on NCCL's
-// stream: one that the fabric carries out before its turn ends together with the one before it. A barrier, as Gloo's,
-// begins after those before it have ended; until then it delays no other collective. The monitored barrier, which Gloo
-// builds from messages, is exempt from this order.
+// stream: one that the fabric carries out before its turn ends together with the one before it. Like Gloo's, a barrier
+// begins after all earlier collectives have ended; until then it delays no other collective. The monitored barrier,
+// which Gloo builds from messages, is exempt from this order.
 class CollectiveMatcher {
  public:
   explicit CollectiveMatcher(const MatcherContext& context);

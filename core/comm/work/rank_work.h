@@ -130,8 +130,9 @@ class RankWork final
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
   void break_off(std::exception_ptr error);  // as fail(); also noted as the group's error
-  // For its match, at the time limit. Does not count as progress, so that reports show a hang that it ends. `prior`:
-  // the failure of an earlier operation for which this one waited; null: this one has reached its own limit.
+  // For its match, at the time limit. Does not count as progress, so that reports show the hang that the timeout ends.
+  // `prior`: the failure of an earlier operation for which this operation waited; null: this operation has reached its
+  // own limit.
   void time_out(std::exception_ptr prior = nullptr);
   void cancel();  // does for any operation what abort() does for collectives
   // As cancel(). The error consists of the work's title and `why`, and blames `rank`, a rank of the world.

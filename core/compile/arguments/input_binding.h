@@ -16,7 +16,7 @@ namespace rehearse::compiler {
 struct InputBinding {
   enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
   Kind kind = Kind::Tensor;
-  std::uint32_t index = 0;  // of the leaf, or of an earlier segment's value
+  std::uint32_t index = 0;  // the number of the leaf, or of an earlier segment's value
   std::int64_t dimension = 0;
   at::Tensor tensor = {};       // the captured tensor
   bool is_made_inside = false;  // each run of the code makes that tensor anew

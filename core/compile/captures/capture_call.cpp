@@ -291,7 +291,7 @@ class CallCapture {
   std::map<std::int32_t, std::size_t> symbols_;  // numbers of an earlier capture: the symbols for them now
   std::vector<SymbolPlace> places_;              // for each source of the environment
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;               // of a capture without cuts that has ended
+  std::vector<c10::IValue> values_;               // for a capture without cuts that has ended
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
   Capture result_;
 };

@@ -19,7 +19,7 @@ class SegmentedCapture;
 // One call, with the names of its leaves.
 struct CallView {
   const LeafList& leaves;
-  const std::vector<std::string>& sources;    // of the leaves
+  const std::vector<std::string>& sources;    // the leaves' names
   std::shared_ptr<torch::nn::Module> module;  // null for a function
   const std::vector<std::string>& ddp_ignored;
   const std::vector<std::string>& argument_names;  // from CompileOptions

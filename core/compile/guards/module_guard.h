@@ -49,8 +49,8 @@ class ModuleGuard {
   // elsewhere.
   std::vector<Branch> branches_;
   std::vector<const void*> objects_;  // children, parameters and buffers of each branch
-  std::vector<std::string> paths_;    // of branches: "", "encoder.0"
-  std::vector<std::string> names_;    // of objects, within their branch
+  std::vector<std::string> paths_;    // the branches' paths: "", "encoder.0"
+  std::vector<std::string> names_;    // the objects' names within their branch
   std::vector<std::shared_ptr<torch::nn::Module>> modules_;
   std::vector<at::Tensor> tensors_;
 };

@@ -33,7 +33,7 @@ class SymbolSources {
  private:
   struct Source {
     std::size_t at = 0;
-    std::optional<std::size_t> dimension = {};  // of a tensor; nothing for an integer
+    std::optional<std::size_t> dimension = {};  // a tensor's dimension; nothing for an integer
   };
   std::map<std::string, std::vector<Source>> sources_;
 };

@@ -50,8 +50,8 @@ class WorldOutcome {
   void note_blocked(Fiber& fiber, const Observer* observer);
   // As note_blocked(), and adds the place of the running fiber.
   void note_where(Fiber& fiber, const Observer* observer);
-  // Records where a fiber hung. Call it when the fiber leaves its wait by its timeout or because other ranks fail; the
-  // fiber may be gone when the world ends.
+  // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
+  // ranks, because the fiber may be gone when the world ends.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 

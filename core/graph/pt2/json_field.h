@@ -26,8 +26,8 @@ class Field {
   std::optional<Field> find(const std::string& key) const;  // nothing if it is missing or null
   bool is_null() const;
 
-  std::vector<Field> items() const;                            // of an array
-  std::vector<std::pair<std::string, Field>> entries() const;  // of an object, sorted by key
+  std::vector<Field> items() const;                            // reads an array
+  std::vector<std::pair<std::string, Field>> entries() const;  // reads an object; sorted by key
   std::pair<std::string, Field> variant() const;               // an object with one key: the kind and its value
   std::string text() const;
   std::int64_t integer() const;

@@ -60,7 +60,7 @@ ModelState own_shards(const std::vector<ShardedUnit>& units, int rank) {
   return tensors;
 }
 
-// All ranks' rows as this rank's code has used them; but this rank's own rows come from its shard.
+// All ranks' rows as this rank's code has used them. This rank's own rows come from its shard instead.
 ModelState rows_of_all(const ShardedUnit& unit, const ShardGroup& group) {
   std::vector<NamedTensor> tensors;
   for (const auto& each : unit.parameters()) {

@@ -71,7 +71,7 @@ class GroupCalls {
 
   // A barrier that rank 0 gave up, and its state at that moment.
   struct GivenUp {
-    int rank = -1;  // of the world
+    int rank = -1;  // a rank of the world
     std::string call;
     std::string why;
     std::vector<int> missing;  // ranks of the world

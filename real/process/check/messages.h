@@ -60,7 +60,7 @@ struct Interrupted {};
 // call.
 struct BarrierGivenUp {
   std::string group;           // the group's key
-  std::uint64_t sequence = 0;  // of the barrier
+  std::uint64_t sequence = 0;  // the barrier's number
   bool names_all = false;      // the error must name all missing ranks
   bool has_no_time = false;
 };

@@ -12,7 +12,7 @@
 namespace rehearse::cli {
 
 struct Completed {
-  std::string name;                   // of the executable, as people type it
+  std::string name;                   // the executable's name, as people type it
   std::vector<std::string> programs;  // those in the executable
 };
 

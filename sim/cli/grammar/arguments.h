@@ -31,18 +31,18 @@ struct Arguments {
   bool check_buffers = false;
   bool check_sharing = false;
   bool real = false;
-  std::optional<Carrier> carrier;  // of a real run; nothing: the scenario decides
+  std::optional<Carrier> carrier;  // for a real run; nothing: the scenario decides
   bool swarm = false;              // each seed draws faults
   std::optional<SeedRange> seeds;
-  std::optional<Shard> shard;                      // of the seeds; nothing: all seeds
+  std::optional<Shard> shard;                      // the part of the seeds; nothing: all seeds
   std::optional<int> jobs;                         // nothing: as many as the machine has processors
   std::optional<int> max_failures;                 // nothing: 1, or no limit with keep_going
-  std::optional<std::chrono::seconds> time_limit;  // of a run or seed, in real time; nothing: none
+  std::optional<std::chrono::seconds> time_limit;  // for a run or seed, in real time; nothing: none
   bool keep_going = false;
   std::string junit;   // a file; empty: none
   std::string output;  // empty: the scenario decides
   bool check_determinism = false;
-  std::optional<double> tolerance;                     // of results, relative; nothing: by dtype and number of ranks
+  std::optional<double> tolerance;                     // for results, relative; nothing: by dtype and number of ranks
   std::optional<double> bucket_cap, first_bucket_cap;  // MiB
   std::string rules;                                   // one of rule_names()
   std::string model;                                   // one of an archive's models; empty: the only one

@@ -118,8 +118,8 @@ std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd
                      (place / "output.txt").string());
 }
 
-// If a process recorded nothing, another one reported it, and saw only that it was gone. `ends` tells how it really
-// ended, because the caller started it.
+// If a process died without a record, the report comes from its watching process, which saw only that the process was
+// gone. `ends` says how it really ended, because the caller started the process.
 void correct(Report& report, const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
   if (static_cast<std::size_t>(rank) >= ends.size() || report.rank_lines.size() != 1) return;
   auto& line = report.rank_lines.front();

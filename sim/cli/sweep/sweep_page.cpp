@@ -18,7 +18,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr std::size_t kSeedsShown = 2000;     // of the sweep, in their order
+constexpr std::size_t kSeedsShown = 2000;     // the sweep's seeds, in their order
 constexpr std::size_t kSeedsOfBugShown = 40;  // each with its link
 
 // A link from the sweep's page to the page of a seed; empty if the seed has none.

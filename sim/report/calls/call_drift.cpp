@@ -67,7 +67,7 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
 // Ranks that made the same calls, as far as both got.
 struct AlikeCalls {
   std::vector<int> ranks;
-  Calls calls;  // those of the rank that got furthest
+  Calls calls;  // calls of the rank that got furthest
 };
 
 std::vector<AlikeCalls> sides_of(const std::map<int, Calls>& by_rank) {

@@ -43,7 +43,7 @@ class RankOutcomes {
   const RunRecord& record_;
   const Places& places_known_;
   std::vector<RankLine> lines_;
-  std::map<std::pair<int, std::uint32_t>, std::string> places_;         // of blocked fibers, by rank and fiber_of_rank
+  std::map<std::pair<int, std::uint32_t>, std::string> places_;         // for blocked fibers, by rank and fiber_of_rank
   std::map<std::pair<int, std::string>, const exec::CallSite*> calls_;  // places of pending calls, by rank and text
   std::map<int, const exec::RankFailure*> failures_;                    // each rank's last failure
 };

@@ -13,7 +13,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kStacksShown = 4;
-constexpr std::size_t kFramesShown = 8;                     // of one stack
+constexpr std::size_t kFramesShown = 8;                     // per stack
 constexpr std::size_t kFrameBegins = 100, kFrameEnds = 60;  // bytes shown of a frame with a long name
 
 std::string line_of(std::string_view prefix, std::string_view text, std::size_t width) {

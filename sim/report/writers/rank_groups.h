@@ -11,7 +11,7 @@ namespace rehearse::sim {
 struct RankGroup {
   const RankLine* line = nullptr;  // the line of the first rank
   std::vector<int> ranks;
-  std::vector<VirtualTime> times;  // of each rank; empty: unknown
+  std::vector<VirtualTime> times;  // one for each rank; empty: unknown
   std::vector<int> waits_for;      // may include ranks of the group, which then wait for each other
 
   bool waits_for_each_other() const;  // each waits for all others of the group

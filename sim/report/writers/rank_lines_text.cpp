@@ -19,7 +19,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kGroupsShown = 16;  // lines for ranks
-constexpr std::size_t kFurtherLines = 3;  // of an exception's text after its first line, including the last one
+constexpr std::size_t kFurtherLines = 3;  // lines of an exception's text after its first, including the last
 constexpr std::size_t kLabelWidthMax = 24;
 
 using Group = RankGroup;

@@ -17,7 +17,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr std::size_t kDifferencesShown = 3;
-constexpr std::size_t kSidesShown = 6;  // of one difference
+constexpr std::size_t kSidesShown = 6;  // per difference
 constexpr std::size_t kEdgesInText = 8;
 constexpr std::size_t kOddLinesShown = 4;  // for lines called different numbers of times, and for remarks
 constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is

@@ -102,7 +102,7 @@ class Inputs {
   std::unordered_map<const c10::TensorImpl*, std::size_t> by_real_;
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // storages of the user's tensors: the first fake
-  std::unordered_map<const c10::TensorImpl*, at::Tensor> bases_;      // of real tensors: the first fake of a family
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> bases_;      // by real tensor: the first fake of its family
   std::map<std::string, GraphInput> symbols_of_inputs_;               // the input that has the symbol
   std::size_t tensors_ = 0;
   std::size_t ints_ = 0;

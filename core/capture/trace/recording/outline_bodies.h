@@ -14,9 +14,10 @@ namespace rehearse::capture {
 // the n inputs of the begin mark, then the other values from outside that the body uses. Inner bodies become submodules
 // of outer ones. Removes the marks.
 //
-// Nodes stay in the graph, and a remark says why, if running them again could have another effect or if one node could
-// not return their results: they write to a tensor from outside, communicate, create a number that depends on data,
-// leave autocast switched, return memory from outside, or create a value that is used outside and is no result.
+// Some nodes cannot become a body, because running them again could have another effect, or because one node could not
+// return their results. They write to a tensor from outside, communicate, create a number that depends on data, leave
+// autocast switched, return memory from outside, or create a value that is used outside and is no result. Such nodes
+// stay in the graph, and a remark says why.
 void outline_bodies(graph::GraphModule& module, std::vector<Remark>* remarks);
 
 // The remark for such nodes. `why`: "it writes to ...".

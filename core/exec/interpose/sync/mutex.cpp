@@ -64,9 +64,9 @@ bool is_owned(const pthread_mutex_t& mutex) noexcept {
   return type_of(mutex) == PTHREAD_MUTEX_RECURSIVE || type_of(mutex) == PTHREAD_MUTEX_ERRORCHECK;
 }
 
-// Takes the mutex if it is free (or ours again), and writes the fiber into it as its owner. libc reads the owner only
-// in mutexes that check it; for these unlock_mutex() first restores the thread's id. libc clears the owner when it
-// unlocks.
+// Takes the mutex if it is free, or if the fiber already owns it and the mutex is recursive. Writes the fiber into the
+// mutex as its owner. libc reads the owner only in kinds of mutexes that check it; for these, unlock_mutex() first
+// restores the thread's id. libc clears the owner when it unlocks.
 int try_lock(Fiber& fiber, pthread_mutex_t& mutex, bool blocking) {
   if (!is_plain(mutex)) return real_trylock(&mutex);
   const auto me = fiber.owner_tag;

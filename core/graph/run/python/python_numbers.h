@@ -15,7 +15,7 @@ using c10::IValue;
 using Arguments = std::vector<IValue>;
 
 [[noreturn]] void fail(const std::string& reason);
-std::int64_t whole(const IValue& value);  // of an int or a bool
+std::int64_t whole(const IValue& value);  // for an int or a bool
 
 IValue add(const Arguments& a);
 IValue sub(const Arguments& a);

@@ -36,7 +36,7 @@ struct GraphExplanation {
   std::string name = {};                     // "forward", "submod_1"
   std::size_t nodes = 0;                     // without placeholders and output
   std::int64_t bucket_bytes = 0;             // size of its DDP bucket or FSDP unit; 0 without a split
-  std::vector<std::string> parameters = {};  // those of that bucket, or of the FSDP unit that it uses
+  std::vector<std::string> parameters = {};  // the bucket's parameters, or those of the FSDP unit
   std::string reason = {};                   // why it ends where it does; empty without a split
   std::string eager_because = {};            // why it runs under eager autograd, if the back end says so
   CacheUse cache = CacheUse::Off;

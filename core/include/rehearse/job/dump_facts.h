@@ -21,7 +21,7 @@ struct DumpFacts {
   std::vector<int> ranks;         // ranks that left a dump
   std::vector<int> without_dump;  // ranks whose calls are unknown
   std::vector<int> culprits;      // the ranks at fault; empty: none, or unknown
-  std::vector<Stack> stacks;      // those of culprits first
+  std::vector<Stack> stacks;      // stacks of culprits come first
 };
 
 }  // namespace rehearse

@@ -66,8 +66,8 @@ struct ForwardBucket {
 // Returns the buckets in the graph's order; DDP reduces the last one first. There is at least one, which may be empty.
 // Nodes belong to `module` and live as long as it does. A cap of 0 cuts wherever possible. Cost: linear in nodes and
 // uses. Throws c10::ValueError if a cap is negative or the first cap is larger than the other; for a counted parameter
-// with a symbolic size and unknown storage, with a negative size or storage, or with more than 63 bits of bytes; and
-// for a bucket with that many bytes.
+// with a symbolic size and unknown storage, or with a negative size or storage; and for a parameter or bucket whose
+// bytes exceed 63 bits.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {

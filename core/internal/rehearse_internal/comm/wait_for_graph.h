@@ -26,8 +26,8 @@ struct WaitEdge {
   bool or_any = false;  // another rank than `to` could end the wait as well
 };
 
-// A rank whose wait depends on no other rank that we know of (it waits for a key, a condition, a computation or a lock
-// of its own), and the ranks that wait for it.
+// A rank that waits for no known rank (but for a key, a condition, a computation, or its own lock), and the ranks that
+// wait for this rank.
 struct DeadEnd {
   int rank = -1;
   std::string call, where{};      // the first of several fibers; a call that any rank could end takes precedence

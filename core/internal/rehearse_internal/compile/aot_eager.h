@@ -23,9 +23,9 @@ class AotProgram;
 // with other layouts arrive, or when results get no gradient.
 //
 // In three cases a gradient differs from eager mode in its last bits, because its parts are added in another order or
-// type: a piece and a later piece both use a tensor, and the first one uses it several times (it adds up its own parts
-// first); a parameter is used more than once in one autocast region (it is cast for each use, as in PyTorch's compiled
-// graphs); the gradient of a result has gaps in memory (it is copied first).
+// type. First, if two pieces use a tensor and the earlier one uses it several times: that piece adds up its own parts
+// first. Second, if a parameter is used more than once in one autocast region: it is cast for each use, as in PyTorch's
+// compiled graphs. Third, if the gradient of a result has gaps in memory: it is copied first.
 //
 // Gradients of gradients are not supported; asking for one is an error. Some graphs run node by node under eager
 // autograd, with a warning and a note in explain(): those whose backward cannot be recorded because LibTorch's code for

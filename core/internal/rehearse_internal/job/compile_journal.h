@@ -90,7 +90,7 @@ struct Divergence {
   std::vector<int> compiled, others;  // ranks
   std::string why;                    // why the first of `compiled` compiled
   exec::CallSite where;
-  std::vector<int> latest;    // those of `compiled` that have not called it since
+  std::vector<int> latest;    // ranks of `compiled` that have not called it since
   bool communicates = false;  // the graph of one of `compiled` has collectives
 };
 

@@ -65,7 +65,7 @@ class GuardProgram {
     std::uint32_t result = 0;
   };
   struct Words {
-    Condition condition = true;          // of the guard or range
+    Condition condition = true;          // the guard's or range's condition
     std::vector<std::uint32_t> sources;  // that the condition mentions
     std::string reason;
     exec::CallSite where;
