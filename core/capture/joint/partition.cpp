@@ -126,6 +126,7 @@ std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint,
     const Node* node = sides.gradients[i].node();
     if (node == nullptr) continue;
     result[i] = reach.of(*node);
+    // The value of a gradient may depend on no tangent (sgn() gives zeros), and yet it is undefined without one.
     if (result[i].empty() && i < joint.leading_tangents.size()) result[i] = joint.leading_tangents[i];
   }
   return result;

@@ -59,7 +59,7 @@ NotCapturable not_captured(const std::string& why) {
                  "Register it outside of the captured function, or let it compute with tensors alone.");
 }
 
-// Why a hook must not contain this node: a backward cannot run it.
+// Returns the reason why a backward cannot run this node; nothing if a hook may contain it.
 std::optional<std::string> why_not(const Node& node) {
   const std::string_view target = node.target();
   if (target.starts_with("rehearse.")) return "it has a checkpoint";
@@ -116,7 +116,8 @@ Node& HookTracer::end(const Node& begin, const at::TensorBase& result) {
                               {begin.args()[0], std::move(results), layout_was_read(recording.hook->gradient)});
 }
 
-// If the code throws here, it would also throw in the backward. That makes the hook refused, not the capture.
+// An exception of the hook's code refuses the hook, not the capture: in eager mode, the code would throw only in the
+// backward.
 std::optional<std::string> HookTracer::run(const Hook& hook, const at::Tensor& gradient, at::TensorBase& result) {
   Recording& recording = tracer_.recording();
   const at::NoGradGuard as_in_a_backward;

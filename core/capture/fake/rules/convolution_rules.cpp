@@ -54,6 +54,7 @@ Outputs convolution(const Call& call) {
                                  : (in + 2 * g.padding[d] - kernel) / g.stride[d] + 1);
   }
   const bool is_empty = is_known(input.sym_numel().sym_eq(0));
+  // Kernels return a contiguous result for an empty input, and for one without a batch dimension.
   const MemoryFormat format = batched && !is_empty ? convolution_format(input, weight) : MemoryFormat::Contiguous;
   return {result(call, std::move(sizes), input.scalar_type(), format)};
 }

@@ -94,6 +94,7 @@ Outputs squeeze_dims(const Call& call) {
   std::vector<bool> dims(static_cast<std::size_t>(self.dim()), false);
   for (const std::int64_t dim : given) {
     const std::size_t at = wrap(dim, self.dim());
+    // A 0-dimensional tensor has no dimension to remove, although wrap() accepts 0 and -1 for it.
     if (!dims.empty()) dims[at] = true;
   }
   return {squeezed(self, dims)};
