@@ -25,10 +25,6 @@ struct Access {
   const Node* aliased = nullptr;  // the argument that the result aliases
 };
 
-const graph::Argument* argument_of(const Node& node, std::size_t position, const std::string& name) {
-  return position < node.args().size() ? &node.args()[position] : node.kwarg(name);
-}
-
 Access access_of(const Node& node) {
   Access access;
   if (node.target() == graph::kGetItem) {
@@ -43,7 +39,7 @@ Access access_of(const Node& node) {
   const auto& formals = op->schema().arguments();
   for (std::size_t i = 0; i < formals.size(); ++i) {
     const c10::AliasInfo* alias = formals[i].alias_info();
-    const graph::Argument* argument = alias ? argument_of(node, i, formals[i].name()) : nullptr;
+    const graph::Argument* argument = alias ? graph::argument_of(node, op->schema(), i) : nullptr;
     if (!argument) continue;
     graph::for_each_node(*argument, [&](const Node& each) {
       if (alias->isWrite()) access.written.push_back(&each);

@@ -78,8 +78,9 @@ std::size_t MemoryClasses::place_of_call(const Node& node) {
   if (std::none_of(returns.begin(), returns.end(), has_alias)) return new_place();
   graph::List aliased;
   const auto& formals = op->schema().arguments();
-  for (std::size_t i = 0; i < std::min(formals.size(), node.args().size()); ++i) {
-    if (has_alias(formals[i])) aliased.push_back(node.args()[i]);
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    const graph::Argument* const given = has_alias(formals[i]) ? graph::argument_of(node, op->schema(), i) : nullptr;
+    if (given != nullptr) aliased.push_back(*given);
   }
   return joined(aliased);
 }

@@ -24,12 +24,14 @@ std::uint64_t DecisionList::take(const char*& at) noexcept {
   }
 }
 
-// As take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number has more bytes than
-// 64 bits need.
+// As take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number does not fit in 64
+// bits.
 std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
-  const std::size_t longest = std::min<std::size_t>(bytes.size(), 64 / kPayloadBits + 1);
-  for (std::size_t length = 0; length < longest; ++length) {
-    if ((static_cast<std::uint8_t>(bytes[length]) & kMoreFollows) != 0) continue;
+  constexpr std::size_t kWhole = 64 / kPayloadBits;  // bytes of which 64 bits take the whole payload
+  for (std::size_t length = 0; length < std::min(bytes.size(), kWhole + 1); ++length) {
+    const auto byte = static_cast<std::uint8_t>(bytes[length]);
+    if (length == kWhole && byte >= 1U << 64 % kPayloadBits) return std::nullopt;
+    if ((byte & kMoreFollows) != 0) continue;
     const char* at = bytes.data();
     bytes.remove_prefix(length + 1);
     return take(at);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recording/body_nodes.h"
 
-#include <algorithm>
 #include <functional>
 #include <string_view>
 
@@ -31,12 +30,10 @@ bool acts_on_others(const Node& node) {
 
 bool is_scalar(const Node& node) { return node.meta().value && node.meta().value->scalar() != nullptr; }
 
+// Null if the operator has no argument of this name, or the call leaves it at its default.
 const graph::Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::string_view name) {
-  if (const graph::Argument* given = node.kwarg(name)) return given;
-  for (std::size_t i = 0; i < std::min(schema.arguments().size(), node.args().size()); ++i) {
-    if (schema.arguments()[i].name() == name) return &node.args()[i];
-  }
-  return nullptr;
+  const auto index = schema.argumentIndexWithName(name);
+  return index ? graph::argument_of(node, schema, static_cast<std::size_t>(*index)) : nullptr;
 }
 
 // Batch norm in training updates its running statistics, although its schema does not say so.
@@ -59,9 +56,11 @@ template <class Visit>
 void for_each_aliased(const Node& node, const Visit& visit) {
   const auto op = node.op() == Op::CallFunction ? graph::find_operator(node.target()) : std::nullopt;
   if (!op) return;
-  for (const c10::Argument& formal : op->schema().arguments()) {
-    const graph::Argument* const given = formal.alias_info() ? argument_of(node, op->schema(), formal.name()) : nullptr;
-    if (given != nullptr) visit(*given, formal.alias_info()->isWrite());
+  const auto& formals = op->schema().arguments();
+  for (std::size_t i = 0; i < formals.size(); ++i) {
+    const c10::AliasInfo* const alias = formals[i].alias_info();
+    const graph::Argument* const given = alias != nullptr ? graph::argument_of(node, op->schema(), i) : nullptr;
+    if (given != nullptr) visit(*given, alias->isWrite());
   }
 }
 

@@ -20,6 +20,12 @@ std::optional<c10::OperatorHandle> find_operator(std::string_view target) {
   return c10::Dispatcher::singleton().findSchema({name, overload == "default" ? "" : std::string(overload)});
 }
 
+const Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::size_t index) {
+  const c10::Argument& formal = schema.arguments().at(index);
+  if (!formal.kwarg_only() && index < node.args().size()) return &node.args()[index];
+  return node.kwarg(formal.name());
+}
+
 std::string target_of(const c10::OperatorHandle& op) {
   const c10::OperatorName& name = op.operator_name();
   const std::size_t colons = name.name.find("::");

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <rehearse/graph/node.h>
+
 namespace rehearse::graph {
 
 // The operator of LibTorch's dispatcher for a target: `torch.ops.aten.add.Tensor` is aten::add.Tensor, and
 // `torch.ops.aten.relu.default` is aten::relu. Nothing for other targets, and for operators that are not registered.
 std::optional<c10::OperatorHandle> find_operator(std::string_view target);
+
+// What the node, a call of an operator with this schema, passes for the schema's argument `index`, by position or by
+// name. Null if the call leaves it at its default.
+const Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::size_t index);
 
 // The target for this operator.
 std::string target_of(const c10::OperatorHandle& op);

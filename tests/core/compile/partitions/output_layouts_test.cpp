@@ -187,6 +187,25 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
     }
   }
 }
+// `out` is an argument by name. The result shares its memory, and so do all views of it.
+TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
+  const auto function = [](const at::Tensor& x) {
+    at::Tensor sum = x * 1;
+    const at::Tensor view = sum.t();
+    return std::tuple(view, at::add_out(sum, x, x));
+  };
+  const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
+  for (const char* inner : {"aot_eager", "eager"}) {
+    for (const Statement statement : {Statement::True, Statement::None}) {
+      auto compiled =
+          compile(function, {.backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement, inner)});
+      const auto [view, sum] = compiled(x);
+      EXPECT_TRUE(sum.is_alias_of(view)) << inner;
+      sum.mul_(2);
+      EXPECT_TRUE(view.equal((x * 4).t())) << inner << view;
+    }
+  }
+}
 TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x * 2;

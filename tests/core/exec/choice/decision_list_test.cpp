@@ -77,7 +77,9 @@ TEST(DecisionList, WrongBytes_AreRefused) {
   EXPECT_EQ(DecisionList::from_bytes("\x70\x07", 1), std::nullopt);               // 7 of 7
   EXPECT_EQ(DecisionList::from_bytes("\x70\xff\xff", 1), std::nullopt);           // ends within a number
   EXPECT_EQ(DecisionList::from_bytes(std::string(30, '\xff'), 1), std::nullopt);  // longer than 64 bits
-  EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);    // must not allocate this much
+  const std::string tenth = std::string(1, '\xf0') + std::string(8, '\x80');
+  EXPECT_EQ(DecisionList::from_bytes(tenth + "\x02\x06", 1), std::nullopt);     // bit 64
+  EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);  // must not allocate this much
 }
 
 }  // namespace
