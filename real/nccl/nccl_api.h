@@ -12,7 +12,8 @@ namespace rehearse::real {
 //
 // Blocking: comm_init_rank() and comm_split() (within a group, at group_end()), and comm_destroy(). comm_abort() may
 // block for as long as the device is busy.
-// Threads: as in NCCL, a group belongs to a thread; comm_abort() may be called from any thread.
+// Threads: as in NCCL, one thread must make all calls between group_start() and group_end(). Any thread may call
+// comm_abort().
 class NcclApi {
  public:
   virtual ~NcclApi() = default;

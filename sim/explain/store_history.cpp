@@ -76,7 +76,8 @@ const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std:
   return first;
 }
 
-// The most similar name of an existing key; null: no name is similar in at least half of its letters.
+// The most similar name of an existing key; null if no name shares with `key` at least half as many letters as `key`
+// has.
 const std::string* StoreHistory::nearest(const std::string& key) const {
   const std::string* best = nullptr;
   std::size_t most = 0;
@@ -108,7 +109,7 @@ std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);
   const auto found = std::find_if(answers.begin(), answers.end(), [](const auto& each) { return each.second.there; });
-  // If nobody found it, look only for other ranks' changes: two ranks may both look before either sets the key.
+  // If no rank found a key here, ignore changes by `rank` itself: a rank may well set a key that it did not find.
   const auto* const set = set_since(own.key, own.number, found == answers.end() ? rank : -1);
   if (found == answers.end() && set == nullptr) return "";
   if (found != answers.end()) {

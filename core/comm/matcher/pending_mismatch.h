@@ -23,10 +23,10 @@ class PendingMismatch {
   explicit PendingMismatch(const Services& services) : services_(services) {}
   virtual ~PendingMismatch() = default;
 
-  // For the call that started the mismatch; later calls wait for the end of the world. Blocks the rank until all ranks
-  // have arrived, for at most a second of virtual time: longer than the ranks of one step are apart, and shorter than
-  // anything that looks like a hang. Then ends the world and throws MismatchError. If the world ends earlier, reports
-  // what is known by then and throws RankAborted.
+  // Only the first call that disagrees calls this; later calls wait for the end of the world. Blocks the rank until all
+  // ranks have arrived, for at most a second of virtual time: ranks that run the same step arrive within that time, and
+  // a run that waits longer would look hung. Then ends the world and throws MismatchError. If the world ends earlier,
+  // reports what is known by then and throws RankAborted.
   [[noreturn]] void settle(const exec::Observer& observer);
 
   // A call has arrived and voted.
@@ -51,7 +51,7 @@ class PendingCallMismatch final : public PendingMismatch {
   PendingCallMismatch(const Services& services, const CollectiveCalls& calls)
       : PendingMismatch(services), calls_(calls) {}
 
-  // Keeps the work alive, because the rank's side of the mismatch refers to it.
+  // Keeps the work alive, because the calls that the report compares refer to it.
   void keep(c10::intrusive_ptr<RankWork> work) { works_.push_back(std::move(work)); }
 
  private:

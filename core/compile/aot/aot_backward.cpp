@@ -34,7 +34,8 @@ bool is_of_forward(const graph::Node& node) {
   return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
 }
 
-// The forms of the defined tangents. A tangent with gaps gets its usual form, because it will be copied into that.
+// The forms of the defined tangents. If a tangent's memory has gaps, the result has the usual form: the backward copies
+// such a tangent into that form.
 std::vector<capture::Tangent> forms_of(const std::vector<at::Tensor>& tangents,
                                        const std::vector<capture::Tangent>& usual) {
   std::vector<capture::Tangent> forms;
@@ -50,7 +51,8 @@ std::size_t guards_of(const std::shared_ptr<shapes::ShapeEnv>& shapes) {
   return shapes != nullptr ? shapes->guards().size() + shapes->asserts().size() : 0;
 }
 
-// The first recording states facts about sizes. A second recording takes them as known, and does not check them.
+// True if the backward asserts facts about sizes. The shapes know these facts after the first recording, so a second
+// recording would lack the assertions.
 bool checks_facts_in_backward(const capture::JointGraph& joint) {
   for (const graph::Node* node = joint.backward_begin; node != nullptr; node = node->next()) {
     if (node->target() == "torch.ops.aten._assert_scalar.default") return true;

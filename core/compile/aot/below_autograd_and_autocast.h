@@ -7,8 +7,8 @@
 
 namespace rehearse::compiler {
 
-// While it lives, operators run below autograd and autocast, because the graph already contains their work. In-place
-// operators still increment the versions of tensors.
+// While it lives, operators run below autograd and autocast, because the graph already contains what autograd and
+// autocast would do. In-place operators still increment the versions of tensors.
 struct BelowAutograd {
   at::AutoDispatchBelowAutograd no_autograd;
   c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};

@@ -46,7 +46,7 @@ std::vector<std::string> StoreGather::gather(const std::string& payload, const s
     payloads.push_back(reader.text());
     reader.finish();
   }
-  // All ranks have come here, so they have read the previous message.
+  // Every rank has sent its message of this round, so it has read all messages of the previous one.
   if (number > 1) store_->deleteKey(key(rank_, number - 1));
   return payloads;
 }

@@ -23,8 +23,8 @@ namespace {
 
 const exec::FiberLocal<WatchScope*> open_watch;
 
-// The place of a variable on the stack. AddressSanitizer may keep a function's variables elsewhere, to find uses after
-// return; then this is where the variable would be.
+// The address of a variable on the stack. AddressSanitizer may keep a function's variables elsewhere, to find uses
+// after return; for such a variable, returns its place on the real stack.
 std::uintptr_t place_on_stack(const void* address) {
   void* on_stack = nullptr;
   if (__asan_addr_is_in_fake_stack != nullptr) {
@@ -108,7 +108,7 @@ void WatchScope::used(const void* place, c10d::ProcessGroup* group) {
   }
   const operators::CaptureMode& mode = *operators::CaptureMode::current();
   const std::string what = "a method of " + title_of_group(group) + ", which is neither an argument nor watched,";
-  // Without a place, an operator got the group itself, and the capture cannot end inside an operator.
+  // A null place means that an operator received the group itself. A capture cannot end inside an operator.
   if (place == nullptr) mode.refuse(what, kGuardTheGroup);
   mode.end_or_refuse(what, kGuardTheGroup);
 }

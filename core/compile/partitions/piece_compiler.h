@@ -29,7 +29,7 @@ struct PieceOptions {
   CompileCache* cache = nullptr;  // null: neither reads nor writes stored graphs
 };
 
-// A piece of a split graph, ready to be called on inputs that fit its border.
+// A compiled piece of a split graph, and the check of the inputs that it gets from other pieces.
 struct CompiledPiece {
   CompiledGraph::Run run;
   BorderCheck border = {};

@@ -75,7 +75,8 @@ std::string qualified_name(const Dwarf_Die& function) {
   std::string name;
   for (Dwarf_Die& scope : scopes.get()) {
     const int tag = dwarf_tag(&scope);
-    // For a local function: the enclosing function's DIE may be outside of its own class or namespace.
+    // The scope of a local function is the enclosing function. Its DIE may be an out-of-line definition, which does not
+    // lie in its class or namespace, so start again from its declaration.
     if (tag == DW_TAG_subprogram && !name.empty()) return qualified_name(scope) + "::" + name;
     if (tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit) break;
     if (const char* text = name_of_scope(scope)) name = name.empty() ? text : std::string(text) + "::" + name;
@@ -155,8 +156,8 @@ std::vector<SourceFrame> LineTable::lookup(std::uintptr_t address) const {
   Dwarf_Die* const unit = unit_at(module_, address, bias);
   if (unit != nullptr) {
     set_place(current, unit, address - bias);
-    // The scopes around an address continue, from an inlined function on, at the place where the function was written.
-    // The scopes around the innermost DIE continue at the functions into which it was inlined.
+    // Beyond an inlined function, dwarf_getscopes() returns the scopes that enclose its source code, and
+    // dwarf_getscopes_die() returns the functions into which it was inlined. The call stack consists of the latter.
     const Scopes at_address = Scopes::around_address(unit, address - bias);
     if (!at_address.get().empty()) {
       const Scopes nested = Scopes::around(&at_address.get().front());

@@ -43,7 +43,7 @@ class CurrentFiber {
   // For Boost.Fiber, which takes the running context off the thread and resumes the returned one.
   boost::fibers::context* next_context(Fiber* next) noexcept;
 
-  // The running fiber has ended and makes only its last switch, which discards its state.
+  // Marks the running fiber as ended. Its next switch is its last one and discards its state.
   void end(Fiber& fiber) noexcept;
 
  private:

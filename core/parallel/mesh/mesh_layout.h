@@ -9,16 +9,16 @@
 
 namespace rehearse::parallel {
 
-// A mesh, or a slice of one, as numbers. `blocks`: all slices of this form in the whole mesh (only one for the mesh
-// itself). A block lists its ranks of the world, the last dimension first.
+// A mesh, or a slice of one, as numbers. `blocks`: the ranks of all slices along the same dimensions (a whole mesh is
+// one block). A block lists ranks of the world in row-major order: the index of the last dimension changes fastest.
 struct MeshLayout {
   std::vector<std::int64_t> sizes;
   std::vector<std::string> names;  // empty: the dimensions have no names
   std::vector<std::vector<int>> blocks;
 
   std::int64_t ranks_of_a_block() const;
-  // The new blocks are in the order of the old ones and, within each, ordered by position in the omitted dimensions.
-  // `dimensions` must ascend.
+  // Cuts each block into slices along `dimensions`. The result has the slices of the first block first; slices of one
+  // block are ordered by their position in the omitted dimensions. `dimensions` must ascend.
   MeshLayout slice(const std::vector<std::size_t>& dimensions) const;
   // "dp", or "0" if dimensions have no names.
   std::string title_of(std::size_t dimension) const;

@@ -14,8 +14,9 @@ namespace rehearse::torch_state {
 // every device, and switches exchange the contents of the places.
 class DeviceGenerators {
  public:
-  // The host keeps the existing generators. If the type has none, because its library is not loaded, nothing is
-  // exchanged. Throws TorchStateError.
+  // The scheduler's context (the host) keeps the existing generators. If the type has none, because its library is not
+  // loaded, switches exchange nothing. Throws TorchStateError if they cannot be exchanged, or if the library is loaded
+  // and LibTorch sees no GPU.
   explicit DeviceGenerators(c10::DeviceType type);
   DeviceGenerators(const DeviceGenerators&) = delete;
   DeviceGenerators& operator=(const DeviceGenerators&) = delete;

@@ -8,7 +8,8 @@
 
 namespace rehearse_test::differential {
 
-// The block that branches take. The generator runs each block once. Programs under test evaluate the condition (Ask).
+// The block that branches take. Programs under test evaluate the condition (Ask). The generator runs a program with
+// First and with Second, so that every block runs.
 enum class Answer { Ask, First, Second };
 
 // Blocks: a statement sees no values of a block that has ended. Everywhere: it sees them, as the generator needs.

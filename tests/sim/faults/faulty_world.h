@@ -32,7 +32,8 @@ inline WorldOptions world_with(const std::vector<std::string>& faults, int ranks
   return options;
 }
 
-// Runs the world, and then again by its decisions, because a run with faults must replay like any other.
+// Runs the world, replays its decisions in a second world, and expects the same result: a run with faults must replay
+// like any other.
 inline Report run(const WorldOptions& options, const World::Body& body = train) {
   World world(options);
   const auto report = world.run(body);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a fault with on=fault#N fires after fault N has fired, never before. Its `after` counts from there.
+// Contract: a fault with on=fault#N fires after fault N has fired, never before. Its `after` counts from the time when
+// fault N fired.
 #include <chrono>
 #include <string>
 

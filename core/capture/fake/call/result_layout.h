@@ -19,7 +19,8 @@ struct Layout {
   SymInts sizes, strides;
 };
 
-// True if the condition holds. Adds a guard if symbols decide; false if unbacked symbols would decide.
+// True if the condition holds. If the answer depends on backed symbols, adds a guard. If it depends on unbacked
+// symbols, returns false.
 inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(condition); }
 
 // True if the condition holds without a guard.

@@ -25,7 +25,7 @@ enum class Mode {
 // The transport of a real run.
 enum class Carrier {
   automatic,  // NCCL if there are GPUs, else gloo
-  nccl,       // ranks that do not have their own processes yet are fibers of this one, on its GPUs
+  nccl,       // on GPUs; ranks are fibers of this process unless a launcher started a process for each
   gloo,       // one process per rank, on the CPU
   processes,  // one process per rank, each with a GPU, over NCCL
 };

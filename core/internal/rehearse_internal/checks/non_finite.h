@@ -9,11 +9,12 @@
 namespace rehearse::checks {
 
 // Whether the tensor contains a NaN or an Inf. False for dtypes without them, for undefined tensors and for tensors
-// without data. Takes one pass over the data. Call it while an Unwatched lives.
+// without data. Takes one pass over the data. Call it while an Unwatched (checks/unwatched.h) lives, so that watchers
+// do not see its operators.
 bool has_non_finite(const at::Tensor& tensor);
 
-// For a tensor that contains one: "NaN" or "Inf", whichever comes first, and how many: "NaN in 3 of 32 elements, first
-// at [0, 2]".
+// For a tensor that contains a NaN or an Inf. The kind is that of the first one: "NaN" or "Inf". The text also has the
+// number: "NaN in 3 of 32 elements, first at [0, 2]".
 std::string non_finite_kind(const at::Tensor& tensor);
 std::string non_finite_text(const at::Tensor& tensor);
 

@@ -5,9 +5,9 @@
 
 #include <rehearse_internal/comm/communicators.h>
 
-// Labels of calls (RankContext::label()) for code without the rank's context. It finds the world by
-// exec::WorldLocal<Communicators>, and in a rank that is a process by exec::WorldLocal<LabelKeeper>. If neither is
-// lent, and outside of ranks, there are no labels.
+// Labels of calls (RankContext::label()) for code without the rank's context. These functions find the labels by
+// exec::WorldLocal<Communicators> or, if each rank is a process, by exec::WorldLocal<LabelKeeper>. Without either, and
+// outside of ranks, calls have no labels.
 namespace rehearse::comm {
 
 // The labels of a rank that is a process. For use on its main thread.

@@ -26,11 +26,11 @@ struct WaitEdge {
   bool or_any = false;  // another rank than `to` could end the wait as well
 };
 
-// A rank that waits for no known rank (but for a key, a condition, a computation, or its own lock), and the ranks that
-// wait for this rank.
+// A rank whose wait depends on no known rank, and the ranks that wait for this rank. The wait is for a key, a
+// condition, a computation, or a lock of its own, for example.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};      // the first of several fibers; a call that any rank could end takes precedence
+  std::string call, where{};      // of the rank's first blocked fiber, or of one that any rank could end
   bool any_rank = false;          // as in BlockedCall
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };
@@ -47,8 +47,8 @@ struct WaitAnalysis {
   // The ends of other chains of waits. Those for which the most ranks wait come first; otherwise ordered by rank.
   std::vector<DeadEnd> dead_ends;
 
-  // The ring through the first dead end, if any other rank could end its wait and all remaining ranks wait for it or
-  // for similar waits. Empty otherwise.
+  // A ring through the first dead end, if every dead end is a wait that any rank could end: no rank is left to end one.
+  // Empty otherwise.
   std::vector<WaitEdge> ring_of_any;
 
   // The cost of finding the cycles: how many times an edge was followed.
@@ -56,8 +56,8 @@ struct WaitAnalysis {
 };
 
 // `ended`: ranks whose body has returned or failed. A fiber that waits for its own rank (a thread, a lock) is in no
-// cycle; instead, the wait of another fiber of the rank counts if one is known. Cost: for each cycle found, each rank
-// follows each edge once; if two ranks wait for each other, the search for that cycle stops there.
+// cycle; if another fiber of that rank waits for other ranks, only that wait counts. Cost: for each cycle, one search
+// from every rank, which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for rank 1 or any other (store wait for key "k")`.

@@ -15,11 +15,12 @@ struct ExemptLibrary {
   std::size_t places = 0;
 };
 
-// Makes those loaded libraries for whose path `takes` returns true call libc's own functions instead of ours, which
-// suspend ranks. In a rank, the libraries then block the thread, read the machine's clocks and start real threads. For
-// libraries that wait for their own threads and devices while they hold locks for which no other rank may wait (a
-// driver, NCCL). Functions of the C++ library that they call are exempt if these wait or start threads; functions that
-// they look up by dlsym() are not.
+// Exempts the loaded libraries for whose path `takes` returns true: from now on, they call libc's own functions instead
+// of Rehearse's replacements, which suspend ranks. In a rank, the libraries then block the thread, read the machine's
+// clocks and start real threads. Use it for libraries that hold locks while they wait for their own threads and devices
+// (a driver, NCCL): if such a wait switched ranks, another rank could block on the lock. Also exempts their calls of
+// those functions of the C++ library that wait or start threads. Does not change functions that they look up by
+// dlsym().
 //
 // Returns the libraries that it changed, in the order in which they were loaded. Only affects libraries that are loaded
 // now: call it again after a dlopen() to change new ones. A change lasts as long as the library stays loaded. Call it

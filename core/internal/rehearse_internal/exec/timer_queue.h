@@ -28,8 +28,8 @@ class Timer {
   // Runs on the scheduler's own context, outside of every rank. May wake fibers and arm timers, including this one.
   virtual void fire() = 0;
 
-  // True if this timer helps no rank to go on: it ends a wait that has failed, or breaks something. A world in which
-  // only such timers are left hangs until they fire.
+  // True if this timer only makes something fail, and so helps no rank to go on: it is a timeout or a fault. A world in
+  // which only such timers are left hangs until they fire.
   virtual bool gives_up() const noexcept { return false; }
 
   static constexpr std::size_t kUnarmed = static_cast<std::size_t>(-1);

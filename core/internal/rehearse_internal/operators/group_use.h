@@ -18,8 +18,8 @@ class GroupUse {
   // Makes `use` the listener for the calling fiber's code, and returns the previous one. Null: no listener.
   static GroupUse* exchange(GroupUse* use);
 
-  // The code uses `group`, which is stored in the object at `place`. `group` is null if the rank is not a member of it.
-  // Throws the capture's refusal if no guard covers the group.
+  // The code uses `group`, which is stored in the object at `place`. `place` is null if an operator received the group
+  // itself; `group` is null if the rank is not a member. Throws the capture's refusal if no guard covers the group.
   virtual void used(const void* place, c10d::ProcessGroup* group) = 0;
   // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;

@@ -17,7 +17,8 @@
 #include "capture/fake/call/tensors_in.h"
 #include "operator_case.h"
 
-// Compares every operator of LibTorch that takes tensors alone on fakes with the same operator on real tensors.
+// Calls every operator of LibTorch that needs only tensors as arguments on fakes and on real tensors, and compares the
+// layouts of the results.
 namespace rehearse::capture::test {
 namespace {
 
@@ -179,7 +180,8 @@ Findings sweep(bool symbolic) {
   return findings;
 }
 
-// Fakes refuse these operators: their sizes depend on data, or they take packed formats without a kernel on fakes.
+// Fakes refuse these operators: the sizes of their results depend on data, or fakes have no kernel for their packed
+// formats.
 constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "_shape_as_tensor",
                                     "_unique2",
@@ -204,8 +206,8 @@ constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "unique_consecutive",
                                     "where"};
 
-// Fakes with symbols refuse the same operators, kernels whose sizes fit no expression (their smallest side), and one
-// that reads further data.
+// Fakes with symbols refuse only these of the operators above. For most of the others, results get unbacked symbols as
+// sizes.
 constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "_shape_as_tensor",
                                                "bincount",
@@ -221,7 +223,8 @@ constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "unique_consecutive",
                                                "set.source_Tensor"};
 
-// LibTorch's composite kernels ask for plain numbers here, or sizes fit none of the expressions that sampling tries.
+// These replace a symbol by its number: LibTorch's composite kernel asks for a plain number, or the sizes of the result
+// fit none of the expressions that sampling tries.
 constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "_lu_with_info",
                                         "_pdist_forward",
@@ -249,7 +252,7 @@ constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "unbind_copy.int",
                                         "vander"};
 
-// Returns another number of dimensions for each tolerance.
+// The number of dimensions of its result depends on the tolerance.
 constexpr const char* kDifferent[] = {"linalg_matrix_rank.tol_tensor"};
 
 std::set<std::string> names(std::span<const char* const> all) {

@@ -15,7 +15,7 @@
 namespace rehearse::compiler {
 
 // A test of a row in docs/SEEDS.md. It takes the bucket size and the sizes of worlds from the row, and compares the
-// pieces and compilations with it. It fails if its row is missing, or if it does not use a number of its row.
+// pieces and compilations with it. It fails if its row is missing, or if the test leaves a number of its row unused.
 class SeedTest : public ::testing::Test {
  protected:
   void SetUp() override;
