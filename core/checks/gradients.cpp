@@ -76,7 +76,7 @@ std::string text_of(const Group& group, std::size_t all) {
   return who + " " + group.meaning;
 }
 
-// For gradients that differ between ranks: says whether their mean or sum is right.
+// Says of gradients that differ between ranks whether their mean or sum is right.
 std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
   at::Tensor sum;
   int ranks = 0;

@@ -2,7 +2,7 @@
 // Linked first into each program that is a shared object: see rehearse_add_program(... MODULE).
 extern "C" {
 
-extern void* __dso_handle;  // this object's; the compiler's own name for it
+extern void* __dso_handle;  // identifies this shared object; the compiler defines it
 
 void rehearse_module_loaded(const void* handle);  // in the executable
 

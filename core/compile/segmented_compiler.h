@@ -24,17 +24,18 @@ class SegmentedCompiler {
     std::optional<Entry> entry;        // nothing: the code was refused
     std::optional<CallResult> served;  // the results, if the code has run meanwhile
   };
-  // For a call that no entry serves.
+  // Serves a call that no entry serves: compiles its code.
   Made compile();
 
-  // For an entry with segments. Compiles a missing branch. `verifies`: runs the code in any case, and throws
-  // StaleCapture if it differs from the tree.
+  // Serves a call by an entry with segments. Compiles a missing branch. `verifies`: runs the code in any case, and
+  // throws StaleCapture if it differs from the tree.
   Answer serve(Entry& hit, bool verifies);
 
   // Runs the code under the tracer, and compares it with the tree. The Capture lacks a module only if
   // segmented.capture.has_ended().
   std::variant<Capture, Refused> capture(const std::vector<LeafShape>& shape, Segmented& segmented);
-  // For compiling segments. growing_owner(): for adding to an existing tree, within the recompile limit.
+  // The settings with which a SegmentedCapture compiles segments. Use growing_owner() to add to an existing tree,
+  // within the recompile limit.
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
   // make_entry() makes a new entry from a capture with cuts, or returns nothing if that is impossible. add_path() adds

@@ -107,7 +107,7 @@ bool InFlightOperations::launch_ready() noexcept {
     launched_.push_back(std::move(operation));
   }
   if (failure != nullptr) {
-    // NCCL does not say which call failed, nor which of the others it has taken.
+    // Fail all groups, because NCCL says neither which call failed nor which of the other calls it has taken.
     for (auto* const comms : groups) fail(*comms, failure);
   } else {
     for (auto* const each : told) each->on_launched();

@@ -76,7 +76,7 @@ std::string transport_of(const GlooDevices& interfaces, at::Device device) {
   return device.is_cpu() ? gloo : fmt::format("{} on GPUs, {} on the host", nccl_below(), gloo);
 }
 
-// Everything that the rank's back ends use. It must exist as long as one of them may use it.
+// Everything that the rank's back ends use. Must outlive all of these back ends.
 struct Job {
   Job(const LaunchedProcess& process, const RunRequest& request, const CheckOptions& checks, StorePtr store,
       RunRecord& record, MakeBelow make_below)

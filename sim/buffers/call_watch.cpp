@@ -94,8 +94,8 @@ void CallWatch::enter(WatchedCall& call, const std::vector<SharedBytes>& shared)
     const bool is_of_rank = earlier->call->rank == call.rank;
     if (buffer->writes()) earlier->others_write = true;
     if (!is_of_rank && earlier->writes()) buffer->others_write = true;
-    // Otherwise all calls of a loop on one tensor would pile up in the index. A rank that learns of the end of `call`
-    // learns of the earlier call's end, too.
+    // The new buffer may replace the earlier one in the index, because a rank that learns of the end of `call` learns
+    // of the earlier call's end, too. Otherwise all calls of a loop on one tensor would pile up in the index.
     const bool in_order = earlier->call->group == call.group && !call.is_message && !earlier->call->is_message;
     if (is_of_rank && in_order && covers(*buffer, *earlier)) buffers_.remove(*earlier);
   }

@@ -6,8 +6,8 @@
 #include "cli/grammar/arguments.h"
 #include "cli/terminal/console.h"
 
-// One function for each command, as CommandFunction specifies; known_commands() lists them. If a command has its own
-// library, such as split, it registers its function there.
+// One function for each command, as CommandFunction specifies; known_commands() lists them. A command that has its own
+// library, such as split, registers its function in that library.
 namespace rehearse::cli {
 
 int run(const Arguments& arguments, Console& console);

@@ -15,7 +15,7 @@ namespace rehearse::cli {
 // True if the run ended as its scenario expects, and every fault that must fire has fired.
 bool came_as_expected(const sim::Scenario& scenario, const Report& report);
 
-// For a run that did not end as expected: "expected DEADLOCK: the run ended as OK".
+// The text for a run that did not end as expected: "expected DEADLOCK: the run ended as OK".
 std::string expectation(const sim::Scenario& scenario, const Report& report);
 
 // 0 if the run ended as its scenario expects; otherwise the verdict's exit code. kExitDisagree if that code would be 0,

@@ -27,7 +27,7 @@ void require_no_folder(const std::string& log);
 // Throws UsageError if the scenario asks for a real run, which `what` cannot do: "sweep".
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what);
 
-// The options that change the scenario, as a user would type them. For replay lines and logs.
+// The options that change the scenario, as a user would type them. Replay lines and logs contain them.
 std::vector<std::string> options_given(const Arguments& arguments);
 
 // The command that runs one seed of a sweep alone, with the sweep's arguments or its own: "train replay train.toml

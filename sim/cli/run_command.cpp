@@ -41,7 +41,8 @@ std::string replay_line(const Arguments& arguments, const OutputFolder& folder, 
   if (report.verdict != Verdict::nondeterminism && !report.files.empty()) {
     return fmt::format("{} replay {}", self, shell_word(folder.log().string()));
   }
-  // Either there is no log, or the log holds one of the two ways and cannot show that there are two.
+  // Name the command instead of a replay: there is no log, or the log holds one of the two ways that the runs took, and
+  // a replay of it cannot show the other way.
   std::string line = fmt::format("{} run {}", self, shell_word(arguments.operand));
   for (const auto& option : options_given(arguments)) line += " " + option;
   return line;

@@ -88,7 +88,7 @@ bool GroupHistory::is_over(const Collective& collective, bool ranks_are_missing)
   return collective.completed && !(ranks_are_missing && collective.entries.front()->backend == kRetiresFailures);
 }
 
-// A rank numbers its collectives one by one. So it also made those between two that are in its dump.
+// A rank numbers its collectives without gaps. So if its dump has two of them, the rank also made those in between.
 GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   const auto* const dump = dump_at(rank);
   if (dump == nullptr) return Made::unknown;
@@ -100,7 +100,7 @@ GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   return dump->filtered ? made_by_status(*dump, *collectives.rbegin()->second.entries.back(), sequence) : Made::no;
 }
 
-// For a dump that leaves out calls: the status holds the number of the last call. If the group has messages, that
+// If a dump leaves out calls, its status still holds the number of the last call. If the group has messages, that
 // number may belong to a message.
 GroupHistory::Made GroupHistory::made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence) {
   const auto enqueued = dump.enqueued.find(last.group_id);

@@ -14,7 +14,7 @@ constexpr std::size_t kFewItems = 64;  // keys and values together
 
 }  // namespace
 
-// For small dicts, such as frames and entries. A dump has very many of them.
+// Builds a small dict, such as a frame or an entry. A dump has very many of these.
 Json Values::few_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const {
   Json object = Json::object();
   for (std::size_t i = 0; i + 1 < items.size(); i += 2)
@@ -22,7 +22,7 @@ Json Values::few_entries(const std::vector<Id>& items, std::size_t depth, std::s
   return object;
 }
 
-// For large dicts: Json's dict compares a new key with every key that it has, so a map collects the entries first.
+// Builds a large dict. Json's dict compares a new key with every key that it has, so a map collects the entries first.
 Json Values::many_entries(const std::vector<Id>& items, std::size_t depth, std::size_t& budget) const {
   std::map<std::string, Json> entries;
   for (std::size_t i = 0; i + 1 < items.size(); i += 2)

@@ -40,7 +40,7 @@ std::vector<When> open_whens(const Fault& family, const SwarmOptions& swarm) {
 }
 
 void draw_when(Fault& fault, When when, const SwarmOptions& swarm, Decisions& decisions) {
-  // Few, and with exact texts.
+  // Only a few probabilities, whose decimal texts are exact, because a fault is printed and parsed again.
   constexpr std::array kChances{0.5, 0.2, 0.1, 0.05, 0.02, 0.01};
   constexpr std::int64_t kTimes = 64;
   const auto call = [&] { return Fault::Point{"", 1 + std::uint64_t{below(swarm.calls, decisions)}}; };

@@ -38,7 +38,7 @@ class MemoryMeter {
   // By rank.
   std::vector<RankMemory> uses() const;
 
-  // For the counting allocator. take() throws c10::OutOfMemoryError. Pass its result to give_back().
+  // The counting allocator calls these. take() throws c10::OutOfMemoryError; its result is the argument of give_back().
   std::size_t take(int rank, std::uint64_t bytes);
   void give_back(int rank, std::uint64_t bytes, std::size_t place) noexcept;
 

@@ -148,8 +148,8 @@ TEST(Timeouts, TransferThatTakesTooLong_WritesNothing) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// isCompleted() becomes true after a failure, too, and says nothing of it. The report still names the call that rank 2
-// left out.
+// isCompleted() becomes true after a failure, too, so a program that only polls does not notice the failure. The report
+// still names the call that rank 2 left out.
 TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsReported) {
   const auto report = run_limited(3, 3s, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;

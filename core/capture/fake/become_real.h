@@ -14,8 +14,9 @@ namespace rehearse::capture {
 using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 
 // Turns the fake, which user code still holds, into the real tensor: it takes over the memory, the version counter and
-// the place in autograd's graph, as a view of the same base. Afterwards only autograd's own references may use `real`.
-// A leaf also takes over the gradient accumulator of `real`, so gradients of existing graphs reach it.
+// the place in autograd's graph. If `real` is a view, the fake becomes a view of the same base. Afterwards only
+// autograd's own references may use `real`. A leaf also takes over the gradient accumulator of `real`, so gradients of
+// existing graphs reach it.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
 // Like become_real(), but others keep using `real`, for example because it is an argument of the call. Both tensors

@@ -25,8 +25,8 @@ class JointInputs {
   const std::vector<c10::IValue>& values() const noexcept { return values_; }
   const std::vector<const graph::Node*>& nodes() const noexcept { return nodes_; }
 
-  // The tensors to differentiate with respect to, and the positions of their inputs. They receive the gradients of the
-  // inputs as they were passed, whatever operators wrote to them later.
+  // The tensors with respect to which the backward differentiates, and the positions of their inputs. Their gradients
+  // are those of the inputs as the caller passed them, even if operators wrote to the inputs later.
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 

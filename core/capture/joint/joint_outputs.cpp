@@ -135,8 +135,8 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
-// The view was made before its base was changed in place. Made again from the changed base, it would have another
-// history, and autograd would not connect later writes to one of them with the other.
+// The view was made before its base was changed in place. A view made from the changed base would have another history:
+// autograd would not connect later writes to the base with the view, or later writes to the view with the base.
 void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
   if (!view.requires_grad() && !base_of(view).requires_grad()) return;
   throw SharedInputChanges(

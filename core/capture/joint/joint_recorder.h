@@ -37,8 +37,8 @@ class JointRecorder final : public FakeListener {
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
-  // The node for result `output` of the captured graph, if that is an integer known only at run time, even if its value
-  // is known here. Returns an empty argument otherwise.
+  // The node for result `output` of the captured graph, if that is an integer that only the running program computes,
+  // even if this recording knows its value from a stated fact. Returns an empty argument otherwise.
   graph::Argument unbacked_result(std::size_t output);
 
   // True if an operator has written to the memory that `fake` shares.

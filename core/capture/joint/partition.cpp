@@ -126,7 +126,8 @@ std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint,
     const Node* node = sides.gradients[i].node();
     if (node == nullptr) continue;
     result[i] = reach.of(*node);
-    // The value of a gradient may depend on no tangent (sgn() gives zeros), and yet it is undefined without one.
+    // A gradient is undefined without the tangents that lead to it, even if its value does not depend on them (sgn()
+    // gives zeros).
     if (result[i].empty() && i < joint.leading_tangents.size()) result[i] = joint.leading_tangents[i];
   }
   return result;

@@ -60,8 +60,8 @@ std::vector<c10::IValue> run_on_fakes(const std::shared_ptr<const graph::GraphMo
   for (const c10::IValue& input : inputs) {
     if (!input.isTensor() || !input.toTensor().defined()) continue;
     mode.own(input.toTensor());
-    // The graph may switch grad mode on and write to tensors that are not leaves for the caller; on a leaf that would
-    // throw.
+    // The graph may switch grad mode on and write to inputs that are no leaves in the caller's code. Here they would be
+    // leaves, and such a write throws if a leaf requires grad.
     input.toTensor().set_requires_grad(false);
   }
   const FakeMode::Scope scope(mode);

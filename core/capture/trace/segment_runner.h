@@ -32,8 +32,9 @@ class SegmentRunner {
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                            const std::vector<at::Tensor>& tensors);
-  // For something that no graph can hold: the listener runs what was recorded, and the rest of the code runs eagerly.
-  // Returns false if there is no listener or if autograd has seen fakes; the caller must then throw the refusal.
+  // Call it for something that no graph can hold: the listener runs what was recorded, and the rest of the code runs
+  // eagerly. Returns false if there is no listener or if autograd has seen fakes; the caller must then throw the
+  // refusal.
   bool end_in_place_of(const std::exception& refusal);
   // Like end_in_place_of(), but `run` runs what was recorded.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);

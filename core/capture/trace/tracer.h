@@ -64,7 +64,8 @@ class Tracer {
   // Ends the capture because of the refusal, so that the code can run eagerly. Returns false if the code must get the
   // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
-  // For code that cannot go on even eagerly, because it already got an answer that differs from eager mode's.
+  // Fails the call. Use it for code that cannot go on even eagerly, because it already got an answer that differs from
+  // eager mode's.
   [[noreturn]] void end_with(const NotCapturable& refusal);
   // True while captured code runs; false during operators and between segments.
   bool is_in_user_code() const noexcept { return !is_in_operator() && !rest(); }

@@ -51,7 +51,7 @@ std::string title_of(const Write& write) {
   return fmt::format("{} on \"{}\"{}", write.op, write.tensor, site_of(write));
 }
 
-// For ranks that did different things.
+// Describes ranks that did different operations.
 std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
@@ -63,7 +63,7 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
   return text;
 }
 
-// For ranks that did the same operation with different results: says which inputs differed.
+// Describes ranks that did the same operation with different results: says which inputs differed.
 std::string other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
   const auto& first = *sides.front().write;
   std::vector<int> odd;

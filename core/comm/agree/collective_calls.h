@@ -82,7 +82,7 @@ class CollectiveCalls {
   const PayloadName* payload_ = nullptr;  // from the first call with a payload name
   std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ
   std::unique_ptr<CallVote> vote_;  // null: no two calls differ
-  std::vector<int> apart_;          // the two ranks of the world of which one sends what the other does not expect
+  std::vector<int> apart_;          // two ranks of the world: one sends something that the other does not expect
   Mismatch mismatch_;               // the mismatch of these two ranks
 };
 

@@ -49,7 +49,7 @@ class Mailboxes {
     box(receiver).receives.push_back({recv, std::move(call)});
   }
 
-  // For reports on a send or receive that is still here: describes a call that almost matches it.
+  // Text for reports on a send or receive that is still here: describes a call that almost matches it.
   std::string near_miss(const Operation& call, int rank, const GroupIdentity& group) const {
     const bool is_send = call.type == c10d::OpType::SEND;
     const auto& mine = box(is_send ? call.peer : rank);

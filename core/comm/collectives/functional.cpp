@@ -171,8 +171,8 @@ void check_splits(const at::Tensor& input, const std::vector<std::int64_t>& spli
 
 at::Tensor wait_tensor(const at::Tensor& tensor) {
   static const auto op = find_operator("_c10d_functional::wait_tensor");
-  // The operator returns its argument, gradient included. With grad mode on it would warn that it has no gradient of
-  // its own.
+  // The operator returns its argument, with the argument's history. If grad mode were on, LibTorch would warn that the
+  // operator has no gradient of its own.
   const at::NoGradGuard as_it_is;
   return call(op, {tensor});
 }
@@ -211,8 +211,8 @@ at::Tensor reduce_scatter_tensor(const at::Tensor& input, const ProcessGroup& gr
                     input.size(dim), "; it must be divisible by the ", ranks, " ranks of the group");
   const bool differentiable = wants_gradient(input);
   if (differentiable) check_has_gradient(reduce_op, "reduce_scatter_tensor");
-  // LibTorch has a gradient only for sums. Without gradients we compute the mean in the same way, so that the bits are
-  // the same.
+  // LibTorch has a gradient only for sums, so compute a mean as a sum and a division. Do so even if no gradient is
+  // needed, so that the results have the same bits.
   const bool mean = reduce_op == "avg" && (input.is_floating_point() || input.is_complex());
   const auto parts = dim == 0 ? input : at::cat(input.tensor_split(ranks, dim), 0);
   const auto reduced = reduce_scatter_now(parts.contiguous(), mean ? "sum" : reduce_op, *group, differentiable);

@@ -56,9 +56,9 @@ class GroupState final : public WorkOwner {
   // The rank's incomplete calls, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
-  // A record_id: all earlier calls of the rank (with `for_messages` false: its earlier collectives) have ended, and the
-  // rank knows it, because it has seen the end of a later call. A barrier ends after all earlier calls, any other
-  // collective after all earlier collectives.
+  // Returns a record_id. The rank knows that all of its calls before that event (with `for_messages` false: its
+  // collectives) have ended, because it has seen the end of a later call. A barrier ends after all earlier calls, any
+  // other collective after all earlier collectives.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];
     return for_messages ? known.all : std::max(known.all, known.collectives);

@@ -14,8 +14,8 @@ namespace rehearse::comm {
 class MatchedPair;
 
 // The coalesced sends and receives of ranks, until they move. Used if those of a rank form one unit, a batch
-// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches are matched, all calls of the
-// batches of their peers, and so on.
+// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches are matched, and so are all
+// calls of their peers' batches, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }

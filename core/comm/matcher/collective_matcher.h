@@ -36,7 +36,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   void launch();
 
   std::uint64_t sequence() const noexcept { return sequence_; }
-  // For a full slot: whether it is a barrier, which begins only when the collectives before it have ended.
+  // Whether a full slot is a barrier, which begins only when the collectives before it have ended.
   bool waits_for_prior_work() const noexcept;
   // Whether the fabric has carried it out.
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
@@ -77,8 +77,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   bool is_monitored_barrier() const noexcept;
   void end_in_failure();
   void start();
-  // For the call that disagrees and for every later one: waits for the end of the world, which the first of them brings
-  // about.
+  // Every call of a collective whose calls disagree comes here. The first one ends the world after the vote; all others
+  // wait for that.
   [[noreturn]] void join_mismatch(c10::intrusive_ptr<RankWork> work);
   const RankWork& first() const noexcept { return *works_[static_cast<std::size_t>(calls_.first())]; }
   void fail(RankWork& work) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a collective ends that some ranks do not reach in time. When the first rank reaches its time limit, the
-// collective is over for all: ranks that wait go on waiting until their own limits, ranks that arrive later fail at
-// once, and no tensor is written.
+// collective can no longer succeed: ranks that wait go on waiting until their own limits, ranks that arrive later fail
+// at once, and no tensor is written.
 #include <algorithm>
 #include <utility>
 

@@ -45,7 +45,7 @@ class PendingMismatch {
   exec::WaitQueue queue_;
 };
 
-// For the calls of one collective.
+// A mismatch between calls of one collective.
 class PendingCallMismatch final : public PendingMismatch {
  public:
   PendingCallMismatch(const Services& services, const CollectiveCalls& calls)
@@ -62,7 +62,7 @@ class PendingCallMismatch final : public PendingMismatch {
   Works works_;
 };
 
-// For the calls of one new_group().
+// A mismatch between calls of one new_group().
 class PendingCreationMismatch final : public PendingMismatch {
  public:
   PendingCreationMismatch(const Services& services, const CreationCalls& calls)

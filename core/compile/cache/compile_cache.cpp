@@ -32,8 +32,8 @@ std::string folder_of(const CompileOptions& options) {
   return named != nullptr ? named : "";
 }
 
-// The contents of the folder are no choice of the schedule. But runs that do and do not take a graph from it differ, so
-// taking one is a recorded decision.
+// A run that takes a graph from the folder differs from a run that compiles it, and the schedule does not determine
+// what the folder contains. Therefore taking a graph is a recorded decision.
 bool may_take(const std::string& key) {
   if (!exec::this_rank::is_fiber()) return true;
   const auto graph = static_cast<std::uint32_t>(fnv1a(key));

@@ -96,7 +96,7 @@ class CallCapture {
   }
 
  private:
-  // For code that ran to its end on fakes.
+  // Makes the capture of code that ran to its end on fakes.
   Capture finish(UserCode& code, std::vector<c10::IValue> outputs, CapturedUse& use, WatchList watches) {
     captured_ = tracer_.finish(outputs);
     note_results(outputs);
@@ -161,7 +161,7 @@ class CallCapture {
     if (!tracer_.end([this](const capture::SegmentEnd& end) { return run_unfinished(end); })) throw refusal;
   }
 
-  // For code whose rest ran on real tensors.
+  // Makes the capture of code whose rest ran on real tensors.
   Capture serve(UserCode& code, std::vector<c10::IValue> outputs) {
     for (c10::IValue& output : outputs) output = tracer_.real_value(output);
     give_arguments(code);

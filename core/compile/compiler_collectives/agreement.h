@@ -47,7 +47,7 @@ class Agreement {
 
   // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
   // exchange their arguments, and the call blocks. As for any compilation, the counterpart on another rank may be the
-  // first compilation of a call. `why`: what the segment follows.
+  // first compilation of a call. `why`: the read or region that the segment follows.
   void begin_segment(const std::string& why, exec::CallSite where);
 
   // The result of the open compilation contains collectives, or may contain some.

@@ -42,8 +42,9 @@ class SymbolGuards {
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
 
   std::vector<SymbolPlace> places_;
-  // By source. If nothing uses the source: another source of the same symbol that something uses, whose value counts
-  // instead. If there is no such source: its own index, and the hint counts instead.
+  // By source: the index of the source whose value counts. This is the source itself if something uses it, otherwise
+  // another source of the same symbol that something uses. If there is no such source, it is the source itself, and the
+  // hint counts instead of its value.
   std::vector<std::uint32_t> twins_;
   std::vector<std::int64_t> hints_;
   std::shared_ptr<const shapes::ShapeEnv> shapes_;

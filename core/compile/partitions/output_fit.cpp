@@ -136,7 +136,8 @@ class OutputFit {
                      "gives " + text_of_place({tensor.strides().vec(), tensor.storage_offset()}),
                      fmt::format("which has {}, and {}", text_of_place(place), kMustStay));
     }
-    // Eager mode also determines the strides of dimensions with one element.
+    // Copy the output even if only strides of dimensions with one element differ, because code can see these strides,
+    // too.
     const bool is_left = recorded.is_fixed || !place.is_known() || tensor.strides() == at::IntArrayRef(place.strides);
     if (is_there && is_left) return;
     output = copy_to(place, at::Tensor(tensor));

@@ -9,9 +9,10 @@
 
 namespace rehearse::compiler {
 
-// Identifies branches, also in messages. For a number that was read: its value, exact for floats.
+// The keys identify branches, also in messages. The key of a number that was read is its value, exact for floats.
 std::string key_of(const c10::IValue& number);
-// For a region's result: its numbers, and dtype, device, sizes, strides and requires_grad of its tensors.
+// The key of a region's result consists of its numbers, and of dtype, device, sizes, strides and requires_grad of its
+// tensors.
 std::string key_of(capture::RegionResult& result);
 
 }  // namespace rehearse::compiler

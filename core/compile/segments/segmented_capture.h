@@ -51,15 +51,15 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer on_read(capture::SegmentEnd end) override;
   capture::SegmentAnswer on_region(capture::SegmentEnd end,
                                    const std::shared_ptr<const capture::EagerRegion>& region) override;
-  // Ends the capture: runs the unfinished segment operator by operator. Gives no answer, so that the code gets the
-  // refusal, in a verification, and as long as the code repeats steps that the call has passed.
+  // Ends the capture: runs the unfinished segment operator by operator. In a verification, and while the code repeats
+  // steps that the call has passed, gives no answer, so that the code gets the refusal.
   capture::SegmentAnswer on_refusal(capture::SegmentEnd end, const std::string& why) override;
   capture::SegmentAnswer run_unfinished(const capture::SegmentEnd& end);
   // Runs the last segment and returns the results of the call.
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
-  // Throws: the code has returned without a read, but the tree begins with one.
+  // Throws the error for code that has returned without a read although the tree begins with one.
   [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
   // True if the code came to a read or an eager region.

@@ -30,7 +30,7 @@ class CurrentFiber {
 
   // Null: the host runs.
   Fiber* current() const noexcept { return current_; }
-  // For the debugger, which reads it.
+  // The debugger reads the variable at this address.
   Fiber* const* place_of_current() const noexcept { return &current_; }
   AsanStack& stack_of_current() noexcept { return current_ != nullptr ? current_->asan : host_asan_; }
 

@@ -30,9 +30,9 @@ class RankLife final : public FiberOwner {
   // Calls `before`, then starts a new incarnation of a rank that has ended.
   void begin_again(int rank, const std::function<void()>& before) noexcept;
 
-  // For std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled (without one,
-  // with a text about std::terminate()). If the fiber was unwinding because the world has ended, only leaves the fiber
-  // behind. Does not affect other ranks.
+  // Handles std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled (without
+  // one, with a text about std::terminate()). If the fiber was unwinding because the world has ended, only leaves the
+  // fiber behind. Does not affect other ranks.
   [[noreturn]] void terminate(Fiber& fiber);
   // See crash_rank().
   void crash(int rank);

@@ -79,7 +79,8 @@ bool Switcher::pass_stop() noexcept {
     return false;
   }
   set_next_stop(outcome_.switches());
-  // As for a timer: code that wakes a rank must not be able to switch, nor change the errno of the fiber that leaves.
+  // While look_() runs, no fiber is current, as while a timer fires: it may wake ranks, but must not switch or change
+  // the errno of the fiber that leaves.
   const int error = errno;
   Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
   look_();

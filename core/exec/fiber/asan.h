@@ -14,16 +14,16 @@ extern "C" {
 [[gnu::weak]] void __lsan_ignore_object(const void* memory);
 }
 
-// For a function that calls AsanStack::start_switch() and returns before the switch itself. AddressSanitizer keeps
-// frames elsewhere to find uses after return. When the stack that is left has ended, it frees these frames at once, so
-// this function must have none.
+// For a function that calls AsanStack::start_switch() and returns before the switch itself. To find uses after return,
+// AddressSanitizer keeps frames outside of the stack. If the switch leaves a stack for good, AddressSanitizer frees its
+// frames at once, so this function must not have such a frame.
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {
 
 inline bool looks_for_leaks() noexcept { return __lsan_ignore_object != nullptr; }
 
-// For heap memory that is never freed: neither it nor what it points to counts as a leak.
+// Tells LeakSanitizer that heap memory is never freed: neither this memory nor what it points to counts as a leak.
 inline void keep_reachable(const void* memory) noexcept { __lsan_ignore_object(memory); }
 
 // Tells AddressSanitizer which stack is in use, because the Boost of Debian and Ubuntu does not. Costs one test in

@@ -91,8 +91,8 @@ class alignas(kCacheLine) Fiber {
   static constexpr std::size_t kAbove = 2 * kCacheLine;  // our callers' frames
 };
 
-// Checks the statements about lines above. FiberTable places fibers at pairs of lines, which caches fetch together: the
-// last line of a fiber and the first line of its image are a pair.
+// Checks what the comments above say about cache lines. FiberTable places fibers at pairs of lines, which caches fetch
+// together: the last line of a fiber and the first line of its image are a pair.
 static_assert(std::is_standard_layout_v<Fiber>);
 static_assert(sizeof(Fiber) % (2 * kCacheLine) == kCacheLine);
 inline constexpr std::size_t kLastLineOfFiber = sizeof(Fiber) - kCacheLine;
@@ -130,7 +130,7 @@ inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t
 // Removes a fiber that will never run again from the queue that it waits in. Part of WaitQueue (room wait).
 void leave_queue(Fiber& fiber) noexcept;
 
-// For code that only a fiber may run. Elsewhere throws std::logic_error, which names `caller`.
+// The running fiber. Throws std::logic_error, which names `caller`, if no fiber runs.
 Fiber& require_fiber(const char* caller);
 
 }  // namespace rehearse::exec

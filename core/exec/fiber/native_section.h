@@ -26,8 +26,8 @@ class NativeTeam {
   // Each of the other threads calls it once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // For a fiber that ends inside such code: waits for the other threads of all teams of this thread. Waits for a
-  // limited time, because the other threads may wait for this one.
+  // Call it in a fiber that ends inside such code: it waits for the other threads of all teams of this thread. Waits
+  // for a limited time, because the other threads may wait for this one.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;
     int naps = 0;
@@ -56,8 +56,8 @@ class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}
 
-  // For a fiber that ends inside a NativeSection or NativeScope and will not return: leaves the section and returns the
-  // fiber, which is current again. Returns null if this thread is not the fiber's own, or is in no section.
+  // Call it in a fiber that ends inside a NativeSection or NativeScope and will not return: it leaves the section and
+  // returns the fiber, which is current again. Returns null if this thread is not the fiber's own, or is in no section.
   static Fiber* abandon() noexcept {
     if (t_native_fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;
     NativeTeam::outlive_others();

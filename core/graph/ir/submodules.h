@@ -8,8 +8,8 @@
 
 namespace rehearse::graph {
 
-// The qualified name of `wanted` in `module`. If there are several, one of them; empty if it is the module itself;
-// nothing if it is not in the module. Cost: linear in modules, shared ones counted once.
+// The qualified name of `wanted` in `module`, or any one of them if it has several. Empty if `wanted` is `module`
+// itself. Returns nothing if `module` does not contain `wanted`. Cost: linear in modules, shared ones counted once.
 std::optional<std::string> way_to(const GraphModule& module, const GraphModule& wanted);
 
 // `wanted`, or `wanted` with a number if the module already has something of that name other than `same`.

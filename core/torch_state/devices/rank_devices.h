@@ -22,8 +22,8 @@ class RankDevices {
 
   void renew_generators(int rank, std::uint64_t seed) { generators_.renew(rank, seed); }
 
-  // For a switch to a fiber of `rank` (or to the host), which last ran on device `to`. Stores the device of the leaving
-  // fiber in `from`.
+  // Call it at a switch to a fiber of `rank` (or to the host), whose current device was `to` when it last ran. Stores
+  // the current device of the leaving fiber in `from`.
   void exchange(c10::DeviceIndex& from, int rank, c10::DeviceIndex to) noexcept;
 
  private:

@@ -130,7 +130,7 @@ void Session::coordinator_is_lost(const std::string& why) {
     silence_.look(now());
     away = silence_.away();
   }
-  // If this process itself did not run, the others have gone on without it.
+  // If this process itself did not run for a while (it was stopped), the other processes have gone on without it.
   if (away >= check_timeout_) {
     return give_up(rank_, FailureKind::lost, fmt::format("its process was stopped for {:.3g} s", seconds_of(away)));
   }

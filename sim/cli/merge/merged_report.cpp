@@ -27,8 +27,8 @@ class Merger {
     add_facts();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) merged_.rank_lines.push_back(line_of(rank));
     waits_ = sim::waits_of(merged_.rank_lines);
-    // The first verdict that applies decides; merged_report.h gives the order. After waited(), ended_by(rank_failed)
-    // takes failures that followed from others, if nothing better explains them.
+    // The first verdict that applies decides; merged_report.h gives the order. failed() takes only failures that are
+    // causes; after waited(), ended_by(rank_failed) also takes failures that follow from others.
     if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
           waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
           interrupted())) {

@@ -159,7 +159,7 @@ Workers::Done Workers::take(Process& process) {
 // place.
 Workers::Done Workers::buried(Process& process) {
   REHEARSE_CHECK(process.seed.has_value() && process.pid >= 0, process.pid);
-  // After two requests the sweep was to kill it, so it does not matter how it died.
+  // The sweep kills a worker after two requests to end. So if both were made, it does not matter how the worker died.
   const bool overdue = process.asked == 2;
   const int status = end(process, overdue);
   const double seconds = std::chrono::duration<double>(real_time() - process.since).count();

@@ -100,7 +100,8 @@ class VerdictFinder {
     return describe_ranks(ranks) + " crashed; ";
   }
 
-  // Why ranks that others wait for ended without a call, if they left a note about it: " (no gradient came for ...)".
+  // If a rank that ended left a note why it never made the awaited call, the note as text: " (no gradient came for
+  // ...)".
   std::string left_by_the_ended() const {
     for (const auto& [text, of] : record_.notes) {
       const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
@@ -274,7 +275,7 @@ class VerdictFinder {
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
-    // Hopeless: whatever other ranks did, it would not have ended this wait.
+    // A wait is hopeless if nothing that other ranks could still have done would have ended it.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Destructors may have waited for more before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;

@@ -117,8 +117,8 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   return diagnosis;
 }
 
-// Follows all waits from `rank`. There is hope if they lead to a single rank that might have gone on: a rank that was
-// stopped or has failed (its next step is unknown), or a rank that waited for no other rank.
+// Follows all waits from `rank`. The wait is not hopeless if they lead to at least one rank that might have gone on: a
+// rank that was stopped or has failed (its next step is unknown), or a rank that waited for no other rank.
 bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const {
   std::map<int, std::vector<const comm::BlockedCall*>> calls;
   for (const auto& call : calls_) calls[call.rank].push_back(&call);

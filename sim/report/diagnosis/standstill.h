@@ -16,7 +16,8 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
-// What all ranks did for which add() was not called: in a run they have ended, in dumps they have not come to the call.
+// What became of the ranks for which nobody called add(): in a run they have ended, in dumps they have not come to the
+// call.
 enum class Rest { ended, not_come };
 
 // Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that wait for no other

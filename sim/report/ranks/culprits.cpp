@@ -89,8 +89,8 @@ std::vector<int> of_difference(const Difference& difference) {
   return sorted(std::move(minority));
 }
 
-// The ranks whose failure was not caused by others; if there are none, the ranks to which others lost their
-// connections; if there are none either, all ranks that failed.
+// The ranks that failed, but not because of others. If there are none, the ranks to which others lost their
+// connections. Without such ranks, all ranks that failed.
 std::vector<int> of_failures(const Report& report) {
   std::set<int> failed, of_their_own, left;
   for (const auto& line : report.rank_lines) {
@@ -108,8 +108,7 @@ std::vector<int> of_check(const Report& report) {
   return failed.empty() ? ranks_named_first(report.headline) : failed;
 }
 
-// Among ranks that wait for each other: those in another call than more than half of them; all if there is no such
-// majority.
+// If more than half of the ranks that wait for each other are in the same call, the other ranks. Otherwise all of them.
 std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
   std::map<std::string, std::set<int>> by_call;
   for (const auto& wait : waits) {

@@ -125,7 +125,8 @@ std::string gist_of(const exec::RankFailure& failure) {
   return gist;
 }
 
-// Applies only if the failure seems to come from a timeout and does not mention it: nothing has happened in between.
+// Text about the timeout that seems to have caused the failure: nothing happened between the two. Empty if there is
+// none, or if the failure's own text mentions it.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
   if (!failure.gave_up) return "";
   const auto& wait = *failure.gave_up;

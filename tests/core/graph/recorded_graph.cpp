@@ -140,7 +140,7 @@ std::string read_gzip(const std::filesystem::path& file) {
   char buffer[1 << 16];
   int count = 0;
   while ((count = gzread(in.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(count));
-  // A truncated file reads as if it ended there; only the stream's state reveals it.
+  // gzread() reads a truncated file as if it were complete; only the stream's state reveals the error.
   int state = Z_OK;
   gzerror(in.get(), &state);
   if (count < 0 || (state != Z_OK && state != Z_STREAM_END)) {

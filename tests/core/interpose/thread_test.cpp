@@ -17,7 +17,7 @@ namespace {
 class Threads : public Worlds {};
 REHEARSE_IN_WORLDS(Threads);
 
-// The schedule chooses which of the two threads runs first, so each is first under some seed.
+// The schedule chooses which of the two threads runs first, so each of them runs first under some seed.
 TEST(ThreadStart, EitherThreadMayBeTheFirst) {
   std::set<std::string> orders;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

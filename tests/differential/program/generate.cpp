@@ -17,12 +17,12 @@ namespace {
 constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
-// compile() may refuse a whole program because of these, so only one program in so many has them.
+// compile() may refuse a whole program because of one of these families, so only one program in kSeldomIn uses them.
 constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",    "out",
                                    "unbacked", "member",    "eager_region", "opaque",  "state",
                                    "thread",   "argument",  "facts",        "storage", "versions"};
 constexpr int kSeldomIn = 12;
-constexpr int kOthersIn = 4;  // and leaves out one in so many of the others
+constexpr int kOthersIn = 4;  // a program leaves out one in so many of the other families
 
 bool is_seldom(const std::string& family) {
   return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });

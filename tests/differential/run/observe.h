@@ -33,7 +33,8 @@ struct Difference {
 
 using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count, std::int64_t& steps)>;
 
-// How the caller changes the tensor of Program::change: in place, or as if the backward had copies of its own.
+// How the caller changes the tensor of Program::change. InPlace: the tensor itself. OfACopy: a copy, as if the backward
+// had its own copies of what it needs.
 enum class Changing { InPlace, OfACopy };
 
 // The circumstances of a call.

@@ -139,7 +139,7 @@ TEST(BufferCheck, OutputReadInFlight_IsFound) {
   EXPECT_TRUE(says(report, std::string("reads the tensor of ") + kCall)) << report.headline;
 }
 
-// Everything has ended when the result is read, but on another machine it may not have.
+// Here the all-reduce has ended when the rank reads the result. On another machine it may still be in flight.
 TEST(BufferCheck, ResultUsedBeforeItsWait_IsFound) {
   const auto report = run_checked([](RankContext& ctx) {
     auto value = at::ones({4});

@@ -74,7 +74,7 @@ TEST(Gradients, ASum_IsNTimes) {
   EXPECT_EQ(report.headline, headline("4 times it, n: a sum over the ranks where the mean is meant"));
 }
 
-// The batch has as many samples as there are ranks. The all-reduces reveal which of the two is meant.
+// The batch has as many samples as there are ranks. The all-reduces reveal which of the two numbers is the factor.
 TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   constexpr auto said =
       "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "

@@ -34,7 +34,7 @@ void with_arguments_that_make_no_sense(RankContext& ctx) {
   if (ctx.rank() == 1) tries_again_for_ever([&] { ctx.group().broadcast(at::ones({2}), 7)->wait(); });
 }
 
-// Swallows every error, also the end of the world, and no call gets as far as to block.
+// Swallows every error, including RankAborted, in a loop whose calls all fail before they block.
 void and_swallows_all(RankContext& ctx) {
   for (;;) {
     try {

@@ -220,7 +220,8 @@ TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RankContexts, testing::Range(2, 9));
 
-// A rank's n-th call with these ranks and this name takes the n-th such group, also where others of that name overlap.
+// A rank's n-th call with these ranks and this name takes the n-th such group, even if other groups of that name
+// overlap.
 TEST(NewGroup, OfANameThatAnotherOneHas_IsRefused) {
   const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
     ctx.new_group({0, 1}, "pair");

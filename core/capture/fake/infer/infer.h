@@ -7,11 +7,11 @@
 
 namespace rehearse::capture {
 
-// Infers the results of a call, one Output for each return. For a return that is an argument: monostate, or the
-// argument's new geometry if the call may have changed it. Counts the call in the mode's InferenceCounts.
+// Infers the results of a call, one Output for each return. If a return is an argument, its Output is monostate or, if
+// the call may have changed the argument's geometry, the new geometry. Counts the call in the mode's InferenceCounts.
 Outputs infer(const Call& call);
 
-// For an operator that returns its arguments: checks that the other arguments fit.
+// Infers the results of an operator that returns its arguments. Checks that the other arguments fit.
 Outputs infer_in_place(const Call& call);
 
 // Runs LibTorch's own Meta kernel. Exact, for calls without symbols.
@@ -21,7 +21,7 @@ Outputs infer_on_meta(const Call& call);
 // run.
 std::optional<Outputs> try_on_meta(const Call& call);
 
-// For elementwise operators: broadcast sizes, promoted dtype.
+// Infers the results of elementwise operators: broadcast sizes, promoted dtype.
 Outputs infer_pointwise(const Call& call);
 
 // Runs real kernels at small sizes and fits expressions to the sizes of their results.

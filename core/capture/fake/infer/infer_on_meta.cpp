@@ -84,8 +84,8 @@ std::optional<Outputs> try_on_meta(const Call& call) {
   } catch (const c10::NotImplementedError&) {  // the kernel calls an operator without a Meta kernel
     meta_failures->at_all.insert(call.facts.name);
   } catch (const c10::Error&) {
-    // Without symbols, the call itself is wrong. With symbols, it may be: a later kernel at plain sizes throws the
-    // error again.
+    // Without symbols, the error means that the call is wrong. With symbols, the symbols may be its cause; if the call
+    // is wrong, a later kernel with plain sizes throws the error again.
     if (!has_symbols(call)) throw;
     meta_failures->with_symbols.insert(call.facts.name);
   }

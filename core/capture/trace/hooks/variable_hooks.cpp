@@ -170,7 +170,7 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     Tracer* const tracer = tracing();
     if (!tracer || !(is_fake(at::Tensor(self)) || begins_a_history(self))) return;
     const exec::CallSite where = call_stack();
-    if (is_called_by(where, "torch::autograd::Function<")) return;  // it also asks this, and is refused elsewhere
+    if (is_called_by(where, "torch::autograd::Function<")) return;  // a custom Function asks, too; refused elsewhere
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
     refuse(*tracer, refusal_of(question));
   }

@@ -55,8 +55,8 @@ void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   }
 }
 
-// For operators on lists, which work item by item: a list counts by its item at `place`, other arguments count for all
-// items.
+// For operators on lists, which work item by item: looks at the item at `place` of each list, and at every argument
+// that is no list.
 bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t place) {
   return std::any_of(arguments.begin(), arguments.end(), [place](const c10::IValue& argument) {
     if (!argument.isTensorList()) return any_requires_grad(argument);

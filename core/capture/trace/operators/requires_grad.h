@@ -9,8 +9,8 @@ namespace rehearse::capture {
 
 // Marks the results that would require grad in eager mode: grad mode is on, an argument requires grad, the operator has
 // a derivative, and the result is floating-point or complex. An argument that is written in place keeps its mark. If
-// the operator returns nothing (`_foreach_add_`), each item that it writes gets the mark by the items at the same
-// place.
+// the operator returns nothing (`_foreach_add_`), each item that it writes gets the mark if an item at the same place
+// requires grad.
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
                        const torch::jit::Stack& results);
 

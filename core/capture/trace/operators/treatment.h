@@ -21,7 +21,7 @@ struct Treatment {
     Record,         // adds a node
     Evaluate,       // needs only sizes or types: answers without a node
     Read,           // reads data
-    Equal,          // reads data, except if the answer is known without
+    Equal,          // reads data, unless the answer is known without it
     Refuse,         // no graph can hold it
     Empty,          // adds a node, except if it makes a constant
     Opaque,         // a call of rehearse::opaque(): adds a node

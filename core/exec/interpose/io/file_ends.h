@@ -18,7 +18,7 @@ bool is_ready(int file, short events) noexcept;
 // a socket whose peer is this process, and for a listening socket.
 bool ends_in_this_process(int file, FileKind kind, short events);
 
-// For a file that flock() found locked: whether another rank of this process may unlock it.
+// Whether another rank of this process may unlock a file that flock() found locked.
 bool is_locked_by_this_process(int file);
 
 }  // namespace rehearse::exec::interpose

@@ -103,7 +103,8 @@ void wait_at_the_end(Fiber& fiber, pthread_mutex_t& mutex, const Observer& obser
   if (!world_of(fiber).locks.linger(&mutex, observer)) meet_the_end(fiber, observer);
 }
 
-// The fiber if this thread is its own, in a native section, and the fiber owns the mutex. Null in helper threads.
+// The fiber of this thread, if it is in a native section and owns the mutex; otherwise null. Null in helper threads,
+// too.
 Fiber* owner_in_section(const pthread_mutex_t& mutex) {
   Fiber* const fiber = t_native_fiber;
   if (fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;

@@ -34,7 +34,7 @@ class Observer {
   virtual std::uint64_t fingerprint() const { return 0; }
 };
 
-// For calls with a fixed line.
+// Describes a call by a fixed line.
 class FixedObserver final : public Observer {
  public:
   explicit FixedObserver(const char* line) : line_(line) {}

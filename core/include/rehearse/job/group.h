@@ -56,8 +56,8 @@ class Group {
   Work recv(at::Tensor tensor, int from, int tag = 0) const;
   Work barrier() const;
 
-  // For a rank that is slow or waits for a slow one: adds `duration` to the time limits of this rank's next operation
-  // on this group, and of operations that the rank starts before that one has ended. As torch.distributed's
+  // Call it on a rank that is slow or waits for a slow one. Adds `duration` to the time limits of this rank's next
+  // operation on this group, and of operations that the rank starts before that one has ended. As torch.distributed's
   // _add_ephemeral_timeout_for_all_pgs() for NCCL; back ends without time limits ignore it.
   void extend_timeout_once(std::chrono::milliseconds duration) const;
 

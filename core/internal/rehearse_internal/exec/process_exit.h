@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-// For a process that is a rank and whose program ends it in the middle of the rank's body.
+// Lets a process that is one rank report if the program ends the process in the middle of the rank's body.
 namespace rehearse::exec {
 
 // While it lives, exit(), quick_exit(), _exit() and std::terminate() on any thread of this process call `handler` with

@@ -71,8 +71,8 @@ void make_store_call(const Call& call) {
 // As sleep_for(), inside a call that may poll: does not count as other activity of the rank.
 void spend(VirtualDuration duration, const char* doing);
 
-// For a rank that must not go on, because it has found an error for which another rank will end the world, or because
-// it hangs. Throws RankAborted when the world ends; until then the rank is blocked, as in any other wait.
+// Call it on a rank that must not go on, because it has found an error for which another rank will end the world, or
+// because it hangs. Throws RankAborted when the world ends; until then the rank is blocked, as in any other wait.
 [[noreturn]] void wait_for_the_end(const Observer& observer);
 
 // Records that the wait described by `observer` has reached its timeout, for RankFailure::gave_up. Call it right before

@@ -252,7 +252,7 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
 }
 
 // The oracle's failure belongs to the world: no rank has failed, and run() throws the oracle's exception. A program
-// that swallows it stops at its next switch.
+// that swallows this exception stops at its next switch.
 TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
   for (const bool swallowed : {false, true}) {
     bool went_on = false;

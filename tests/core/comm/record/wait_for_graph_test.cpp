@@ -126,7 +126,7 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
 
 // First a thousand ranks in one ring, then half of a group waiting for the other half. In the ring, each rank's search
 // goes round once and leaves nothing to search again. In the halves, search k follows the lowest rank's edges to
-// the 512 - k ranks that remain in the other half. The first edge of the first of those leads back.
+// the 512 - k ranks that remain in the other half. The first edge of the first of these ranks leads back.
 TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: layers of a DDP model that are checkpoints train as those that are none, on every rank and with every
-// option.
+// Contract: a DDP model whose layers are checkpoints trains like the same model without checkpoints, on every rank and
+// with every option.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: with a checkpoint, results and gradients have the bits that they have without it; what cannot be run twice
-// is an error.
+// Contract: results and gradients have the same bits with and without a checkpoint. Code that cannot run twice is an
+// error.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <functional>
@@ -29,7 +29,7 @@ at::Tensor leaf(at::IntArrayRef sizes, std::uint64_t seed) {
   return at::randn(sizes).requires_grad_();
 }
 
-// Runs `step` on leaves of the same values, by a checkpoint and without one. Results, gradients and the generator's
+// Runs `step` on leaves of the same values, with a checkpoint and without one. Results, gradients and the generator's
 // state must be the same.
 using Wrap = std::function<std::vector<at::Tensor>(
     const std::function<std::vector<at::Tensor>(std::vector<at::Tensor>)>&, std::vector<at::Tensor>)>;
@@ -103,7 +103,8 @@ TEST(Checkpoint, Dropout_DrawsTheSameValuesAgain) {
       {leaf({6, 5}, 1), leaf({5, 5}, 2)});
 }
 
-// Tensors of outside that are no parameters, one of them used outside, too; an input given twice; one that is unused.
+// The code uses tensors from outside that are no parameters, one of which other code uses, too. One input is passed
+// twice, and one is unused.
 TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
   expect_like_without(
       [](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {
@@ -150,8 +151,8 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
       {leaf({4, 3}, 1), leaf({3}, 2)});
 }
 
-// LibTorch gives such a view a new step when it is used first, here in the checkpoint's code. The view keeps that step,
-// as it is older than the code.
+// LibTorch gives such a view a new autograd node at its first use, here in the checkpoint's code. The view, which is
+// older than the code, keeps that node.
 TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   for (const bool returns_the_view : {false, true}) {
     for (const bool is_used_outside : {false, true}) {
@@ -176,7 +177,7 @@ TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   }
 }
 
-// As deep as `depth`: what a checkpoint refers to must live until the backward.
+// Nests `depth` checkpoints in another one. Objects to which a checkpoint refers must live until the backward.
 at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& x, int depth) {
   const auto code = [&wrap, weight, depth](const std::vector<at::Tensor>& in) {
     const at::Tensor h = at::dropout(in[0].matmul(weight), 0.3, true);
@@ -185,7 +186,7 @@ at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& 
   return wrap(code, {x})[0];
 }
 
-// Such a view says that it requires grad, and no gradient goes anywhere from it.
+// Such a view reports that it requires grad, but no gradient flows from it.
 TEST(Checkpoint, ViewsWithoutGradMode_JustComeThrough) {
   const at::Tensor x = leaf({3, 4}, 1);
   std::vector<at::Tensor> rows;
@@ -225,7 +226,7 @@ TEST(Checkpoint, HooksOfTensors_AreCalledOnce) {
         return wrap(code, {x})[0].sum();
       },
       {leaf({3}, 1), leaf({3}, 2)});
-  EXPECT_EQ(calls, 4);  // of two leaves, with and without
+  EXPECT_EQ(calls, 4);  // for each of two leaves, with and without a checkpoint
 }
 
 TEST(Checkpoint, Autocast_IsThatOfTheForward) {

@@ -132,7 +132,8 @@ TEST(FsdpRefuses, StepBetweenForwardAndBackward) {
   });
 }
 
-// Two graphs exist. The one from before the step would find the values of after the step.
+// Two autograd graphs exist. The older one was recorded before the optimizer's step, and its backward would find the
+// values from after the step.
 TEST(FsdpRefuses, BackwardOfAForwardBeforeTheStep) {
   for (const bool reshard : {true, false}) {
     run_ranks({.ranks = 1}, [reshard](RankContext& ctx) {
