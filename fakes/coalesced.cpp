@@ -72,7 +72,7 @@ bool is_written(const Operation& part, std::size_t rank) {
   return part.type != c10d::OpType::REDUCE || is_root;
 }
 
-// A part whose inputs that earlier parts overwrite are replaced by copies.
+// A part of a rank's call, with copies in place of the inputs that earlier parts overwrite.
 struct StandIn {
   std::size_t part;
   std::size_t rank;

@@ -89,7 +89,7 @@ class FakeStore::LookObserver final : public exec::Observer {
   const c10::ArrayRef<std::string> keys_;
 };
 
-// A rank that reads every key once does not poll. One that goes on reading while nothing changes does.
+// A rank that reads every key once does not poll. A rank that goes on reading while nothing changes polls.
 void FakeStore::look(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   if (std::exchange(looked_at_, state_->version_) != state_->version_) looks_ = 0;

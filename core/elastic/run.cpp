@@ -30,8 +30,8 @@ struct Runs {
   int over = 0;
 };
 
-// c10d's back end lets gloo's exceptions through unchanged. They are classes of gloo's namespace, whose headers
-// LibTorch does not have.
+// c10d's back end lets gloo's exceptions through unchanged. LibTorch does not contain the headers of their classes, so
+// this recognises them by gloo's namespace.
 bool is_of_a_back_end(const std::exception& error) {
   return dynamic_cast<const c10::DistBackendError*>(&error) != nullptr ||
          std::string_view(typeid(error).name()).starts_with("N4gloo");
@@ -79,7 +79,7 @@ bool run(RankContext& context, const std::function<void(Round&)>& body, const Op
       members = rendezvous.next();
     } catch (const RendezvousClosedError&) {
       ++context.local<Runs>().over;
-      return is_at_the_end;  // others have passed the barrier, so no one needs this rank
+      return is_at_the_end;  // true: this rank reached the barrier, and the others passed it
     }
     is_at_the_end = false;
     std::optional<Round> round;

@@ -21,7 +21,7 @@ struct Function {
   std::vector<const FunctionRecord*> of_ranks;
 };
 
-// Groups records by name and by how many records of the name their rank had before; ordered by the first record.
+// The n-th records of one name on all ranks form one function. Functions are in order of their first records.
 std::vector<Function> functions_of(const Journal& journal) {
   std::vector<Function> functions;
   std::map<std::pair<std::string, int>, std::size_t> places;  // by name and occurrence

@@ -36,7 +36,8 @@ class Module {
   }
 
  private:
-  // Returns the copy when the rank's body has ended. A rank that crashes keeps its copy forever.
+  // A copy that one rank uses. The destructor gives it back when the rank's body has ended. If the rank crashes, no
+  // destructor runs, so the copy stays in use forever.
   class Lent {
    public:
     explicit Lent(Module& module) : module_(module), image_(module.take()) {}
@@ -53,7 +54,7 @@ class Module {
     ModuleImage& image_;
   };
 
-  // A copy that no rank of this world has used, because threads and callbacks of such a rank may still be running.
+  // Takes a copy that no rank of this world has used, because threads and callbacks of such a rank may still run in it.
   ModuleImage& take() {
     for (auto copy = copies_.begin(); copy != copies_.end(); ++copy) {
       if (copy->first == exec::world_number()) continue;

@@ -36,7 +36,7 @@ void ScratchFolders::remove() noexcept {
   if (!any()) return;
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
-  // Other seeds share a folder that the caller gave: another process may be about to create its folder there.
+  // Keeps a folder that the caller gave, even if it is empty: the process of another seed may be about to use it.
   if (is_temporary_) std::filesystem::remove(base_, ignored);
 }
 

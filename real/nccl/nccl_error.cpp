@@ -8,7 +8,7 @@
 namespace rehearse::real {
 namespace {
 
-// Tells the user what to do about it; empty: there is nothing to add to NCCL's text.
+// What the user can do about the error; empty: there is nothing to add to NCCL's text.
 std::string_view advice_on(ncclResult_t result) noexcept {
   switch (result) {
     case ncclUnhandledCudaError:

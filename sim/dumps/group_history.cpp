@@ -61,8 +61,8 @@ void GroupHistory::read(int rank, const std::vector<const DumpedCall*>& calls) {
   }
 }
 
-// Only the end of coalesced messages says whether they are complete. It does not count as a collective. Its number says
-// which messages it ends.
+// Only the entry for the end of coalesced messages says whether they are complete. Its number says which messages it
+// ends. If it ends messages, it does not count as a collective.
 void GroupHistory::end_coalescing(const DumpedCall& end, bool is_first, OfRank& own) {
   const auto known = own.collectives.find(end.collective_seq);
   const bool ends_messages =
@@ -150,7 +150,7 @@ void GroupHistory::note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis)
   }
 }
 
-// All ranks together must send as much as they expect, whatever the splits are, which a dump does not hold.
+// A dump does not hold the splits. Whatever they are, all ranks together must send as much as they expect.
 bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
   std::int64_t sent = 0, expected = 0;

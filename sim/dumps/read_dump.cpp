@@ -55,7 +55,7 @@ std::vector<int> ranks_of(const Field& field) {
   return ranks;
 }
 
-// A back end that registers no members leaves one group without a name.
+// Leaves out groups without ranks: a back end that registers no members leaves one such group, without a name.
 std::vector<DumpedGroup> groups_of(const Field& whole) {
   std::vector<DumpedGroup> groups;
   if (!whole.has("pg_config")) return groups;
@@ -87,7 +87,7 @@ void read_status(const Field& whole, Dump& dump) {
   });
 }
 
-// Finds out which calls the dump lacks: the recorder keeps only the latest calls, and a dump may be limited to calls
+// Finds out whether the dump lacks calls: the recorder keeps only the latest ones, and a dump may be limited to calls
 // that are not complete.
 void settle(Dump& dump) {
   std::stable_sort(dump.calls.begin(), dump.calls.end(),

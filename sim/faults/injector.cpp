@@ -241,7 +241,7 @@ void FaultInjector::jump_clocks(const Fault& fault, int rank) {
   exec::jump_clocks(executor_, rank, {fault.by, fault.clock == Fault::Clocks::all ? fault.by : VirtualDuration()});
 }
 
-// Carries out a fault at its time, or on another fault.
+// Carries out a fault whose time has come, or that another fault triggers.
 void FaultInjector::inject(FaultPlan& plan, int rank) {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {

@@ -119,7 +119,7 @@ class World::Impl {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
       // A body that keeps state outside its ranks may not take the same way twice. Then the first run stands.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
-      // The first run was interrupted after its last decision.
+      // The endings differ although the decisions are equal if the first run was interrupted after its last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       explained_ = std::move(record);

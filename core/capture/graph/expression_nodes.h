@@ -40,7 +40,8 @@ class ExpressionNodes {
   // The number itself, or the node that has the value.
   graph::Argument of(const shapes::Expr& expr);
   graph::Argument of(const c10::SymInt& value);
-  // Nodes that compute the condition as written, whatever is known of its symbols; or a constant if it is one.
+  // Nodes that compute the condition as written, whatever is known of its symbols. Returns a constant if the condition
+  // is one.
   graph::Argument truth_of(const shapes::Condition& condition);
 
  private:

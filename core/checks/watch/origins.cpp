@@ -42,7 +42,7 @@ void Origins::clear(const at::Tensor& tensor) {
   entries_.erase(storage);
 }
 
-// Spreads the cost of one pass over all entries across as many new ones.
+// Makes a pass over all entries only when their number has doubled, so that a new entry costs constant time on average.
 void Origins::drop_gone() {
   if (entries_.size() < drop_at_) return;
   std::erase_if(entries_, [](const auto& each) { return each.second.storage.expired(); });

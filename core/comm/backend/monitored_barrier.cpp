@@ -11,7 +11,7 @@
 namespace rehearse::comm {
 namespace {
 
-// A monitored barrier with a time limit of 0: it fails on rank 0, whoever is there, and therefore on the others.
+// A monitored barrier with a time limit of 0 fails on rank 0, even if all ranks are there, and so on all others, too.
 void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier) {
   group.check(*barrier);
   group.collectives().fail_monitored_barrier_of(barrier->rank());

@@ -29,7 +29,7 @@ void GroupWorld::release_works() noexcept {
       work.mark_asked();
       work.owner()->on_unasked(work);
     }
-    // The registry may be the last owner. A work with only weak references is in no registry.
+    // A work with only weak references is in no registry. For any other work, the registry may be the last owner.
     if (c10::raw::intrusive_ptr::use_count(&work) == 0 || c10d::get_work_registry_size() == 0) continue;
     c10d::unregister_work(c10::intrusive_ptr<c10d::Work>::reclaim_copy(&work));
   }

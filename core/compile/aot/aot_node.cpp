@@ -39,8 +39,8 @@ AotNode::AotNode(std::shared_ptr<const AotProgram> program, autograd::edge_list&
 
 std::shared_ptr<AotNode> make_aot_node(std::shared_ptr<const AotProgram> program,
                                        const std::vector<c10::IValue>& inputs) {
-  // An input from which no result is computed gets no edge. With an edge, autograd would call its node and hooks
-  // without a gradient.
+  // An input from which no result is computed gets no edge. With an edge, autograd would call the input's node and
+  // hooks without a gradient.
   autograd::edge_list edges;
   edges.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -96,7 +96,7 @@ std::vector<c10::IValue> AotNode::unpack(const std::vector<std::size_t>& saved) 
       values.emplace_back(of_hooks_[i].defined() ? of_hooks_[i] : tensors_[i].unpack(getptr()));
     }
   }
-  // Otherwise all saved values would live until the last operator of the backward.
+  // Release the saved values before the backward runs. Otherwise all of them would live until its last operator.
   if (!autograd::get_current_graph_task_keep_graph()) release_saved();
   return values;
 }

@@ -70,7 +70,7 @@ bool is_remembered(const void* exception) noexcept {
   return newest_that([exception](const Throw& entry) { return entry.exception == exception; }) != nullptr;
 }
 
-// An exception is thrown again; its place stays that of the first throw.
+// Remembers that an exception is thrown again. Its place stays the place of the first throw.
 void remember_again(void* exception) noexcept {
   const Throw* const first = newest_that([exception](const Throw& entry) { return entry.exception == exception; });
   Throw& entry = next_entry(exception);

@@ -16,8 +16,8 @@
 namespace rehearse::graph {
 namespace {
 
-// Higher-order operators whose only effects are those of their bodies. Others may have further effects, such as a
-// kernel that writes or a print.
+// Higher-order operators whose only effects are those of their bodies. Others may have further effects: for example,
+// they print, or run a kernel that writes.
 constexpr std::array<std::string_view, 7> kDoWhatBodiesDo = {
     "cond", "invoke_subgraph",    "tag_activation_checkpoint", "while_loop",
     "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"};

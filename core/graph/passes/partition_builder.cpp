@@ -56,7 +56,7 @@ void PartitionBuilder::enter_regions(const std::vector<PartitionPlan::Region>& r
   }
 }
 
-// For each partition, the greatest number of a node in it that brings history to a tensor; 0 if there is none.
+// The largest `brings_history` among the nodes of each partition; 0 if none brings history to a tensor.
 std::vector<std::size_t> PartitionBuilder::brought_by_parts() const {
   std::vector<std::size_t> brought(plan_.parts().size());
   for (const Node& node : module_.graph()) {

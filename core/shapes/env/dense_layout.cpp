@@ -57,7 +57,7 @@ struct Layout {
     return known(dense);
   }
 
-  // Like dense_in(), but a dimension of size 0 or 1 may have any stride, and counts as if it came last.
+  // Like dense_in(), but a dimension of size 0 or 1 may have any stride, and does not affect the strides of the others.
   Condition non_overlapping_in(const Order& order) const {
     Condition dense = true;
     Expr expected = 1;
@@ -77,7 +77,7 @@ struct Layout {
     Condition grows = known(Condition::ne(strides[1], 0));
     for (const std::size_t dim : order) {
       grows = grows & known(Condition::ne(sizes[dim], 0)) & known(Condition::ge(strides[dim], least));
-      // An N111 tensor fits both formats, and counts as channels first.
+      // A tensor of sizes [N, 1, 1, 1] fits both formats, and counts as channels first.
       if (dim == 0) grows = grows & known(Condition::ne(least, strides[1]));
       least = strides[dim] * at_least_one(sizes[dim]);
     }
@@ -85,8 +85,8 @@ struct Layout {
   }
 };
 
-// Dimensions by increasing stride, without those known to have at most one index. If sizes decide the order of two
-// strides, adds a guard. Returns nothing if unbacked symbols decide.
+// Dimensions by increasing stride, without those known to have at most one index. If the order of two strides depends
+// on symbols, adds a guard. If it depends on unbacked symbols, returns nothing.
 std::optional<Order> order_by_stride(ShapeEnv& env, const Layout& layout) {
   const std::string reason = "the order of strides";
   Order order;

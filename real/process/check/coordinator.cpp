@@ -315,7 +315,7 @@ void Coordinator::end_with_failure(int rank, const RankEnded& end, VirtualTime n
   job_outcome_->failures.push_back(std::move(failure));
 }
 
-// If a rank's world ended without a job outcome, the rank has not heard from rank 0, this process, for too long.
+// The world of rank `by` ended without a job outcome: it has not heard from rank 0, this process, for too long.
 void Coordinator::end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now) {
   const std::string_view why = ended.what;
   constexpr std::string_view kOfRank0 = "rank 0 failed: ";

@@ -167,7 +167,7 @@ JobOutcome Session::end(const RankEnded& ended) {
   for (;;) {
     wait([this] { return job_outcome_.has_value(); });
     std::unique_lock lock(mutex_);
-    // There may be a moment between the end of the world and the ends of its ranks.
+    // wait() also returns when the world ends, which may be a moment before the job outcome arrives.
     if (changed_.wait_for(lock, std::chrono::milliseconds(100), [this] { return job_outcome_.has_value(); }))
       return *job_outcome_;
   }

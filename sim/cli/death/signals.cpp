@@ -104,7 +104,7 @@ void expect_lost_readers() {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    // In the place of a closed stdout, reading works and writing fails, as with a closed stream.
+    // Opens it in the wrong direction, so that reading stdin or writing stdout still fails, as with a closed stream.
     const int filled = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (filled >= 0 && filled != fd) close(filled);
   }

@@ -93,7 +93,7 @@ void require_same_run(const path& folder, int rank, const Report& report, int ot
   if (report.seed != other.seed) fail("the seed", report.seed, other.seed);
 }
 
-// Requires that the report belongs to this rank. The paths of the files that were written with it name its rank.
+// Requires that the report belongs to this rank. The report lists the files of its run, and their paths name the rank.
 void require_of_rank(const path& folder, int rank, const Report& report) {
   if (report.files.empty()) return;
   const auto written_to = path(report.files.front()).parent_path().filename().string();

@@ -176,7 +176,7 @@ int run_in_processes(const Arguments& arguments, sim::Scenario scenario, Console
   if (report.program.empty()) tell_of(scenario, report);
   if (ends.interrupted || (ends.overdue && report.verdict != Verdict::ok)) {
     const auto why = ends.overdue ? past_its_time(arguments) : "from outside";
-    // Ranks have the time limit, too, and then their headlines say so.
+    // Ranks have the same time limit. If it ended a rank, the headline may already say so.
     if (!report.headline.starts_with(why)) report.headline = fmt::format("{}: {}", why, report.headline);
     report.verdict = Verdict::interrupted;
   }

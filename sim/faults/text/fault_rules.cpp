@@ -22,7 +22,8 @@ bool has_when(const Fault& fault) {
          fault.p != 1;
 }
 
-// Store faults and disk faults need no moment: a key or file selects one, or the first write does. slow always lasts.
+// Store faults and disk faults need no moment: they fire at the first call with their key, or at the first write.
+// `slow` lasts for the whole run.
 bool needs_when(Verb verb) { return verb != Verb::slow && !traits_of(verb).of_store && !traits_of(verb).of_disk; }
 
 void require_slow(const Fault& fault) {

@@ -275,7 +275,7 @@ class VerdictFinder {
       all.add({failed.rank, wait->call, wait->waits_for, ends_.places().text(failed.thrown_at)});
       missing_ranks |= failed.rank == failure.rank;
     }
-    // A wait is hopeless if nothing that other ranks could still have done would have ended it.
+    // A wait is hopeless if no other rank could still have ended it.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Destructors may have waited for more before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;

@@ -70,7 +70,7 @@ class CallWriter {
   std::unordered_map<std::uint64_t, Meeting> meetings_;
 };
 
-// The calls that failed, which are few: for each, the distance to the one before it, in the order of all calls.
+// Writes, for each failed call, how many calls lie between it and the previous failed call. Few calls fail.
 std::string failure_text(const Timeline& timeline) {
   ByteText bytes;
   std::uint64_t place = 0, next = 0;

@@ -24,7 +24,7 @@ Outputs index_select(const Call& call) {
   return {result(call, std::move(sizes), self.scalar_type())};
 }
 
-// Equal sizes skip the question whether one of them is 1, because an unbacked size cannot answer it.
+// For equal sizes, does not ask whether one of them is 1, because this question has no answer for an unbacked size.
 SymInts broadcast_sizes(const SymInts& sizes, c10::SymIntArrayRef others) {
   const auto equal = [](const c10::SymInt& a, const c10::SymInt& b) { return is_known(a.sym_eq(b)); };
   if (std::equal(sizes.begin(), sizes.end(), others.begin(), others.end(), equal)) return sizes;

@@ -70,7 +70,7 @@ bool only_first_has_history(std::string_view name, std::string_view overload) {
   return names.contains(name) || (name == "to" && overload == "other");
 }
 
-// For operators with several results: which results have a history.
+// Says which results have a history, for operators with several results.
 const std::unordered_map<std::string_view, std::vector<bool>>& differentiable_results() {
   static const std::unordered_map<std::string_view, std::vector<bool>> known = {
       {"_linalg_det", {true, false, false}},

@@ -12,7 +12,8 @@
 
 namespace rehearse::capture {
 
-// The state around a capture at its beginning, and the part of it that captured code must not change.
+// The state of the code around a capture, saved when the capture begins. Checks that captured code does not change the
+// parts that it must not change.
 class CallerState {
  public:
   // Saves the current state. Call it once, before anything else.

@@ -135,8 +135,8 @@ auto when_ready(int file, const char* call, const Take& take) {
 
 ssize_t write_to_pipe(const Waiter& waiter, int file, const void* data, size_t bytes) {
   FileWait wait(waiter, file, POLLOUT, "write()");
-  // This much fits if there is any room. Checked first, because most pipes are stdout with a reader, so the write needs
-  // no wait.
+  // Up to PIPE_BUF bytes fit if there is any room. Checked first, because most pipes are stdout with a reader, so the
+  // write needs no wait.
   const bool fits = bytes <= PIPE_BUF && is_ready(file, POLLOUT);
   if (!fits && wait.is_for_others()) return real_write(file, data, bytes);
   return wait.until_all(bytes, [=](size_t from, size_t left) {

@@ -21,8 +21,8 @@ int cond_clockwait(pthread_cond_t* cond, pthread_mutex_t* mutex, clockid_t clock
 int cond_signal(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_signal");
 int cond_broadcast(pthread_cond_t* cond) REHEARSE_INTERPOSES("pthread_cond_broadcast");
 
-// For programs linked before GCC 12 (LibTorch's wheels among them), the libstdc++ function is a noexcept wrapper, which
-// RankAborted could not leave. Its callers are compiled for a function that may throw.
+// Replaces the libstdc++ function, because for programs linked before GCC 12 (LibTorch's wheels among them) it is a
+// noexcept wrapper, which RankAborted could not leave. Its callers are compiled for a function that may throw.
 void std_condition_variable_wait(std::condition_variable* cond, std::unique_lock<std::mutex>& lock)
     REHEARSE_INTERPOSES("_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE");
 
