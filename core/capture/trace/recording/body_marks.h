@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+
+#include <rehearse/graph/node.h>
 
 namespace rehearse::capture {
 
@@ -17,5 +20,8 @@ inline constexpr std::string_view kHookBegin = "rehearse.hook_begin";
 // hook_end(number, [result], whether the code read the gradient's layout): its value is the gradient after the hook.
 // Without a result the gradient stays the same.
 inline constexpr std::string_view kHookEnd = "rehearse.hook_end";
+
+// The begin and the end of a body have the same number.
+inline std::int64_t number_of_mark(const graph::Node& mark) { return *mark.args()[0].get_if<std::int64_t>(); }
 
 }  // namespace rehearse::capture

@@ -22,11 +22,7 @@ std::vector<Node*> nodes_in(const graph::Argument& argument) {
   return nodes;
 }
 
-bool acts_on_others(const Node& node) {
-  const std::string_view target = node.target();
-  return target.starts_with("torch.ops.c10d.") || target.starts_with("torch.ops._c10d_functional") ||
-         target.starts_with("rehearse.");
-}
+bool acts_on_others(const Node& node) { return graph::communicates(node) || node.target().starts_with("rehearse."); }
 
 bool is_scalar(const Node& node) { return node.meta().value && node.meta().value->scalar() != nullptr; }
 
@@ -97,6 +93,13 @@ void BodyNodes::hoist_numbers() {
     known_.erase(node);
     return true;
   });
+}
+
+void BodyNodes::erase() {
+  module_.graph().erase_node(end_);
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) module_.graph().erase_node(**node);
+  nodes_.clear();
+  known_.clear();
 }
 
 std::optional<std::string> BodyNodes::cannot_be_body() const {

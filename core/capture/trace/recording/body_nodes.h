@@ -18,6 +18,8 @@ class BodyNodes {
   // Moves numbers that depend only on values from outside before the begin mark, so that the graph computes each of
   // them once for all of its nodes.
   void hoist_numbers();
+  // Takes the nodes and the end mark out of the graph. Nothing outside may use them. The begin mark stays.
+  void erase();
 
   // The reason why the nodes cannot become a body; nothing if they can.
   std::optional<std::string> cannot_be_body() const;

@@ -3,109 +3,59 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
+#include "capture/trace/recording/body_copy.h"
 #include "capture/trace/recording/body_marks.h"
 #include "capture/trace/recording/body_nodes.h"
 #include "capture/trace/recording/border_meta.h"
-#include "capture/trace/recording/fold_linear.h"
 #include "graph/ir/targets.h"
 
 namespace rehearse::capture {
 namespace {
 
-using graph::Argument;
 using graph::GraphModule;
 using graph::List;
 using graph::Node;
-
-const std::int64_t& number_of(const Node& mark) { return *mark.args()[0].get_if<std::int64_t>(); }
 
 std::string name_of(const std::string& operation) {
   return operation == "tag_activation_checkpoint" ? "checkpoint" : operation;
 }
 
-// Moves the nodes of a body into a submodule, and adds the node that calls it.
-class Outline {
- public:
-  Outline(GraphModule& module, const BodyNodes& nodes) : module_(module), nodes_(nodes) {}
-
-  void run() {
-    add_operands();
-    for (const Node* node : nodes_.nodes()) add(*node);
-    List results;
-    for (Node* result : nodes_.results()) results.emplace_back(*copies_.at(result));
-    body_->graph().output(std::move(results));
-    fold_linear(*body_);
-    call();
+// Adds the node that calls the body, and a getitem node for each result, which replaces the result for its users.
+void call_body(GraphModule& module, const BodyNodes& nodes, const BodyCopy& body, const std::string& target) {
+  graph::Graph& graph = module.graph();
+  const std::size_t brought = brought_before(module, nodes.end());
+  const graph::Graph::InsertionPoint here = graph.inserting_before(nodes.end());
+  List arguments = {graph.get_attr(target)};
+  for (Node* operand : body.operands()) arguments.emplace_back(*operand);
+  Node& node =
+      graph.call_function(std::string(graph::kHigherOrder) + nodes.operation(), std::move(arguments),
+                          {{"inputs", static_cast<std::int64_t>(nodes.inputs().size())}}, name_of(nodes.operation()));
+  node.meta().origin = nodes.begin().meta().origin;
+  graph::ValueMeta::List values;
+  for (Node* result : nodes.results()) {
+    const auto index = static_cast<std::int64_t>(values.size());
+    Node& item = graph.call_function(std::string(graph::kGetItem), {node, index});
+    item.meta() = at_border(*result, brought);
+    item.meta().origin = node.meta().origin;
+    values.push_back(*item.meta().value);
+    result->replace_all_uses_with(item);
   }
+  node.meta().set_value(std::move(values));
+}
 
- private:
-  void add_operands() {
-    const std::size_t brought = brought_before(module_, nodes_.begin());
-    const auto add = [&](Node& operand) {
-      Node& placeholder = body_->graph().placeholder(operand.name());
-      placeholder.meta() = at_border(operand, brought);
-      copies_.emplace(&operand, &placeholder);
-      operands_.push_back(&operand);
-    };
-    for (Node* input : nodes_.inputs()) add(*input);
-    inputs_ = operands_.size();
-    for (const Node* node : nodes_.nodes()) {
-      for (Node* input : node->input_nodes()) {
-        if (!nodes_.has(*input) && !copies_.contains(input)) add(*input);
-      }
-    }
-  }
-
-  // Copies a node into the body, and moves the bodies of inner nodes along.
-  void add(const Node& node) {
-    if (node.op() == graph::Op::GetAttr) {
-      body_->set_submodule(node.target(), module_.find_submodule(node.target()));
-      module_.remove_submodule(node.target());
-    }
-    copies_[&node] = &body_->graph().copy_node(node, [this](Node& input) { return Argument(*copies_.at(&input)); });
-  }
-
-  void call() {
-    graph::Graph& graph = module_.graph();
-    const std::string name = name_of(nodes_.operation());
-    const std::string target = name + "_" + std::to_string(number_of(nodes_.begin())) + "_body";
-    module_.set_submodule(target, body_);
-    const std::size_t brought = brought_before(module_, nodes_.end());
-    {
-      const graph::Graph::InsertionPoint here = graph.inserting_before(nodes_.end());
-      List arguments = {graph.get_attr(target)};
-      for (Node* operand : operands_) arguments.emplace_back(*operand);
-      Node& node = graph.call_function(std::string(graph::kHigherOrder) + nodes_.operation(), std::move(arguments),
-                                       {{"inputs", static_cast<std::int64_t>(inputs_)}}, name);
-      node.meta().origin = nodes_.begin().meta().origin;
-      graph::ValueMeta::List values;
-      for (Node* result : nodes_.results()) {
-        const auto index = static_cast<std::int64_t>(values.size());
-        Node& item = graph.call_function(std::string(graph::kGetItem), {node, index});
-        item.meta() = at_border(*result, brought);
-        item.meta().origin = node.meta().origin;
-        values.push_back(*item.meta().value);
-        result->replace_all_uses_with(item);
-      }
-      node.meta().set_value(std::move(values));
-    }
-    const std::vector<Node*> taken = nodes_.nodes();
-    graph.erase_node(nodes_.end());
-    for (auto node = taken.rbegin(); node != taken.rend(); ++node) graph.erase_node(**node);
-  }
-
-  GraphModule& module_;
-  const BodyNodes& nodes_;
-  std::shared_ptr<GraphModule> body_ = std::make_shared<GraphModule>("Body");
-  std::unordered_map<const Node*, Node*> copies_;
-  std::vector<Node*> operands_;
-  std::size_t inputs_ = 0;
-};
+void make_body(GraphModule& module, const BodyNodes& nodes) {
+  BodyCopy body(module, nodes);
+  for (Node* input : nodes.inputs()) body.add_operand(*input);
+  body.add_operands_of_nodes();
+  List results;
+  for (Node* result : nodes.results()) results.emplace_back(*result);
+  const std::string target = name_of(nodes.operation()) + "_" + std::to_string(number_of_mark(nodes.begin())) + "_body";
+  body.finish(std::move(results), target);
+  call_body(module, nodes, body, target);
+}
 
 void outline(GraphModule& module, Node& begin, Node& end, std::vector<Remark>* remarks) {
   BodyNodes nodes(module, begin, end);
@@ -121,7 +71,8 @@ void outline(GraphModule& module, Node& begin, Node& end, std::vector<Remark>* r
     module.graph().erase_node(end);
     return;
   }
-  Outline(module, nodes).run();
+  make_body(module, nodes);
+  nodes.erase();
 }
 
 }  // namespace
@@ -142,7 +93,7 @@ void outline_bodies(GraphModule& module, std::vector<Remark>* remarks) {
       continue;
     }
     const auto begin = std::find_if(open.rbegin(), open.rend(),
-                                    [&](const Node* each) { return number_of(*each) == number_of(*mark); });
+                                    [&](const Node* each) { return number_of_mark(*each) == number_of_mark(*mark); });
     if (begin == open.rend()) {
       module.graph().erase_node(*mark);
       continue;
