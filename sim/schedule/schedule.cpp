@@ -55,13 +55,6 @@ std::vector<Schedule> all_schedules() {
   return schedules;
 }
 
-std::optional<Schedule> schedule_from_string(std::string_view name) noexcept {
-  for (const auto& row : kSchedules) {
-    if (row.name == name) return row.schedule;
-  }
-  return std::nullopt;
-}
-
 bool depends_on_seed(Schedule schedule) noexcept { return row_of(schedule).depends_on_seed; }
 
 std::unique_ptr<Oracle> make_oracle(Schedule schedule, std::uint64_t seed, const PctOptions& pct) {

@@ -102,11 +102,6 @@ std::vector<Frame> CallSite::frames() const {
   return frames;
 }
 
-Frame CallSite::user_frame() const {
-  auto frames = user_frames_until(addresses_, [](const Frame&) { return true; });
-  return frames.empty() ? Frame{} : std::move(frames.front());
-}
-
 std::vector<Frame> CallSite::user_frames() const {
   return user_frames_until(addresses_, [](const Frame&) { return false; });
 }

@@ -99,13 +99,6 @@ std::string source_line(const std::shared_ptr<const Origin>& origin) {
   return origin != nullptr ? origin->source_line() : "";
 }
 
-std::string Origin::module_path() const {
-  const std::size_t entry = nn_module_stack.rfind(';');
-  const std::size_t start = nn_module_stack.find(',', entry == std::string::npos ? 0 : entry);
-  if (start == std::string::npos) return "";
-  return nn_module_stack.substr(start + 1, nn_module_stack.find(',', start + 1) - start - 1);
-}
-
 bool operator==(const Metadata& left, const Metadata& right) {
   return same_value(left.value, right.value) && same_value(left.origin, right.origin) &&
          left.unbacked_bindings == right.unbacked_bindings && left.ddp_ignored == right.ddp_ignored &&

@@ -58,7 +58,6 @@ class ShardedUnit {
   void keep_gradients();
   // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
   void start_reduce();
-  bool is_reducing() const noexcept { return reduction_.has_value(); }
   // Waits for the reduce-scatter, and adds the mean over ranks to the shards' gradients.
   void finish_reduce();
 

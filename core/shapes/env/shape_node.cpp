@@ -72,26 +72,10 @@ Expr expr_of(const c10::SymInt& value) {
   return node_in(value.toSymNodeImplUnowned()).expr();
 }
 
-Condition condition_of(const c10::SymBool& value) {
-  if (const auto constant = value.maybe_as_bool()) return *constant;
-  return node_in(value.toSymNodeImplUnowned()).condition();
-}
-
 c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr) {
   const Expr simple = env->simplify(expr);
   if (simple.is_number()) return simple.number();
   return c10::SymInt(c10::SymNode(c10::make_intrusive<ShapeNode>(env, simple)));
-}
-
-c10::SymBool to_sym_bool(const std::shared_ptr<ShapeEnv>& env, const Condition& condition) {
-  if (const auto decided = env->decide(condition)) return *decided;
-  return c10::SymBool(c10::SymNode(c10::make_intrusive<ShapeNode>(env, env->simplify(condition))));
-}
-
-std::shared_ptr<ShapeEnv> env_of(const c10::SymInt& value) {
-  if (!value.is_heap_allocated()) return nullptr;
-  const auto* node = dynamic_cast<const ShapeNode*>(value.toSymNodeImplUnowned());
-  return node == nullptr ? nullptr : node->env();
 }
 
 std::string text_of(const c10::SymInt& value) { return expr_of(value).text(); }

@@ -12,10 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/call_site/user_frame.h"
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
 
-// user_frame() leaves libraries out: these by their namespaces, ours also by its own source files.
+// user_frames() leaves libraries out: these by their namespaces, ours also by its own source files.
 using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;
@@ -47,7 +48,7 @@ namespace {
 namespace fakes = c10d::fakes_of_call_site_test;
 
 // Only debug builds have line tables. Without them, a frame is just a name.
-bool has_lines() { return !CallSite::capture().user_frame().file.empty(); }
+bool has_lines() { return !user_frame(CallSite::capture()).file.empty(); }
 
 [[gnu::noinline]] CallSite train_step(int& line) {
   line = __LINE__ + 1;
@@ -78,14 +79,14 @@ TEST(CallSite, Files_AreNamedFromTheTopOfTheTree) {
   EXPECT_EQ(__FILE__, kHere);
   if (!has_lines()) GTEST_SKIP() << "built without line tables";
   int line = 0;
-  EXPECT_EQ(train_step(line).user_frame().file, kHere);
+  EXPECT_EQ(user_frame(train_step(line)).file, kHere);
 }
 
 TEST(CallSite, Default_IsEmptyAndHasNoFrames) {
   const CallSite site;
   EXPECT_TRUE(site.empty());
   EXPECT_TRUE(site.frames().empty());
-  EXPECT_EQ(site.user_frame().function, "");
+  EXPECT_EQ(user_frame(site).function, "");
   EXPECT_EQ(site.describe(), "");
 }
 
@@ -99,7 +100,7 @@ TEST(CallSite, UserFrame_LeavesOutLibraries) {
   int line = 0;
   const CallSite site = train_step(line);
   EXPECT_THAT(site.frames().front().function, StartsWith("c10d::"));
-  const Frame frame = site.user_frame();
+  const Frame frame = user_frame(site);
   EXPECT_THAT(frame.function, HasSubstr("train_step"));
   if (!has_lines()) GTEST_SKIP() << "built without line tables";
   EXPECT_THAT(frame.file, EndsWith("call_site_test.cpp"));
@@ -107,7 +108,7 @@ TEST(CallSite, UserFrame_LeavesOutLibraries) {
 }
 
 TEST(CallSite, UserFrame_InOurNamespace_IsTheirs) {
-  const Frame frame = rehearse::extension::step().user_frame();
+  const Frame frame = user_frame(rehearse::extension::step());
   if (!has_lines()) GTEST_SKIP() << "without line tables only its namespace tells";
   EXPECT_EQ(frame.function, "rehearse::extension::step()");
 }
@@ -118,7 +119,7 @@ TEST(CallSite, UserFrame_IsTheLambdaInsideOfLibraryCalls) {
     asm volatile("" ::: "memory");
     return site;
   };
-  const Frame frame = fakes::library_calls(work).user_frame();
+  const Frame frame = user_frame(fakes::library_calls(work));
   EXPECT_THAT(frame.function, HasSubstr("UserFrame_IsTheLambdaInsideOfLibraryCalls"));
   if (!has_lines()) GTEST_SKIP() << "without line tables an inlined lambda is its caller";
   EXPECT_THAT(frame.function, HasSubstr("lambda"));
@@ -128,7 +129,7 @@ TEST(CallSite, UserFrame_InlinedFunction_IsReportedWithItsCaller) {
   int line = 0;
   const CallSite site = calls_inlined_helper(line);
   if (!has_lines()) GTEST_SKIP() << "built without line tables";
-  EXPECT_THAT(site.user_frame().function, HasSubstr("inlined_helper"));
+  EXPECT_THAT(user_frame(site).function, HasSubstr("inlined_helper"));
   const auto frames = site.frames();
   const auto caller = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) {
     return frame.function.find("calls_inlined_helper") != std::string::npos;
@@ -172,7 +173,7 @@ TEST(CallSite, DeepStack_KeepsTheInnermostFrames) {
   CallSite site;
   recurse(200, site);
   EXPECT_GE(site.frames().size(), CallSite::kFramesMax);
-  EXPECT_THAT(site.user_frame().function, HasSubstr("recurse"));
+  EXPECT_THAT(user_frame(site).function, HasSubstr("recurse"));
 }
 
 TEST(SymbolNames, ShortName_KeepsWhatAReaderRecognises) {
@@ -241,7 +242,7 @@ TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
 TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
   const auto site = without_lines::in_a_function();
   EXPECT_THAT(site.describe(), StartsWith("without_lines::in_a_function::lambda"));
-  EXPECT_EQ(site.user_frame().file, "");
+  EXPECT_EQ(user_frame(site).file, "");
   EXPECT_EQ(site.how_to_see_lines(), "compile with -g1 to see lines");
 }
 

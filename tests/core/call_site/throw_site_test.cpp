@@ -12,9 +12,10 @@
 #include <rehearse_internal/exec/executor.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/call_site/user_frame.h"
 #include "core/exec/no_rank_state.h"
 
-// User code is outside our namespaces, because user_frame() leaves those out.
+// User code is outside our namespaces, because user_frames() leaves those out.
 namespace {
 
 using namespace rehearse::exec;
@@ -61,7 +62,7 @@ std::string where_thrown(const std::function<void()>& body) {
   try {
     body();
   } catch (...) {
-    return last_throw().user_frame().function;
+    return user_frame(last_throw()).function;
   }
   return "nothing was thrown";
 }
@@ -172,7 +173,7 @@ std::string seen_under_way;
 struct AsksWhileUnwinding {
   ~AsksWhileUnwinding() {
     const auto under_way = exception_under_way();
-    seen_under_way = under_way ? under_way->thrown_at.user_frame().function : "nothing";
+    seen_under_way = under_way ? user_frame(under_way->thrown_at).function : "nothing";
     if (!under_way) return;
     try {
       std::rethrow_exception(under_way->error);
@@ -184,9 +185,7 @@ struct AsksWhileUnwinding {
 
 TEST(ThrowSite, UnderWay_IsTheExceptionForWhichDestructorsRun) {
   run_to_the_end(2, [](int) {
-    {
-      const AsksWhileUnwinding asks;
-    }
+    { const AsksWhileUnwinding asks; }
     EXPECT_EQ(seen_under_way, "nothing");
     where_thrown([] {
       const AsksWhileUnwinding asks;
@@ -235,7 +234,7 @@ TEST(ThrowSite, ExceptionThatLeavesARank_IsInItsFailure) {
     if (rank == 1) throws_here();
   });
   ASSERT_EQ(outcome.failures.size(), 1u);
-  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function, HasSubstr("throws_here"));
+  EXPECT_THAT(user_frame(outcome.failures[0].thrown_at).function, HasSubstr("throws_here"));
 }
 
 }  // namespace

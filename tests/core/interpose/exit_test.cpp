@@ -13,6 +13,7 @@
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/call_site/user_frame.h"
 #include "core/exec/world_fixture.h"
 
 namespace {
@@ -41,7 +42,7 @@ TEST_P(Exits, Exit_IsTheRanksFailure) {
   EXPECT_EQ(outcome.failures[0].at, at(1s));
   EXPECT_EQ(outcome.failures[0].what,
             "exit(3) was called; a rank ends by returning from its body, or fails by an exception");
-  EXPECT_EQ(outcome.failures[0].thrown_at.user_frame().file, __FILE__);
+  EXPECT_EQ(user_frame(outcome.failures[0].thrown_at).file, __FILE__);
   for (int rank = 0; rank < ranks(); ++rank) {
     EXPECT_EQ(outcome.ranks[static_cast<std::size_t>(rank)], rank == 1 ? RankEnd::failed : RankEnd::aborted) << rank;
   }

@@ -12,6 +12,8 @@
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
+#include "core/call_site/user_frame.h"
+
 // Outside our namespace, because code inside does not count as user code.
 namespace {
 
@@ -63,7 +65,7 @@ TEST(ShapesOnFibers, ErrorsNameTheUsersLine) {
       static_cast<void>(found == 3);
       ADD_FAILURE() << "not refused";
     } catch (const DataDependentError& error) {
-      EXPECT_EQ(error.where().user_frame().line, line);
+      EXPECT_EQ(user_frame(error.where()).line, line);
       EXPECT_NE(std::string(error.what()).find("fibers_test.cpp:" + std::to_string(line)), std::string::npos)
           << error.what();
       EXPECT_NE(std::string(error.what()).find("u0 comes from fibers_test.cpp:"), std::string::npos) << error.what();

@@ -20,16 +20,10 @@ std::vector<std::uint32_t> answers_of(Oracle& oracle) {
   return answers;
 }
 
-TEST(Schedule, Names_LeadBackToTheirSchedules) {
+TEST(Schedule, Names_AreThoseOfScenarios) {
   std::vector<std::string> names;
-  for (const auto schedule : all_schedules()) {
-    names.emplace_back(to_string(schedule));
-    EXPECT_EQ(schedule_from_string(to_string(schedule)), schedule);
-  }
+  for (const auto schedule : all_schedules()) names.emplace_back(to_string(schedule));
   EXPECT_EQ(names, (std::vector<std::string>{"random", "round_robin", "pct"}));
-  for (const auto* wrong : {"", "Random", "random ", "random+preempt", "PCT"}) {
-    EXPECT_EQ(schedule_from_string(wrong), std::nullopt) << wrong;
-  }
 }
 
 TEST(Schedule, Oracles_DependOnTheSeedAsTheTableSays) {

@@ -43,11 +43,7 @@ class CallSite {
   // the process.
   std::vector<Frame> frames() const;
 
-  // The innermost frame of the user's own code, which excludes LibTorch, the C++ library, Boost and Rehearse. Empty if
-  // there is none.
-  Frame user_frame() const;
-
-  // All frames of the user's own code, innermost first.
+  // All frames of the user's own code, innermost first. Excludes LibTorch, the C++ library, Boost and Rehearse.
   std::vector<Frame> user_frames() const;
 
   // user_frames() as text. If the innermost frames have no line, the text names the innermost one and the first that

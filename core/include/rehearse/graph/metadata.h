@@ -100,7 +100,6 @@ struct Origin {
 
   std::string trace() const;        // the stack trace, or one made from `site`
   std::string source_line() const;  // `x.py:5` of the innermost frame; empty if unknown
-  std::string module_path() const;  // `encoder.layer.0` of the innermost module; empty if unknown
   friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
 };
 

@@ -4,10 +4,8 @@
 #include <memory>
 #include <string>
 
-#include <c10/core/SymBool.h>
 #include <c10/core/SymInt.h>
 
-#include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
@@ -18,14 +16,9 @@ namespace rehearse::shapes {
 // The expression, which may be a number, simplified by what its ShapeEnv now knows. Throws ShapeError for a SymInt of
 // other origin.
 Expr expr_of(const c10::SymInt& value);
-Condition condition_of(const c10::SymBool& value);
 
 // Returns a plain number if the expression is one.
 c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr);
-c10::SymBool to_sym_bool(const std::shared_ptr<ShapeEnv>& env, const Condition& condition);
-
-// Null for a plain number.
-std::shared_ptr<ShapeEnv> env_of(const c10::SymInt& value);
 
 // In torch.export's notation: `2*s0`, `s0 >= 5`, `IntTrueDiv(s0, 2)`.
 std::string text_of(const c10::SymInt& value);

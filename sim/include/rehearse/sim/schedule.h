@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +34,6 @@ struct PctOptions {
 
 // All schedulers in the order of the enumerators, the default first.
 std::vector<Schedule> all_schedules();
-
-// The scheduler with this name; nothing if there is none.
-std::optional<Schedule> schedule_from_string(std::string_view name) noexcept;
 
 // True if another seed may lead to another schedule.
 bool depends_on_seed(Schedule schedule) noexcept;

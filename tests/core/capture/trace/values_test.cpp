@@ -5,6 +5,7 @@
 
 #include <rehearse_internal/shapes/shape_env.h>
 
+#include "core/graph/module_path.h"
 #include "models/toy.h"
 #include "traced.h"
 
@@ -63,7 +64,7 @@ TEST(CaptureValues, NodesKnowTheirLineAndTheModuleThatOwnsTheirParameters) {
   std::vector<std::string> paths;
   for (const graph::Node& node : captured.module->graph()) {
     if (node.op() != graph::Op::CallFunction) continue;
-    paths.push_back(node.meta().origin->module_path());
+    paths.push_back(module_path(*node.meta().origin));
     EXPECT_NE(node.meta().origin->source_line().find(':'), std::string::npos) << node.name();
   }
   EXPECT_EQ(paths, (Names{"net.0", "", "net.2", "", "net.4", "", "net.6", "", ""}));

@@ -7,9 +7,10 @@
 #include <rehearse/exec/wait_queue.h>
 #include <rehearse_internal/exec/this_rank.h>
 
+#include "core/call_site/user_frame.h"
 #include "core/exec/world_fixture.h"
 
-// User code is outside our namespaces, because user_frame() leaves those out.
+// User code is outside our namespaces, because user_frames() leaves those out.
 namespace a_users_job {
 
 [[gnu::noinline]] void loses_its_shard() { throw std::runtime_error("boom"); }
@@ -76,7 +77,7 @@ TEST_P(Executor, ExceptionInOneRank_GivesRankTextPlaceAndTime_OthersEndInOrder) 
   ASSERT_EQ(outcome.failures.size(), 1u);
   EXPECT_EQ(outcome.failures[0].rank, bad);
   EXPECT_EQ(outcome.failures[0].what, "boom");
-  EXPECT_THAT(outcome.failures[0].thrown_at.user_frame().function, testing::StartsWith("a_users_job::loses_its_shard"));
+  EXPECT_THAT(user_frame(outcome.failures[0].thrown_at).function, testing::StartsWith("a_users_job::loses_its_shard"));
   EXPECT_EQ(outcome.failures[0].at, at(5ms));
   EXPECT_THROW(std::rethrow_exception(outcome.failures[0].error), std::runtime_error);
   EXPECT_EQ(w.sink.told, std::vector<std::string>{"rank " + std::to_string(bad) + ": boom"});

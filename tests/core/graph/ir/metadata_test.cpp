@@ -21,18 +21,15 @@ TEST(FreeSymbols, OfAValueAreThoseOfSizesStridesAndOffset) {
   EXPECT_THAT(free_symbols(ValueMeta()), IsEmpty());
 }
 
-TEST(Origin, NamesTheInnermostLineAndModule) {
+TEST(Origin, NamesTheInnermostLine) {
   const Origin origin{.stack_trace =
                           "File \"a.py\", line 5, in forward\n    return self.m(x)\n"
                           "  File \"lib/b.py\", line 653, in forward\n    y = x + 1",
                       .nn_module_stack = "L__self__,,main.W;L__self__m,m.0,lib.Bert",
                       .torch_fn = ""};
   EXPECT_EQ(origin.source_line(), "lib/b.py:653");
-  EXPECT_EQ(origin.module_path(), "m.0");
   EXPECT_EQ(Origin().source_line(), "");
-  EXPECT_EQ(Origin().module_path(), "");
   EXPECT_EQ((Origin{"File \"cut", "key", ""}).source_line(), "");
-  EXPECT_EQ((Origin{"", "L__self__,,main.W", ""}).module_path(), "");
 }
 
 TEST(Metadata, NamesTheLineOfItsOrigin) {

@@ -15,6 +15,7 @@
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
 
+#include "core/graph/module_path.h"
 #include "core/graph/recorded_graph.h"
 #include "graph/pt2/schema_values.h"
 
@@ -164,7 +165,7 @@ TEST(ExportedProgram, BertBaseLoadsAsAGraphAndSplits) {
   ASSERT_NE(embedding, nullptr);
   EXPECT_EQ(embedding->target(), "torch.ops.aten.embedding.default");
   EXPECT_THAT(embedding->meta().origin->source_line(), HasSubstr("sparse.py:"));
-  EXPECT_THAT(embedding->meta().origin->module_path(), HasSubstr("embeddings.word_embeddings"));
+  EXPECT_THAT(module_path(*embedding->meta().origin), HasSubstr("embeddings.word_embeddings"));
 }
 
 TEST(ExportedProgram, SymbolsAndRangesAreRead) {

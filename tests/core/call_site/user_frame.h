@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <rehearse/exec/call_site.h>
+
+namespace rehearse::exec {
+
+// The innermost frame of the user's own; an empty one if there is none.
+inline Frame user_frame(const CallSite& site) {
+  const auto frames = site.user_frames();
+  return frames.empty() ? Frame{} : frames.front();
+}
+
+}  // namespace rehearse::exec
