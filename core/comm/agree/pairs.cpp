@@ -59,6 +59,13 @@ std::optional<Mismatch::Field> format_difference(const MadeCall& one, const Made
   return field;
 }
 
+std::vector<int> awaited_by_message(const Operation& call, int rank, const GroupIdentity& group) {
+  if (call.peer >= 0) return {group.global_rank(call.peer)};
+  auto others = group.ranks;
+  others.erase(others.begin() + rank);
+  return others;
+}
+
 Mismatch mismatch_of_two(PlacedCall one, PlacedCall other, Mismatch::Field field, const GroupIdentity& group) {
   Mismatch mismatch;
   mismatch.kind = Mismatch::Kind::collective;

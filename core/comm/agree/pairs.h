@@ -27,6 +27,10 @@ std::optional<Mismatch::Field> format_difference(const MadeCall& one, const Made
 // Whether the call has tensors with elements. Only these have a memory format.
 bool has_elements(const MadeCall& call);
 
+// The ranks (of the world) for which a send or receive of `rank` (within the group) waits until it has met its peer's:
+// the peer, or all other ranks of the group if the message may come from any.
+std::vector<int> awaited_by_message(const Operation& call, int rank, const GroupIdentity& group);
+
 // One rank's call as a side of a mismatch.
 struct PlacedCall {
   const MadeCall& call;

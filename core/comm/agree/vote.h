@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <c10/util/FunctionRef.h>
 
 #include <rehearse/exec/call_site.h>
+#include <rehearse/exec/time.h>
 #include <rehearse_internal/comm/mismatch.h>
 
 namespace rehearse::comm {
+
+// After a mismatch, the other ranks have this long to make their calls, so that a majority can show. Ranks that run the
+// same step arrive within that time, and a run that waited longer would look hung.
+inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
+
+// The first mismatch of a world, or of a job of processes, ends it. Later ones add nothing.
+class FirstMismatch {
+ public:
+  // Returns true only the first time.
+  bool begin() noexcept { return !std::exchange(has_begun_, true); }
+
+ private:
+  bool has_begun_ = false;
+};
 
 // Counts which ranks have made which of several calls that should be equal. A party is the ranks that made one of these
 // calls; parties are numbered in the order in which they appear. The result depends on which ranks have arrived, not on

@@ -74,7 +74,6 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   bool gives_up() const noexcept override { return true; }
   void watch(VirtualTime deadline);
   bool is_under_way() const noexcept { return state_ > State::open; }
-  bool is_monitored_barrier() const noexcept;
   void end_in_failure();
   void start();
   // Every call of a collective whose calls disagree comes here. The first one ends the world after the vote; all others

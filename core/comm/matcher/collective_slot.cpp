@@ -76,17 +76,13 @@ void CollectiveSlot::launch() {
   if (failure_.any()) [[unlikely]]
     return end_in_failure();
   state_ = State::waiting;
-  if (is_monitored_barrier() || matcher_.enter(*this)) start();
-}
-
-bool CollectiveSlot::is_monitored_barrier() const noexcept {
-  const auto& call = first().operation;
-  return call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier;
+  if (is_monitored_barrier(first().operation) || matcher_.enter(*this)) start();
 }
 
 // Gloo's barrier first waits for its rank's earlier calls, and NCCL's comes after them on the stream.
 bool CollectiveSlot::waits_for_prior_work() const noexcept {
-  return first().operation.type == c10d::OpType::BARRIER && !is_monitored_barrier();
+  const auto& call = first().operation;
+  return call.type == c10d::OpType::BARRIER && !is_monitored_barrier(call);
 }
 
 void CollectiveSlot::start() {
@@ -122,7 +118,7 @@ void CollectiveSlot::on_done() noexcept {
   REHEARSE_CHECK(state_ == State::launched, sequence_, state_);
   services_.executor.note_progress();
   state_ = State::carried_out;
-  if (is_monitored_barrier()) return end_in_turn();
+  if (is_monitored_barrier(first().operation)) return end_in_turn();
   matcher_.advance();
 }
 

@@ -66,7 +66,7 @@ void CollectiveSlot::end_in_failure() {
 }
 
 void CollectiveSlot::fail_monitored_barrier() {
-  if (calls_.arrived() > 0 && name_of(first().operation) != "monitored_barrier") return;
+  if (calls_.arrived() > 0 && !is_monitored_barrier(first().operation)) return;
   failure_.note_given_up();
   for (const auto& work : works_) {
     if (work != nullptr && work->incomplete()) fail(*work);

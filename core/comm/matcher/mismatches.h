@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <utility>
-
 #include <rehearse_internal/comm/mismatch.h>
 #include <rehearse_internal/exec/executor.h>
+
+#include "comm/agree/vote.h"
 
 namespace rehearse::comm {
 
@@ -14,7 +14,7 @@ class Mismatches {
   Mismatches(exec::RankExecutor& executor, CheckerSink& sink) : executor_(executor), sink_(sink) {}
 
   // False if another mismatch is already pending; a second one has nothing to add.
-  bool begin_mismatch() noexcept { return !std::exchange(in_dispute_, true); }
+  bool begin_mismatch() noexcept { return first_.begin(); }
 
   void report(const Mismatch& mismatch) { sink_.on_mismatch(mismatch); }
 
@@ -24,7 +24,7 @@ class Mismatches {
  private:
   exec::RankExecutor& executor_;
   CheckerSink& sink_;
-  bool in_dispute_ = false;
+  FirstMismatch first_;
 };
 
 }  // namespace rehearse::comm

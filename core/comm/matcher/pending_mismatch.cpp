@@ -5,9 +5,11 @@
 
 #include <rehearse_internal/exec/timer_queue.h>
 
+#include "comm/agree/vote.h"
+
 namespace rehearse::comm {
 
-// Ends the wait for further votes after a while.
+// Ends the wait for the votes of the other ranks. A timeout of the wait itself would count as a rank that gives up.
 class PendingMismatch::VotePeriod final : public exec::Timer {
  public:
   VotePeriod(exec::TimerQueue& timers, VirtualTime due, exec::WaitQueue& queue) : timers_(timers), queue_(queue) {
@@ -38,7 +40,6 @@ void PendingMismatch::settle(const exec::Observer& observer) {
 }
 
 void PendingMismatch::wait_for_the_others(const exec::Observer& observer) {
-  constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
   const VotePeriod period(services_.timers(), services_.now() + kVotePeriod, queue_);
   while (!all_have_come() && !period.over) queue_.wait(observer);
 }

@@ -24,9 +24,8 @@ class PendingMismatch {
   virtual ~PendingMismatch() = default;
 
   // Only the first call that disagrees calls this; later calls wait for the end of the world. Blocks the rank until all
-  // ranks have arrived, for at most a second of virtual time: ranks that run the same step arrive within that time, and
-  // a run that waits longer would look hung. Then ends the world and throws MismatchError. If the world ends earlier,
-  // reports what is known by then and throws RankAborted.
+  // ranks have arrived, for at most kVotePeriod of virtual time. Then ends the world and throws MismatchError. If the
+  // world ends earlier, reports what is known by then and throws RankAborted.
   [[noreturn]] void settle(const exec::Observer& observer);
 
   // A call has arrived and voted.

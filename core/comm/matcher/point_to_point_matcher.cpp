@@ -154,10 +154,7 @@ std::string PointToPointMatcher::describe(const RankWork& work) const {
 }
 
 std::vector<int> PointToPointMatcher::waits_for(const RankWork& work) const {
-  if (work.operation.peer >= 0) return {group_.global_rank(work.operation.peer)};
-  auto others = group_.ranks;
-  others.erase(others.begin() + work.rank());
-  return others;
+  return awaited_by_message(work.operation, work.rank(), group_);
 }
 
 void PointToPointMatcher::withdraw(RankWork& work) {

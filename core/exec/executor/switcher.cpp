@@ -157,7 +157,7 @@ void Switcher::preempt(Fiber& fiber) noexcept {
 
 // Lets the oracle choose among all runnable fibers, including this one.
 void Switcher::offer_turn(Fiber& fiber) noexcept {
-  require_state(fiber, Fiber::State::running, "Switcher::offer_stage()");
+  require_state(fiber, Fiber::State::running, "Switcher::offer_turn()");
   fiber.state = Fiber::State::runnable;
   runnable_.push(fiber.id);
   Fiber* const next = choose_next();

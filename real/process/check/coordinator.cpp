@@ -75,7 +75,7 @@ void Coordinator::handle(int rank, const GroupMade& made, VirtualTime now) {
 }
 
 void Coordinator::begin_mismatch(Creation& creation, bool did_fit, VirtualTime now) {
-  if (did_fit && first_mismatch_.begin()) creation.settles_at = now + kVotePeriod;
+  if (did_fit && first_mismatch_.begin()) creation.settles_at = now + comm::kVotePeriod;
   if (creation.settles_at && creation.calls.missing(creation.expected).empty())
     end_with_mismatch(creation.calls.mismatch(), now);
 }

@@ -94,7 +94,7 @@ class Coordinator {
   const VirtualDuration check_timeout_;
   const Send send_;
   std::vector<RankState> states_;
-  FirstMismatch first_mismatch_;
+  comm::FirstMismatch first_mismatch_;
   std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
   std::map<std::string, Creation> creations_;                  // by call, number and, for some, group
   std::optional<JobOutcome> job_outcome_;                      // set once the end has begun

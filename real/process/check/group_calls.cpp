@@ -49,7 +49,7 @@ void GroupCalls::add_collective(OpenCall call, VirtualTime now) {
   if (!slot.calls.begin_vote()) {
     mismatch_ = slot.calls.mismatch();
   } else if (did_fit && first_mismatch_.begin()) {
-    slot.settles_at = now + kVotePeriod;
+    slot.settles_at = now + comm::kVotePeriod;
   }
   if (slot.settles_at && slot.calls.all_have_voted()) mismatch_ = slot.calls.mismatch();
 }
@@ -73,9 +73,7 @@ void GroupCalls::close(std::uint64_t sequence) {
 void GroupCalls::give_up(const BarrierGivenUp& told) {
   if (mismatch_ || told.sequence <= met_) return;
   auto& slot = slot_of(told.sequence);
-  const auto is_barrier = [](const auto& call) {
-    return !call || comm::name_of(call->operation) == "monitored_barrier";
-  };
+  const auto is_barrier = [](const auto& call) { return !call || comm::is_monitored_barrier(call->operation); };
   if (slot.failure || !std::all_of(slot.made.begin(), slot.made.end(), is_barrier)) return;
   auto& failure = slot.failure.emplace(BarrierFailed{key_, told.sequence, group_.name, comm::barrier_without_time()});
   failure.is_timeout = true;
@@ -198,12 +196,7 @@ GroupCalls::Open GroupCalls::open_message(const OpenCall& call) const {
   pending.description = comm::waiting_for_message(pending.call, pending.is_send, near_miss);
   if (pending.is_send) pending.receiver = near_miss;
   open.needs_all = call.operation.peer >= 0;
-  if (open.needs_all) {
-    pending.waits_for = {group_.global_rank(call.operation.peer)};
-  } else {
-    pending.waits_for = group_.ranks;
-    pending.waits_for.erase(pending.waits_for.begin() + call.rank);
-  }
+  pending.waits_for = comm::awaited_by_message(call.operation, call.rank, group_);
   return open;
 }
 

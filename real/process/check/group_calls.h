@@ -17,6 +17,7 @@
 
 #include "comm/agree/collective_calls.h"
 #include "comm/agree/mailboxes.h"
+#include "comm/agree/vote.h"
 #include "process/check/messages.h"
 
 namespace rehearse::real {
@@ -33,19 +34,6 @@ struct OpenCall {
   comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
 };
 
-// The first mismatch of a job ends it. Later ones add nothing.
-class FirstMismatch {
- public:
-  bool begin() noexcept { return !std::exchange(begun_, true); }
-
- private:
-  bool begun_ = false;
-};
-
-// After a mismatch, the other ranks have this long to make their calls, so that a majority can show. It is longer than
-// ranks are usually apart within a step.
-inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
-
 // The calls of one group that are not matched yet. Each rank's n-th collective belongs to the n-th of the others, and a
 // receive to the oldest send with its source and tag.
 class GroupCalls {
@@ -54,7 +42,7 @@ class GroupCalls {
   using Tell = std::function<void(int rank, ToRank message)>;
 
   // `first_mismatch` belongs to the job and must outlive this object.
-  GroupCalls(comm::GroupIdentity identity, std::string key, FirstMismatch& first_mismatch, Tell tell)
+  GroupCalls(comm::GroupIdentity identity, std::string key, comm::FirstMismatch& first_mismatch, Tell tell)
       : group_(std::move(identity)),
         key_(std::move(key)),
         first_mismatch_(first_mismatch),
@@ -122,7 +110,7 @@ class GroupCalls {
 
   const comm::GroupIdentity group_;
   const std::string key_;
-  FirstMismatch& first_mismatch_;
+  comm::FirstMismatch& first_mismatch_;
   const Tell tell_;
   CallTexts texts_;
   std::map<std::uint64_t, Slot> slots_;  // by sequence

@@ -97,7 +97,7 @@ struct Operation : AgreedNumbers {
 // only this row.
 struct AgreedNumber {
   const char* name;
-  int Operation::* value;  // negative: the call has none
+  int Operation::*value;  // negative: the call has none
 };
 inline constexpr std::array kAgreedNumbers{AgreedNumber{"root", &Operation::root}};
 static_assert(sizeof(AgreedNumbers) == kAgreedNumbers.size() * sizeof(int), "each of the numbers has its row");
@@ -106,6 +106,10 @@ static_assert(sizeof(AgreedNumbers) == kAgreedNumbers.size() * sizeof(int), "eac
 std::string_view name_of(c10d::OpType type) noexcept;
 std::string_view name_of(const Operation& call) noexcept;  // distinguishes "monitored_barrier" and similar calls
 std::string_view name_of(c10d::ReduceOp::RedOpType op) noexcept;
+
+inline bool is_monitored_barrier(const Operation& call) noexcept {
+  return call.type == c10d::OpType::BARRIER && call.tag == Operation::kMonitoredBarrier;
+}
 
 constexpr bool is_point_to_point(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::point_to_point; }
 
