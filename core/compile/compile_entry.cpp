@@ -10,27 +10,14 @@
 #include "compile/partitions/memory_classes.h"
 
 namespace rehearse::compiler {
-namespace {
-
-// The storages of a captured graph's inputs in this call.
-InputMemory memory_of(const std::vector<InputBinding>& inputs, const LeafList& leaves) {
-  InputMemory memory;
-  for (const c10::IValue& value : values_of(inputs, leaves)) {
-    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
-    memory.push_back(has_memory ? value.toTensor().storage().unsafeGetStorageImpl() : nullptr);
-  }
-  return memory;
-}
-
-}  // namespace
-
 Entry compile_entry(Call& call, Capture captured) {
   REHEARSE_CHECK(captured.module != nullptr && captured.refusal.empty(), call.options.name, captured.refusal);
   RankCache& cache = call.cache;
   PartitionOptions options = call.parts();
   if (captured.ddp && call.options.optimize_ddp) options.buckets = &*captured.ddp;
-  const InputMemory memory = memory_of(captured.inputs, call.leaves);
-  const ShardedInputs sharded = sharded_inputs(options.units, values_of(captured.inputs, call.leaves));
+  const std::vector<c10::IValue> values = values_of(captured.inputs, call.leaves);
+  const InputMemory memory = memory_of(values);
+  const ShardedInputs sharded = sharded_inputs(options.units, values);
   CompiledPartitions parts =
       compile_partitions(captured.module, captured.shapes, *cache.backend, options, memory, sharded);
   if (MemoryClasses(*captured.module, memory).writes_to_inputs(*captured.module)) {

@@ -8,6 +8,7 @@
 
 #include <rehearse/exec/call_site.h>
 #include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "capture/fake/collectives_of_fakes.h"
@@ -92,7 +93,7 @@ at::Tensor FakeMode::fake_of(const at::Tensor& real) {
   const auto found = stands_.find(real.unsafeGetTensorImpl());
   if (found != stands_.end()) return found->second.fake;
   TensorSpec spec = spec_of(real);
-  const c10::StorageImpl* const storage = real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr;
+  const c10::StorageImpl* const storage = operators::storage_of(real);
   at::Tensor& of_storage = storages_[storage];
   at::Tensor fake = make_fake(spec, storage ? of_storage : at::Tensor());
   if (!of_storage.defined()) of_storage = fake;

@@ -10,6 +10,7 @@
 
 #include <rehearse/graph/errors.h>
 #include <rehearse_internal/graph/operators.h>
+#include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/graph/call_arguments.h"
@@ -18,11 +19,6 @@ namespace rehearse::capture {
 namespace {
 
 constexpr std::string_view kAssertScalar = "torch.ops.aten._assert_scalar.default";
-
-// The storage object of the tensor, which tensors that share memory have in common. It may have no data.
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
 
 graph::ValueMeta meta_of_value(const c10::IValue& value) {
   if (value.isTensor() && value.toTensor().defined()) return meta_of(value.toTensor());
@@ -79,7 +75,7 @@ graph::Node* JointRecorder::node_of(const at::Tensor& fake) const {
   return found != nodes_.end() ? found->second : nullptr;
 }
 
-bool JointRecorder::was_written(const at::Tensor& fake) const { return written_.contains(storage_of(fake)); }
+bool JointRecorder::was_written(const at::Tensor& fake) const { return written_.contains(operators::storage_of(fake)); }
 
 at::Tensor JointRecorder::fake_of(const at::Tensor& real) {
   if (real.unsafeGetTensorImpl()->is_wrapped_number()) {
@@ -130,7 +126,7 @@ graph::Argument JointRecorder::argument_of(const at::Tensor& fake) const {
 void JointRecorder::note_writes(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const auto& formals = op.schema().arguments();
   const auto note = [&](const c10::IValue& value) {
-    if (is_tensor(value)) written_.insert(storage_of(value.toTensor()));
+    if (is_tensor(value)) written_.insert(operators::storage_of(value.toTensor()));
   };
   for (std::size_t i = 0; i < formals.size(); ++i) {
     if (formals[i].alias_info() == nullptr || !formals[i].alias_info()->isWrite()) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/checks/origins.h>
+#include <rehearse_internal/operators/storage_of.h>
 
 #include <algorithm>
 #include <utility>
@@ -7,14 +8,6 @@
 #include <fmt/format.h>
 
 namespace rehearse::checks {
-namespace {
-
-// Null if the tensor has no storage (sparse and undefined tensors).
-const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
-}  // namespace
 
 std::string Origin::text() const {
   const auto site = where.describe();
@@ -24,12 +17,12 @@ std::string Origin::text() const {
 }
 
 OriginPtr Origins::of(const at::Tensor& tensor) const {
-  const auto found = entries_.find(storage_of(tensor));
+  const auto found = entries_.find(operators::storage_of(tensor));
   return found == entries_.end() || found->second.storage.expired() ? nullptr : found->second.origin;
 }
 
 void Origins::set(const at::Tensor& tensor, OriginPtr origin) {
-  const auto* const storage = storage_of(tensor);
+  const auto* const storage = operators::storage_of(tensor);
   if (storage == nullptr) return;
   entries_.insert_or_assign(storage, Entry{tensor.storage().getWeakStorageImpl(), std::move(origin)});
   drop_gone();
@@ -37,7 +30,7 @@ void Origins::set(const at::Tensor& tensor, OriginPtr origin) {
 
 void Origins::clear(const at::Tensor& tensor) {
   if (entries_.empty()) return;
-  const auto* const storage = storage_of(tensor);
+  const auto* const storage = operators::storage_of(tensor);
   if (storage == nullptr || tensor.nbytes() < storage->nbytes()) return;
   entries_.erase(storage);
 }

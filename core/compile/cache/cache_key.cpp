@@ -10,6 +10,7 @@
 
 #include <rehearse/graph/text.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/shape_env.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
@@ -68,10 +69,8 @@ List memory(const std::vector<c10::IValue>& values) {
   List list;
   std::map<const void*, std::size_t> first;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const c10::IValue& value = values[i];
-    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
-    list.emplace_back(has_memory ? first.emplace(value.toTensor().storage().unsafeGetStorageImpl(), i).first->second
-                                 : i);
+    const auto* const storage = values[i].isTensor() ? operators::storage_of(values[i].toTensor()) : nullptr;
+    list.emplace_back(storage != nullptr ? first.emplace(storage, i).first->second : i);
   }
   return list;
 }

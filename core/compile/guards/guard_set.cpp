@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <utility>
 
+#include <rehearse_internal/operators/storage_of.h>
+
 namespace rehearse::compiler {
 namespace {
 
 bool fail(GuardFailure* failure, const std::string& source, const std::string& expected, const std::string& found) {
   if (failure) *failure = {source, expected, found, ""};
   return false;
-}
-
-const c10::StorageImpl* memory_behind(const at::Tensor& tensor) {
-  return tensor.has_storage() ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() : nullptr;
 }
 
 }  // namespace
@@ -90,13 +88,13 @@ void GuardSet::set_memory(const LeafList& leaves) {
 }
 
 std::uint32_t GuardSet::memory_of(std::uint32_t i, const LeafList& leaves) const {
-  const c10::StorageImpl* memory = memory_behind(*leaves[tensor_leaves_[i]].tensor);
+  const c10::StorageImpl* memory = operators::storage_of(*leaves[tensor_leaves_[i]].tensor);
   if (memory == nullptr) return i;
   for (std::uint32_t j = 0; j < i; ++j) {
-    if (memory_behind(*leaves[tensor_leaves_[j]].tensor) == memory) return j;
+    if (operators::storage_of(*leaves[tensor_leaves_[j]].tensor) == memory) return j;
   }
   for (std::size_t j = 0; j < captured_.size(); ++j) {
-    if (memory_behind(captured_[j]) == memory) return static_cast<std::uint32_t>(tensor_leaves_.size() + j);
+    if (operators::storage_of(captured_[j]) == memory) return static_cast<std::uint32_t>(tensor_leaves_.size() + j);
   }
   return i;
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <rehearse_internal/graph/operators.h>
+#include <rehearse_internal/operators/storage_of.h>
 
 namespace rehearse::compiler {
 namespace {
@@ -16,6 +17,14 @@ using graph::Op;
 bool has_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
 
 }  // namespace
+
+InputMemory memory_of(const std::vector<c10::IValue>& inputs) {
+  InputMemory memory;
+  for (const c10::IValue& input : inputs) {
+    memory.push_back(input.isTensor() ? operators::storage_of(input.toTensor()) : nullptr);
+  }
+  return memory;
+}
 
 MemoryClasses::MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs) {
   std::map<const void*, std::size_t> place_of_memory;

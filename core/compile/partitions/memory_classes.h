@@ -5,12 +5,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include <ATen/core/ivalue.h>
+
 #include <rehearse/graph/graph_module.h>
 
 namespace rehearse::compiler {
 
 // For each input of a graph, the memory in which it lies. Null: none (it need not be a tensor), or unknown.
 using InputMemory = std::vector<const void*>;
+InputMemory memory_of(const std::vector<c10::IValue>& inputs);
 
 // Groups the values of a split graph that may share memory, by the schemas of their operators: a view and its base, or
 // a tensor before and after an in-place change. Values of different classes never share memory.

@@ -7,21 +7,9 @@
 
 #include "compile/partitions/compile_partitions.h"
 #include "compile/partitions/layout_use.h"
+#include "compile/partitions/memory_classes.h"
 
 namespace rehearse::compiler {
-namespace {
-
-// Examples share a storage if the inputs for which they stand share memory.
-InputMemory memory_of_examples(const std::vector<c10::IValue>& examples) {
-  InputMemory memory;
-  for (const c10::IValue& example : examples) {
-    const bool has_memory = example.isTensor() && example.toTensor().defined() && example.toTensor().has_storage();
-    memory.push_back(has_memory ? example.toTensor().storage().unsafeGetStorageImpl() : nullptr);
-  }
-  return memory;
-}
-
-}  // namespace
 
 SplitByDdp::SplitByDdp(parallel::DdpBuckets caps, std::shared_ptr<Backend> inner)
     : caps_(std::move(caps)), inner_(std::move(inner)) {
@@ -33,8 +21,9 @@ CompiledGraph SplitByDdp::compile(const BackendInput& input) {
   pieces_.clear();
   module_ = input.module;
   if (!is_as_recorded(input)) return inner_->compile(input);
-  CompiledPartitions parts = compile_partitions(input.module, input.shapes, *inner_, {.buckets = &caps_},
-                                                memory_of_examples(input.example_inputs));
+  // Examples share a storage where the inputs that they stand for share memory.
+  CompiledPartitions parts =
+      compile_partitions(input.module, input.shapes, *inner_, {.buckets = &caps_}, memory_of(input.example_inputs));
   for (const GraphExplanation& piece : parts.graphs) {
     if (!piece.eager_because.empty() && input.note_eager) input.note_eager(piece.name + ": " + piece.eager_because);
   }

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <rehearse_internal/operators/storage_of.h>
+
 namespace rehearse::compiler {
 namespace {
 
@@ -87,8 +89,8 @@ ShardedInputs sharded_inputs(const parallel::ShardedUnits* units, const std::vec
   ShardedInputs found;
   if (units == nullptr) return found;
   for (const c10::IValue& value : inputs) {
-    const bool has_memory = value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage();
-    found.push_back(has_memory ? units->find(value.toTensor().storage().unsafeGetStorageImpl()) : nullptr);
+    const auto* const storage = value.isTensor() ? operators::storage_of(value.toTensor()) : nullptr;
+    found.push_back(storage != nullptr ? units->find(storage) : nullptr);
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/operators/storage_of.h>
 
 #include "compile/segments/branch_key.h"
 
@@ -25,15 +26,11 @@ Nature nature_of(const at::Tensor& tensor) {
   return {tensor.requires_grad(), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
 }
 
-const c10::StorageImpl* memory_of(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
-
 bool share_memory(const std::vector<at::Tensor>& arguments, const std::vector<at::Tensor>& results) {
   std::set<const c10::StorageImpl*> seen;
-  for (const at::Tensor& argument : arguments) seen.insert(memory_of(argument));
+  for (const at::Tensor& argument : arguments) seen.insert(operators::storage_of(argument));
   return std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) {
-    return result.defined() && !seen.insert(memory_of(result)).second;
+    return result.defined() && !seen.insert(operators::storage_of(result)).second;
   });
 }
 
