@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/capture/fake_tensor.h>
 
+#include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -38,6 +40,15 @@ std::shared_ptr<CaptureThread> thread_of(const at::Tensor& alias_of) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> outermost_first(at::IntArrayRef strides) {
+  std::vector<std::int64_t> dimensions(strides.size());
+  std::iota(dimensions.begin(), dimensions.end(), 0);
+  const auto stride = [&](std::int64_t dimension) { return strides[static_cast<std::size_t>(dimension)]; };
+  std::stable_sort(dimensions.begin(), dimensions.end(),
+                   [&](std::int64_t one, std::int64_t other) { return stride(one) > stride(other); });
+  return dimensions;
+}
 
 std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes) {
   std::vector<c10::SymInt> strides(sizes.size(), c10::SymInt(1));

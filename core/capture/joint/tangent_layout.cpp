@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/joint/tangent_layout.h"
 
-#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -26,14 +25,11 @@ std::optional<std::vector<std::int64_t>> stride_hints(const TensorSpec& spec, co
 }  // namespace
 
 TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes) {
-  TangentForm form{.dim_order = std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
-  std::iota(form.dim_order.begin(), form.dim_order.end(), 0);
-  if (const auto hints = stride_hints(spec_of(result), shapes.get())) {
-    std::stable_sort(form.dim_order.begin(), form.dim_order.end(), [&](std::int64_t left, std::int64_t right) {
-      return (*hints)[static_cast<std::size_t>(left)] > (*hints)[static_cast<std::size_t>(right)];
-    });
-  }
-  return form;
+  const auto hints = stride_hints(spec_of(result), shapes.get());
+  if (hints) return {.dim_order = outermost_first(*hints)};
+  TangentForm row_by_row{.dim_order = std::vector<std::int64_t>(static_cast<std::size_t>(result.dim()))};
+  std::iota(row_by_row.dim_order.begin(), row_by_row.dim_order.end(), 0);
+  return row_by_row;
 }
 
 TensorSpec tangent_spec(const at::Tensor& result, const TangentForm& form) {

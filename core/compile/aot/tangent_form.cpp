@@ -2,7 +2,8 @@
 #include "compile/aot/tangent_form.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include <rehearse_internal/capture/fake_tensor.h>
 
 namespace rehearse::compiler {
 
@@ -29,11 +30,7 @@ bool has_form(const at::Tensor& tensor, const capture::TangentForm& form) {
 
 std::optional<capture::TangentForm> form_of(const at::Tensor& tensor) {
   const auto sizes = tensor.sizes(), strides = tensor.strides();
-  capture::TangentForm form{.dim_order = std::vector<std::int64_t>(sizes.size())};
-  std::iota(form.dim_order.begin(), form.dim_order.end(), 0);
-  std::stable_sort(form.dim_order.begin(), form.dim_order.end(), [&](std::int64_t left, std::int64_t right) {
-    return strides[static_cast<std::size_t>(left)] > strides[static_cast<std::size_t>(right)];
-  });
+  capture::TangentForm form{.dim_order = capture::outermost_first(strides)};
   form.expanded.resize(sizes.size());
   for (std::size_t dim = 0; dim < sizes.size(); ++dim) form.expanded[dim] = strides[dim] == 0 && sizes[dim] != 1;
   if (std::find(form.expanded.begin(), form.expanded.end(), true) == form.expanded.end()) form.expanded.clear();

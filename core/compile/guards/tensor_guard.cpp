@@ -2,7 +2,6 @@
 #include "compile/guards/tensor_guard.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,19 +10,6 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 
 namespace rehearse::compiler {
-namespace {
-
-// Dimensions by increasing stride, later dimensions first among equals. PyTorch infers strides in this order
-// (_compute_symbolic_stride in torch/fx/experimental/symbolic_shapes.py).
-std::vector<std::size_t> by_stride(at::IntArrayRef strides) {
-  std::vector<std::size_t> order(strides.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [strides](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
-  return order;
-}
-
-}  // namespace
 
 TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies)
     : key_set_(tensor.key_set().raw_repr()),
@@ -46,7 +32,10 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
     fix_layout();
     return;
   }
-  const std::vector<std::size_t> order = by_stride(strides);
+  // From the innermost dimension on, as PyTorch infers strides (_compute_symbolic_stride of
+  // torch/fx/experimental/symbolic_shapes.py).
+  const std::vector<std::int64_t> outermost_first = capture::outermost_first(strides);
+  const std::vector<std::size_t> order(outermost_first.rbegin(), outermost_first.rend());
   for (std::size_t k = 1; k < order.size(); ++k) {
     for (std::size_t before = 0; before < k; ++before) {
       const std::size_t j = order[before];

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recording/inputs.h"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/operators/storage_of.h>
 #include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
@@ -14,20 +13,16 @@ namespace {
 
 // The strides of `real` as expressions of its symbolic sizes: each dimension steps over the next inner one.
 std::vector<c10::SymInt> strides_like(const at::Tensor& real, const std::vector<c10::SymInt>& sizes) {
-  std::vector<std::size_t> inner_first(sizes.size());
-  std::iota(inner_first.rbegin(), inner_first.rend(), 0);
-  std::stable_sort(inner_first.begin(), inner_first.end(), [&](std::size_t left, std::size_t right) {
-    return real.stride(static_cast<std::int64_t>(left)) < real.stride(static_cast<std::int64_t>(right));
-  });
+  const std::vector<std::int64_t> outer_first = outermost_first(real.strides());
   std::vector<c10::SymInt> strides(sizes.size());
   std::int64_t step = 1;
   c10::SymInt symbolic_step = 1;
-  for (const std::size_t at : inner_first) {
-    const auto dim = static_cast<std::int64_t>(at);
-    const std::int64_t stride = real.stride(dim);
+  for (auto dim = outer_first.rbegin(); dim != outer_first.rend(); ++dim) {
+    const auto at = static_cast<std::size_t>(*dim);
+    const std::int64_t stride = real.stride(*dim);
     const bool follows = stride == step;
     strides[at] = follows ? symbolic_step : c10::SymInt(stride);
-    step = stride * real.size(dim);
+    step = stride * real.size(*dim);
     symbolic_step = strides[at] * sizes[at];
   }
   return strides;
@@ -85,7 +80,7 @@ at::Tensor Inputs::add_tensor(FakeMode& mode, std::string source, const at::Tens
   TensorSpec spec = spec_of(real);
   spec.strides = strides_like(real, sizes);
   spec.sizes = std::move(sizes);
-  at::Tensor& of_storage = storages_[real.has_storage() ? real.storage().unsafeGetStorageImpl() : nullptr];
+  at::Tensor& of_storage = storages_[operators::storage_of(real)];
   at::Tensor fake = make_fake(spec, real.has_storage() ? of_storage : at::Tensor());
   mode.own(fake);
   if (!of_storage.defined()) of_storage = fake;

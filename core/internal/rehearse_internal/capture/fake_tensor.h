@@ -32,6 +32,10 @@ struct TensorSpec {
 // Row-major strides; a dimension of size 0 counts as 1.
 std::vector<c10::SymInt> contiguous_strides(c10::ArrayRef<c10::SymInt> sizes);
 
+// The dimensions from the outermost to the innermost: by decreasing stride. Dimensions with equal strides keep their
+// order.
+std::vector<std::int64_t> outermost_first(at::IntArrayRef strides);
+
 // Bytes from the beginning of the storage to the end of the last element. 0 if there is no element.
 c10::SymInt bytes_of_elements(const TensorSpec& spec);
 
