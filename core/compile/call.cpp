@@ -5,6 +5,8 @@
 
 #include <rehearse_internal/parallel/sharded_units.h>
 
+#include "compile/partitions/eager_backend.h"
+
 namespace rehearse::compiler {
 
 CallView Call::view() {
@@ -12,6 +14,10 @@ CallView Call::view() {
   if (sources.empty()) sources = code.sources(options.argument_names);
   const parallel::DdpBuckets* ddp = parallel::ActiveDdp::current();
   return {leaves, sources, module, ddp ? ddp->ignored : none, options.argument_names, state};
+}
+
+CallResult Call::run(const Capture& captured) const {
+  return {captured.frame, by_operators(captured.module)(values_of(captured.inputs, leaves))};
 }
 
 PartitionOptions Call::parts() const {

@@ -42,6 +42,8 @@ struct Call {
   Capture capture(std::vector<LeafShape> shape, SegmentedCapture* segments) {
     return capture_call(view(), std::move(shape), code, segments);
   }
+  // Runs the graph of a capture of this call, once and node by node.
+  CallResult run(const Capture& captured) const;
   // Options for compiling graphs in this call: with the buckets or units of the data parallelism around the call, if
   // any.
   PartitionOptions parts() const;

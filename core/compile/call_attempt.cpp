@@ -9,7 +9,6 @@
 
 #include "compile/arguments/marks.h"
 #include "compile/compile_entry.h"
-#include "compile/partitions/eager_backend.h"
 
 namespace rehearse::compiler {
 
@@ -71,7 +70,7 @@ Answer CallAttempt::miss(bool for_others) {
   if (entries.may_grow()) return compile(failures);
   if (!now_) return call_.eager();
   // The code has run, and must not run again.
-  return call_.eager(CallResult{now_->frame, by_operators(now_->module)(values_of(now_->inputs, call_.leaves))});
+  return call_.eager(call_.run(*now_));
 }
 
 // With compiler collectives, the other ranks learn the outcome in every case.

@@ -11,7 +11,6 @@
 #include <rehearse_internal/shapes/errors.h>
 
 #include "compile/compile_entry.h"
-#include "compile/partitions/eager_backend.h"
 
 namespace rehearse::compiler {
 
@@ -74,9 +73,7 @@ Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segment
 // also keeps tensors in the next capture, it probably always does: then it runs eagerly from now on.
 CallResult SegmentedCompiler::note_unrepeatable(Capture made) {
   call_.cache.agreement.fail(made.refusal);
-  if (!made.served) {
-    made.served = CallResult{made.frame, by_operators(made.module)(values_of(made.inputs, call_.leaves))};
-  }
+  if (!made.served) made.served = call_.run(made);
   capture::LeftFakes results;
   for (const auto& [fake, result] : made.kept_results) {
     results.of_inputs.emplace_back(fake, made.served->values[result].toTensor());

@@ -13,6 +13,7 @@
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/recording/outline_hooks.h"
 #include "capture/trace/tracer.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::capture {
 namespace {
@@ -63,9 +64,7 @@ NotCapturable not_captured(const std::string& why) {
 std::optional<std::string> why_not(const Node& node) {
   const std::string_view target = node.target();
   if (target.starts_with("rehearse.")) return "it has a checkpoint";
-  if (target.starts_with("torch.ops.c10d.") || target.starts_with("torch.ops._c10d_functional")) {
-    return "it communicates (" + node.target() + ")";
-  }
+  if (graph::communicates(node)) return "it communicates (" + node.target() + ")";
   if (target.starts_with("torch.ops.rehearse.") && target != "torch.ops.rehearse.opaque.default") {
     return "it uses the storage or the version of a tensor (" + node.target() + ")";
   }

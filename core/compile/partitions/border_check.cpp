@@ -14,12 +14,6 @@ namespace {
 
 std::string text_of_grad(bool requires_grad) { return requires_grad ? "requires grad" : "requires no grad"; }
 
-std::string text_of_sizes(const std::vector<graph::SymInt>& sizes) {
-  std::vector<std::string> texts;
-  for (const graph::SymInt& size : sizes) texts.push_back(graph::to_string(size));
-  return fmt::format("is [{}]", fmt::join(texts, ", "));
-}
-
 }  // namespace
 
 BorderCheck::BorderCheck(const graph::GraphModule& piece, std::string name, const LayoutOf& layout_of,
@@ -62,12 +56,9 @@ void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
          std::string("is ") + c10::toString(tensor.scalar_type()));
   }
   const at::IntArrayRef sizes = tensor.sizes();
-  bool same = sizes.size() == meta.sizes.size();
   // A size with an unknown symbol counts as equal.
-  for (std::size_t i = 0; same && i < sizes.size(); ++i) {
-    same = symbols_.evaluate(meta.sizes[i], values).value_or(sizes[i]) == sizes[i];
-  }
-  if (!same) fail(expected, text_of_sizes(meta.sizes), fmt::format("is [{}]", fmt::join(sizes, ", ")));
+  if (symbols_.fit(meta.sizes, sizes, values)) return;
+  fail(expected, "is " + text_of(meta.sizes), fmt::format("is [{}]", fmt::join(sizes, ", ")));
 }
 
 bool BorderCheck::lies_otherwise(const Expected& expected, const at::Tensor& tensor,
@@ -75,10 +66,7 @@ bool BorderCheck::lies_otherwise(const Expected& expected, const at::Tensor& ten
   const PlaceInMemory wanted = place_of(expected.meta, symbols_, values);
   if (lies_at(tensor, wanted)) return false;
   if (expected.layout == BorderLayout::Required || !wanted.is_known()) {
-    const auto text = [](at::IntArrayRef strides, std::int64_t offset) {
-      return fmt::format("has strides [{}] from {} on", fmt::join(strides, ", "), offset);
-    };
-    fail(expected, text(wanted.strides, wanted.offset), text(tensor.strides(), tensor.storage_offset()));
+    fail(expected, "has " + text_of(wanted), "has " + text_of(place_of(tensor)));
   }
   place = wanted;
   return true;

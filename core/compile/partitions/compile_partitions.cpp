@@ -20,17 +20,13 @@
 #include "compile/partitions/memory_classes.h"
 #include "compile/partitions/partitioned_graph.h"
 #include "compile/partitions/piece_compiler.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::compiler {
 namespace {
 
 // c10d's constant. PyTorch's DDPOptimizer does not go below it either.
 constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
-
-bool is_collective(const graph::Node& node) {
-  return node.op() == graph::Op::CallFunction &&
-         (node.target().starts_with("torch.ops.c10d.") || node.target().starts_with("torch.ops._c10d_functional"));
-}
 
 // PyTorch's DDPOptimizer uses fx's order. That order may run a piece that writes or draws random numbers before an
 // earlier, independent piece, so graphs with effects need the program's order.
@@ -180,7 +176,7 @@ CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>&
   EagerBackend eager;
   std::string eager_because = why_eager(*module);
   bool is_eager = !eager_because.empty();
-  parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), is_collective);
+  parts.communicates = std::any_of(module->graph().begin(), module->graph().end(), graph::communicates);
   Cut cut;
   if (!is_eager) cut = cut_of(module, options, input_memory, sharded, parts);
   if (cut.pieces.module && hook_apart(*cut.pieces.module) != nullptr) {

@@ -8,6 +8,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace rehearse::compiler {
 
@@ -57,6 +59,15 @@ std::set<std::size_t> SymbolSources::places_for(const graph::TensorMeta& meta) c
   return places;
 }
 
+bool SymbolSources::fit(const std::vector<graph::SymInt>& sizes, at::IntArrayRef found,
+                        const std::vector<c10::IValue>& values) const {
+  bool same = sizes.size() == found.size();
+  for (std::size_t i = 0; same && i < found.size(); ++i) {
+    same = evaluate(sizes[i], values).value_or(found[i]) == found[i];
+  }
+  return same;
+}
+
 bool SymbolSources::tell_layout_of(const graph::TensorMeta& meta) const {
   graph::TensorMeta layout{.sizes = meta.strides, .storage_offset = meta.storage_offset};
   const std::vector<std::string> symbols = graph::free_symbols(graph::ValueMeta(std::move(layout)));
@@ -66,6 +77,18 @@ bool SymbolSources::tell_layout_of(const graph::TensorMeta& meta) const {
 bool PlaceInMemory::is_known() const {
   return offset != kUnknown && std::find(strides.begin(), strides.end(), kUnknown) == strides.end();
 }
+
+std::string text_of(const std::vector<graph::SymInt>& numbers) {
+  std::vector<std::string> texts;
+  for (const graph::SymInt& number : numbers) texts.push_back(graph::to_string(number));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+std::string text_of(const PlaceInMemory& place) {
+  return fmt::format("strides [{}] from {} on", fmt::join(place.strides, ", "), place.offset);
+}
+
+PlaceInMemory place_of(const at::Tensor& tensor) { return {tensor.strides().vec(), tensor.storage_offset()}; }
 
 PlaceInMemory place_of(const graph::TensorMeta& meta, const SymbolSources& symbols,
                        const std::vector<c10::IValue>& values) {

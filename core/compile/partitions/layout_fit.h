@@ -25,6 +25,9 @@ class SymbolSources {
   // The symbol's value; nothing if no value of the call has it. `values` may end before the source.
   std::optional<std::int64_t> find(const std::string& symbol, const std::vector<c10::IValue>& values) const;
   std::optional<std::int64_t> evaluate(const graph::SymInt& number, const std::vector<c10::IValue>& values) const;
+  // True if the tensor's sizes are `sizes`. A size with an unknown symbol counts as equal.
+  bool fit(const std::vector<graph::SymInt>& sizes, at::IntArrayRef found,
+           const std::vector<c10::IValue>& values) const;
   // True if a call has values for all symbols in the tensor's strides and offset.
   bool tell_layout_of(const graph::TensorMeta& meta) const;
   // Positions of the values that have the symbols of the tensor's sizes, strides and offset.
@@ -47,6 +50,12 @@ struct PlaceInMemory {
   bool is_known() const;
 };
 
+// "[4, s0]".
+std::string text_of(const std::vector<graph::SymInt>& numbers);
+// "strides [4, 1] from 0 on".
+std::string text_of(const PlaceInMemory& place);
+
+PlaceInMemory place_of(const at::Tensor& tensor);
 PlaceInMemory place_of(const graph::TensorMeta& meta, const SymbolSources& symbols,
                        const std::vector<c10::IValue>& values);
 

@@ -12,6 +12,7 @@
 #include <rehearse_internal/capture/fake_tensor.h>
 #include <rehearse_internal/capture/run_on_fakes.h>
 #include <rehearse_internal/graph/operators.h>
+#include <rehearse_internal/graph/results.h>
 #include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
@@ -63,11 +64,6 @@ struct LayoutUses {
   }
 };
 
-const graph::Argument* items_of_output(const graph::GraphModule& module) {
-  const Node* output = module.graph().output_node();
-  return output != nullptr && !output->args().empty() ? &output->args()[0] : nullptr;
-}
-
 graph::ValueMeta meta_of_item(const graph::Argument& item) {
   const Node* node = item.node();
   const graph::TensorMeta* tensor = node != nullptr ? node->meta().tensor() : nullptr;
@@ -107,13 +103,7 @@ std::vector<graph::ValueMeta> run_outputs(const BackendInput& input) {
 
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module) {
   std::vector<graph::ValueMeta> outputs;
-  const graph::Argument* result = items_of_output(module);
-  if (result == nullptr) return outputs;
-  if (const graph::List* items = result->get_if<graph::List>()) {
-    for (const graph::Argument& item : *items) outputs.push_back(meta_of_item(item));
-  } else {
-    outputs.push_back(meta_of_item(*result));
-  }
+  for (const graph::Argument& result : graph::results_of(module.graph())) outputs.push_back(meta_of_item(result));
   return outputs;
 }
 

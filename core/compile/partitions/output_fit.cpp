@@ -18,16 +18,6 @@
 namespace rehearse::compiler {
 namespace {
 
-std::string text_of_numbers(const std::vector<graph::SymInt>& numbers) {
-  std::vector<std::string> texts;
-  for (const graph::SymInt& number : numbers) texts.push_back(graph::to_string(number));
-  return fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
-std::string text_of_place(const PlaceInMemory& place) {
-  return fmt::format("strides [{}] from {} on", fmt::join(place.strides, ", "), place.offset);
-}
-
 [[noreturn]] void throw_mismatch(const GraphOfBackend& whose, std::size_t output, const std::string& says,
                                  const std::string& but) {
   throw BackendMismatch(
@@ -110,18 +100,14 @@ class OutputFit {
                      std::string("and gives ") + c10::toString(tensor.scalar_type()));
     }
     const at::IntArrayRef sizes = tensor.sizes();
-    bool same = sizes.size() == stated.meta.sizes.size();
-    for (std::size_t i = 0; same && i < sizes.size(); ++i) {
-      same = symbols_.evaluate(stated.meta.sizes[i], values).value_or(sizes[i]) == sizes[i];
-    }
-    if (!same) {
-      throw_mismatch(whose_, stated.output, "states sizes " + text_of_numbers(stated.meta.sizes),
+    if (!symbols_.fit(stated.meta.sizes, sizes, values)) {
+      throw_mismatch(whose_, stated.output, "states sizes " + text_of(stated.meta.sizes),
                      fmt::format("and gives [{}]", fmt::join(sizes, ", ")));
     }
     const PlaceInMemory place = place_of(stated.meta, symbols_, values);
     if (lies_at(tensor, place)) return;
-    throw_mismatch(whose_, stated.output, "states " + text_of_place(place),
-                   "and gives " + text_of_place({tensor.strides().vec(), tensor.storage_offset()}) +
+    throw_mismatch(whose_, stated.output, "states " + text_of(place),
+                   "and gives " + text_of(place_of(tensor)) +
                        ": what is compiled for the statement would copy it in each call. State what is true in "
                        "CompiledGraph::outputs, or nothing");
   }
@@ -132,9 +118,8 @@ class OutputFit {
     if (tensor.sizes().size() != recorded.meta.sizes.size()) return;
     const bool is_there = lies_at(tensor, place);
     if (!is_there && (recorded.is_fixed || !place.is_known())) {
-      throw_mismatch(whose_, recorded.output,
-                     "gives " + text_of_place({tensor.strides().vec(), tensor.storage_offset()}),
-                     fmt::format("which has {}, and {}", text_of_place(place), kMustStay));
+      throw_mismatch(whose_, recorded.output, "gives " + text_of(place_of(tensor)),
+                     fmt::format("which has {}, and {}", text_of(place), kMustStay));
     }
     // Copy the output even if only strides of dimensions with one element differ, because code can see these strides,
     // too.
@@ -168,13 +153,12 @@ void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vec
                      std::string("which is ") + c10::toString(is->dtype));
     }
     if (says->sizes != is->sizes || says->strides.size() != is->strides.size()) {
-      throw_mismatch(
-          whose, i,
-          fmt::format("states sizes {} and strides {}", text_of_numbers(says->sizes), text_of_numbers(says->strides)),
-          "which has sizes " + text_of_numbers(is->sizes));
+      throw_mismatch(whose, i,
+                     fmt::format("states sizes {} and strides {}", text_of(says->sizes), text_of(says->strides)),
+                     "which has sizes " + text_of(is->sizes));
     }
     if (roles[i].is_fixed && !same_layout(*says, *is)) {
-      throw_mismatch(whose, i, "states strides " + text_of_numbers(says->strides), kMustStay);
+      throw_mismatch(whose, i, "states strides " + text_of(says->strides), kMustStay);
     }
   }
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <rehearse_internal/graph/results.h>
+
 #include "graph/run/call/to_ivalue.h"
 
 namespace rehearse::compiler {
@@ -18,10 +20,9 @@ bool is_item(const Node& node) { return node.op() == Op::CallFunction && node.ta
 
 // How many values the call returns: one, or as many as the piece's list has items.
 std::size_t outputs_of_part(const graph::GraphModule& part, const Node& call) {
-  const Node* output = part.graph().output_node();
+  const Node* const output = part.graph().output_node();
   if (!output || output->args().size() != 1) throw GraphError(call.name(), "target", "its graph has no output");
-  const graph::List* items = output->args()[0].get_if<graph::List>();
-  return items ? items->size() : 1;
+  return graph::results_of(part.graph()).size();
 }
 
 }  // namespace
@@ -43,11 +44,12 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
     } else if (is_item(node)) {
       const auto index = node.args().at(1).as<std::int64_t>();
       place_of_[&node] = place_of_.at(node.args().at(0).node()) + static_cast<std::size_t>(index);
-    } else if (node.op() == Op::Output) {
-      add_output(node);
-    } else {
+    } else if (node.op() != Op::Output) {
       throw GraphError(node.name(), "op", "stands between the partitions of a split graph");
     }
+  }
+  for (const graph::Argument& result : graph::results_of(module.graph())) {
+    results_.push_back(operand(result, *module.graph().output_node()));
   }
   mark_last_uses();
   place_of_.clear();
@@ -61,15 +63,6 @@ void PartitionedGraph::add_call(const Node& node, std::map<std::string, Compiled
   for (const graph::Argument& argument : node.args()) call.inputs.push_back(operand(argument, node));
   place_of_[&node] = call.first_output;
   attributes_.resize(call.first_output + call.outputs);
-}
-
-void PartitionedGraph::add_output(const Node& node) {
-  const graph::Argument& result = node.args().at(0);
-  if (const graph::List* items = result.get_if<graph::List>()) {
-    for (const graph::Argument& item : *items) results_.push_back(operand(item, node));
-  } else {
-    results_.push_back(operand(result, node));
-  }
 }
 
 PartitionedGraph::Operand PartitionedGraph::operand(const graph::Argument& argument, const Node& user) const {

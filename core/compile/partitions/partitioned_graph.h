@@ -43,7 +43,6 @@ class PartitionedGraph {
   static constexpr std::size_t kConstant = static_cast<std::size_t>(-1);
 
   void add_call(const graph::Node& node, std::map<std::string, CompiledPiece>& pieces);
-  void add_output(const graph::Node& node);
   Operand operand(const graph::Argument& argument, const graph::Node& user) const;
   void mark_last_uses();
   static c10::IValue take(const Operand& operand, std::vector<c10::IValue>& places);

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <rehearse_internal/graph/results.h>
+
 #include "compile/partitions/eager_backend.h"
 #include "compile/partitions/layout_use.h"
 #include "compile/partitions/leaf_cuts.h"
@@ -27,22 +29,16 @@ std::size_t nodes_of(const graph::GraphModule& module) {
 // The nodes that a graph returns; null for an output that is no node.
 std::vector<const Node*> returned_nodes(const graph::GraphModule& module) {
   std::vector<const Node*> nodes;
-  const Node* output = module.graph().output_node();
-  if (output == nullptr || output->args().empty()) return nodes;
-  if (const graph::List* items = output->args()[0].get_if<graph::List>()) {
-    for (const graph::Argument& item : *items) nodes.push_back(item.node());
-  } else {
-    nodes.push_back(output->args()[0].node());
-  }
+  for (const graph::Argument& result : graph::results_of(module.graph())) nodes.push_back(result.node());
   return nodes;
 }
 
 // The nodes of the calling graph for the outputs of a piece; null for an unused output.
 std::vector<const Node*> values_of_call(const Node& call, const graph::GraphModule& piece) {
-  std::vector<const Node*> values(returned_nodes(piece).size(), nullptr);
-  const Node* output = piece.graph().output_node();
-  if (output != nullptr && !output->args().empty() && output->args()[0].get_if<graph::List>() == nullptr) {
-    values.at(0) = &call;
+  std::vector<const Node*> values(graph::results_of(piece.graph()).size(), nullptr);
+  if (values.empty()) return values;
+  if (!graph::returns_list(piece.graph())) {
+    values.front() = &call;
     return values;
   }
   for (const Node* user : call.users()) {

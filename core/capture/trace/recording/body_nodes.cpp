@@ -9,6 +9,7 @@
 #include <rehearse_internal/graph/operators.h>
 
 #include "graph/ir/targets.h"
+#include "graph/run/call/communication.h"
 
 namespace rehearse::capture {
 namespace {
