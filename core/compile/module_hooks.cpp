@@ -26,9 +26,11 @@ void require_length(const Tensors& list, std::size_t length, const char* hook) {
                                           hook, list.size(), length));
 }
 
-bool requires_grad(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
+bool is_differentiable(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
-bool any_requires_grad(const Tensors& tensors) { return std::any_of(tensors.begin(), tensors.end(), requires_grad); }
+bool any_requires_grad(const Tensors& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), is_differentiable);
+}
 
 using OnGradients = std::function<void(Tensors& gradients)>;
 
@@ -84,8 +86,8 @@ void pass_gate(Tensors& tensors, const OnGradients& hook) {
 
 // The position of the only tensor that requires grad; nothing if there is none or more than one.
 std::optional<std::size_t> only_differentiable(const Tensors& tensors) {
-  if (std::count_if(tensors.begin(), tensors.end(), requires_grad) != 1) return std::nullopt;
-  return static_cast<std::size_t>(std::find_if(tensors.begin(), tensors.end(), requires_grad) - tensors.begin());
+  if (std::count_if(tensors.begin(), tensors.end(), is_differentiable) != 1) return std::nullopt;
+  return static_cast<std::size_t>(std::find_if(tensors.begin(), tensors.end(), is_differentiable) - tensors.begin());
 }
 
 }  // namespace
