@@ -11,13 +11,9 @@
 namespace rehearse::fakes {
 namespace {
 
-// A timeout that reaches beyond the end of virtual time (292 years) means no deadline.
 std::optional<VirtualTime> deadline_of(std::chrono::milliseconds timeout) {
   if (timeout == c10d::Store::kNoTimeout) return std::nullopt;
-  const VirtualTime now = exec::this_rank::now();
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(VirtualTime::max() - now);
-  if (timeout >= left) return std::nullopt;
-  return now + timeout;
+  return later(exec::this_rank::now(), timeout);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ void InFlightOperation::end(VirtualTime now) {
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     if (!is_barrier()) ends_[i]->end();
     const auto timeout = transfer_.calls[i]->timeout;
-    if (timeout.count() > 0) deadline_ = std::min(deadline_, now + VirtualDuration(timeout));
+    if (timeout.count() > 0) deadline_ = std::min(deadline_, later(now, timeout));
   }
 }
 

@@ -10,11 +10,6 @@
 namespace rehearse::sim {
 namespace {
 
-// Saturates: then the fault is never due.
-VirtualTime later(VirtualTime time, VirtualDuration by) {
-  return by > VirtualTime::max() - time ? VirtualTime::max() : time + by;
-}
-
 // The part of the text that says what happens: "corrupt with=bit" from "corrupt rank=1 at=allreduce#2 with=bit". The
 // rest says when, and on which rank.
 std::string effect_of(Fault fault) {

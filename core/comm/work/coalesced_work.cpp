@@ -52,7 +52,7 @@ class CoalescedWork::Waiting final : public exec::Observer {
 bool CoalescedWork::wait(std::chrono::milliseconds timeout) {
   const auto& works = all();
   const bool limited = timeout.count() > 0;
-  const auto until = limited ? exec::this_rank::now() + timeout : VirtualTime::max();
+  const auto until = limited ? later(exec::this_rank::now(), timeout) : VirtualTime::max();
   exec::this_rank::begin_call();
   bool whole = true;
   for (const auto& work : works) {

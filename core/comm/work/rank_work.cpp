@@ -49,7 +49,7 @@ void RankWork::enter(PendingMatch* match, std::uint64_t sequence, Event* event) 
   sequence_ = sequence;
   record_.open(event);
   if (event == nullptr) return;
-  if (operation.timeout.count() > 0) deadline_ = event->time_created + operation.timeout;
+  if (operation.timeout.count() > 0) deadline_ = later(event->time_created, operation.timeout);
 }
 
 void RankWork::move_to(PendingMatch* match) noexcept {
@@ -254,7 +254,7 @@ bool RankWork::wait_until(Until until, std::chrono::milliseconds timeout, const 
   if (!is_over(until)) {
     const auto& clock = owner_->executor().clock();
     std::optional<VirtualTime> limit;
-    if (timeout.count() > 0) limit = clock.now() + timeout;
+    if (timeout.count() > 0) limit = later(clock.now(), timeout);
     const auto ended = waiters_.wait([this, until] { return is_over(until); }, clock, limit, waiting);
     if (ended == WorkWaiters::Ended::aborted) return false;
     if (ended == WorkWaiters::Ended::out_of_time) give_up(timeout, waiting);

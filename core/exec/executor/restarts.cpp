@@ -49,8 +49,7 @@ void Restarts::plan(int rank, VirtualDuration after, std::function<void()> befor
   REHEARSE_CHECK(rank >= 0 && rank < world_.options.ranks, rank, world_.options.ranks);
   if (world_.outcome.ended()) return;
   auto& planned = *planned_.emplace_back(std::make_unique<Restart>(*this, rank, std::move(before)));
-  const auto now = world_.clock.now();
-  world_.timers.arm(planned, after > VirtualTime::max() - now ? VirtualTime::max() : now + after);
+  world_.timers.arm(planned, later(world_.clock.now(), after));
   ++due_;
 }
 

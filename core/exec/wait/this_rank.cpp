@@ -47,7 +47,7 @@ void poll(const Observer* asked) { exec::poll(require_fiber("this_rank::poll()")
 
 void sleep_for(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::sleep_for()");
-  Alarm alarm(fiber, fiber.world->clock.now() + duration);
+  Alarm alarm(fiber, later(fiber.world->clock.now(), duration));
   suspend_blocked(fiber, FixedObserver(doing));
 }
 

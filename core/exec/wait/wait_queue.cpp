@@ -97,7 +97,7 @@ std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::
   Fiber& fiber = require_fiber("WaitQueue::wait()");
   const Waiting waiting(*this, fiber);
   std::optional<Deadline> timer;
-  if (deadline) timer.emplace(*this, fiber, observer, *deadline);
+  if (deadline && *deadline != VirtualTime::max()) timer.emplace(*this, fiber, observer, *deadline);
   if (!suspend_or_end(fiber, observer)) return std::nullopt;
   return fiber.timed_out ? WaitResult::timed_out : WaitResult::notified;
 }

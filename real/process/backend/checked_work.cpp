@@ -164,8 +164,10 @@ void CheckedWork::throw_timeout(std::chrono::milliseconds limit) const {
 bool CheckedWork::wait(std::chrono::milliseconds timeout) {
   const auto limit = timeout.count() > 0 ? timeout : call_.timeout;
   std::optional<VirtualDuration> left;
-  if (limit.count() > 0)
-    left = limit - (timeout.count() > 0 ? VirtualDuration::zero() : journal_.now() - entry_.created);
+  if (limit.count() > 0) {
+    const VirtualTime now = journal_.now();
+    left = later(timeout.count() > 0 ? now : entry_.created, limit) - now;
+  }
   return wait_for(left, limit);
 }
 

@@ -84,7 +84,7 @@ void Session::give_up(const BarrierGivenUp& given_up) {
 
 bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDuration> most) {
   constexpr VirtualDuration kLook = std::chrono::milliseconds(100);  // because an interrupt wakes nobody
-  const auto until = most ? now() + *most : VirtualTime::max();
+  const auto until = most ? later(now(), *most) : VirtualTime::max();
   std::unique_lock lock(mutex_);
   const auto ends = [&] { return over() || stopped_ || now() >= until; };
   while (!ends()) {

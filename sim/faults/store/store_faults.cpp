@@ -140,9 +140,7 @@ void StoreFaults::wait_for_host(int rank, std::string_view call, std::chrono::mi
   if (!is_cut_off()) return;
   const CutOffObserver observer(call, rank);
   std::optional<VirtualTime> deadline;
-  const auto now = exec::this_rank::now();
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(VirtualTime::max() - now);
-  if (timeout != c10d::Store::kNoTimeout && timeout < left) deadline = now + timeout;
+  if (timeout != c10d::Store::kNoTimeout) deadline = later(exec::this_rank::now(), timeout);
   while (is_cut_off()) {
     if (cut_off_.wait(observer, deadline) == exec::WaitResult::notified || !is_cut_off()) continue;
     exec::this_rank::note_given_up(observer);

@@ -21,4 +21,11 @@ using VirtualDuration = VirtualClockTag::duration;
 
 inline constexpr VirtualTime kTimeZero{};
 
+// `by` after `time`; VirtualTime::max(), which never comes, if that is beyond the end of virtual time (292 years).
+template <class Rep, class Period>
+constexpr VirtualTime later(VirtualTime time, std::chrono::duration<Rep, Period> by) noexcept {
+  const auto left = std::chrono::duration_cast<std::chrono::duration<Rep, Period>>(VirtualTime::max() - time);
+  return by >= left ? VirtualTime::max() : time + by;
+}
+
 }  // namespace rehearse

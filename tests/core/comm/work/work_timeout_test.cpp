@@ -76,6 +76,29 @@ TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
   EXPECT_EQ(timed_out, 2);
 }
 
+// Code writes it that wants to wait for ever.
+TEST_F(WorkTest, LongestTimeout_NeverComes) {
+  options.timeout = std::chrono::milliseconds::max();
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 1) exec::this_rank::sleep_for(1h);
+    EXPECT_TRUE(allreduce(group, at::ones({1}))->wait());
+    if (rank == 0) exec::this_rank::sleep_for(1h);
+    EXPECT_TRUE(allreduce(group, at::ones({1}))->wait(std::chrono::milliseconds::max()));
+    EXPECT_EQ(exec::this_rank::now(), kTimeZero + 2h);
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
+}
+
+// A rank that is missing then is a deadlock: no clock jumps to the end of time.
+TEST_F(WorkTest, LongestTimeout_EndsNoDeadlock) {
+  options.timeout = std::chrono::milliseconds::max();
+  const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
+    if (rank == 0) allreduce(group, at::ones({1}))->wait(std::chrono::milliseconds::max());
+  });
+  EXPECT_EQ(outcome.ending, exec::Ending::deadlock) << failure(outcome);
+  EXPECT_EQ(outcome.end_time, kTimeZero);
+}
+
 TEST_F(WorkTest, ZeroTimeout_IsNone) {
   options.timeout = 0ms;
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
