@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <rehearse_internal/exec/check.h>
+
 #include "collective_matcher.h"
 
 namespace rehearse::comm {
@@ -54,6 +56,7 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
 
 // All ranks have arrived, and at least one has timed out: the remaining calls fail.
 void CollectiveSlot::end_in_failure() {
+  REHEARSE_CHECK(full() && failure_.any(), sequence_, calls_.arrived(), works_.size(), state_);
   if (state_ == State::launched) services_.fabric.cancel(*this);
   for (const auto& work : works_) {
     if (!work->incomplete()) continue;

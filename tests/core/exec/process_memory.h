@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <fstream>
+#include <iterator>
 
 #include <malloc.h>
 #include <unistd.h>
@@ -27,6 +29,13 @@ inline std::size_t resident_bytes() {
   std::size_t total = 0, resident = 0;
   statm >> total >> resident;
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// How many pieces the address space of the process has. A fiber's stack is two of them.
+inline std::size_t memory_maps() {
+  std::ifstream maps("/proc/self/maps");
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>(), '\n'));
 }
 
 }  // namespace rehearse::exec::test

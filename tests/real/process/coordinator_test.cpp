@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <numeric>
 #include <variant>
 #include <vector>
 
@@ -13,14 +14,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class CoordinatorOfTwo : public ::testing::Test {
+class CoordinatorTest : public ::testing::Test {
  protected:
-  CoordinatorOfTwo()
-      : coordinator_(2, 10s, [this](int rank, const ToRank& message) { sent_.push_back({rank, message}); }) {
+  explicit CoordinatorTest(int ranks)
+      : ranks_(ranks), coordinator_(ranks, 10s, [this](int rank, const ToRank& message) {
+          sent_.push_back({rank, message});
+        }) {
     coordinator_.check_deadlines(at(0s));
-    for (int rank = 0; rank < 2; ++rank)
-      receive(rank, GroupMade{"new_group", 0, "world", "world", "world", {0, 1}}, 0s);
-    EXPECT_EQ(gos(), (std::vector<int>{0, 1}));
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    for (const int rank : all) receive(rank, GroupMade{"new_group", 0, "world", "world", "world", all}, 0s);
+    EXPECT_EQ(gos(), all);
     sent_.clear();
   }
 
@@ -42,6 +46,16 @@ class CoordinatorOfTwo : public ::testing::Test {
     receive(rank, CallMade{"world", sequence, facts_of(call)}, time);
   }
 
+  // `peer`: -1: from any rank.
+  void recv(int rank, int peer, VirtualDuration time) {
+    comm::Operation call;
+    call.type = c10d::OpType::RECV;
+    call.peer = peer;
+    call.timeout = 1800s;
+    call.outputs.push_back(at::ones({2}));
+    receive(rank, CallMade{"world", 1, facts_of(call)}, time);
+  }
+
   void barrier(int rank, std::uint64_t sequence, VirtualDuration time) {
     comm::Operation call;
     call.type = c10d::OpType::BARRIER;
@@ -51,7 +65,7 @@ class CoordinatorOfTwo : public ::testing::Test {
   }
 
   void beat(VirtualDuration time) {
-    for (int rank = 0; rank < 2; ++rank) receive(rank, StillAlive{}, time);
+    for (int rank = 0; rank < ranks_; ++rank) receive(rank, StillAlive{}, time);
     coordinator_.check_deadlines(at(time));
   }
 
@@ -73,8 +87,19 @@ class CoordinatorOfTwo : public ::testing::Test {
 
   const JobOutcome& job_outcome() const { return std::get<Over>(sent_.back().second).job_outcome; }
 
+  const int ranks_;
   std::vector<std::pair<int, ToRank>> sent_;
   Coordinator coordinator_;
+};
+
+class CoordinatorOfTwo : public CoordinatorTest {
+ protected:
+  CoordinatorOfTwo() : CoordinatorTest(2) {}
+};
+
+class CoordinatorOfThree : public CoordinatorTest {
+ protected:
+  CoordinatorOfThree() : CoordinatorTest(3) {}
 };
 
 TEST_F(CoordinatorOfTwo, CallsThatAgree_GoWhenTheLastIsThere) {
@@ -220,15 +245,29 @@ TEST_F(CoordinatorOfTwo, RankThatHasEnded_IsWaitedForUntilTheCheckTimeout) {
 }
 
 TEST_F(CoordinatorOfTwo, RanksThatWaitForEachOther_AreWaitedForUntilTheCheckTimeout) {
-  for (const int rank : {0, 1}) {
-    comm::Operation recv;
-    recv.type = c10d::OpType::RECV;
-    recv.peer = 1 - rank;
-    recv.timeout = 1800s;
-    recv.outputs.push_back(at::ones({2}));
-    receive(rank, CallMade{"world", 1, facts_of(recv)}, 1s);
-  }
+  for (const int rank : {0, 1}) recv(rank, 1 - rank, 1s);
   beat(11s);
+  EXPECT_FALSE(sent_.empty());
+}
+
+// A collective needs all ranks: one that has ended will not come, whatever the third does.
+TEST_F(CoordinatorOfThree, CollectiveWithoutARankThatHasEnded_IsWaitedForUntilTheCheckTimeout) {
+  call(0, 1, 1s, {2}, 1800s);
+  receive(1, RankEnded{}, 2s);
+  beat(10'999ms);
+  EXPECT_TRUE(sent_.empty());
+  beat(11s);
+  EXPECT_FALSE(sent_.empty());
+}
+
+// A receive from any rank needs one: the third still computes, and may send.
+TEST_F(CoordinatorOfThree, ReceiveFromAnyRank_WaitsAsLongAsOneMayCome) {
+  recv(0, -1, 1s);
+  receive(1, RankEnded{}, 2s);
+  beat(15s);
+  EXPECT_TRUE(sent_.empty());
+  receive(2, RankEnded{}, 16s);
+  beat(27s);
   EXPECT_FALSE(sent_.empty());
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <thread>
+#include <vector>
 
 #include <rehearse_internal/exec/this_rank.h>
 
@@ -64,6 +65,24 @@ TEST(ManyWorlds, AThousand_DoNotGrow) {
     // The limit allows fragmentation, but no growth: less than one touched page per world.
     EXPECT_LT(resident_bytes(), resident + (std::size_t{1} << 20));
   }
+}
+
+// Threads that come and go need the stacks of those that live.
+TEST(ManyWorlds, ThreadsThatHaveEnded_GiveTheirStacksBack) {
+  constexpr std::size_t kThreads = 16;
+  const std::size_t before = memory_maps();
+  World w(1, 1);
+  w.options.stack_bytes = std::size_t{192} << 10;  // other worlds of this thread have left stacks of the usual size
+  const auto outcome = w.run([](int) {
+    for (int round = 0; round < 100; ++round) {
+      std::vector<std::thread> threads;
+      for (std::size_t i = 0; i < kThreads; ++i) threads.emplace_back([] {});
+      for (std::thread& thread : threads) thread.join();
+      this_rank::sleep_for(1ms);
+    }
+  });
+  EXPECT_EQ(outcome.ending, Ending::all_returned);
+  EXPECT_LT(memory_maps(), before + 8 * kThreads);
 }
 
 }  // namespace
