@@ -185,7 +185,9 @@ struct AsksWhileUnwinding {
 
 TEST(ThrowSite, UnderWay_IsTheExceptionForWhichDestructorsRun) {
   run_to_the_end(2, [](int) {
-    { const AsksWhileUnwinding asks; }
+    {
+      const AsksWhileUnwinding asks;
+    }
     EXPECT_EQ(seen_under_way, "nothing");
     where_thrown([] {
       const AsksWhileUnwinding asks;

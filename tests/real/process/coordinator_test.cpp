@@ -17,9 +17,8 @@ using namespace std::chrono_literals;
 class CoordinatorTest : public ::testing::Test {
  protected:
   explicit CoordinatorTest(int ranks)
-      : ranks_(ranks), coordinator_(ranks, 10s, [this](int rank, const ToRank& message) {
-          sent_.push_back({rank, message});
-        }) {
+      : ranks_(ranks),
+        coordinator_(ranks, 10s, [this](int rank, const ToRank& message) { sent_.push_back({rank, message}); }) {
     coordinator_.check_deadlines(at(0s));
     std::vector<int> all(static_cast<std::size_t>(ranks));
     std::iota(all.begin(), all.end(), 0);

@@ -97,7 +97,7 @@ struct Operation : AgreedNumbers {
 // only this row.
 struct AgreedNumber {
   const char* name;
-  int Operation::*value;  // negative: the call has none
+  int Operation::* value;  // negative: the call has none
 };
 inline constexpr std::array kAgreedNumbers{AgreedNumber{"root", &Operation::root}};
 static_assert(sizeof(AgreedNumbers) == kAgreedNumbers.size() * sizeof(int), "each of the numbers has its row");

@@ -78,8 +78,7 @@ void expect_like_eager(Convolutions& net, const CompileOptions& options, bool is
   auto compiled = compile(ddp, options);
   for (std::int64_t batch = 2; batch < 2 + batches; ++batch) {
     const at::Tensor x = at::arange(batch * 3 * 4 * 6, at::kFloat).view({batch, 3, 4, 6}) / 64;
-    const Ran mine = run(net, compiled, x), eager = run(
-                                                net, [&](const at::Tensor&y) { return net->forward(y); }, x);
+    const Ran mine = run(net, compiled, x), eager = run(net, [&](const at::Tensor& y) { return net->forward(y); }, x);
     EXPECT_TRUE(mine.result.allclose(eager.result, 1e-4, 1e-5));
     if (is_true) {
       EXPECT_EQ(mine.result.strides(), eager.result.strides());
