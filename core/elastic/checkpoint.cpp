@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The keys in the store, below "checkpoint/" (for a second run, "checkpoint of run 2/"): "last" is "<round> <steps>",
-// and "<round>/<steps>" holds what was saved then.
+// and "<round>/<steps>" holds what was saved then. A rank writes a
+// checkpoint before "last" names it, and deletes a checkpoint only when "last" names another one.
 #include <rehearse/elastic/checkpoint.h>
 
 #include <sstream>
@@ -16,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <rehearse/job/rank_context.h>
+#include <rehearse_internal/comm/byte_tensors.h>
 
 #include "checkpoint_notes.h"
 #include "run_name.h"
@@ -34,6 +36,44 @@ Version version_of(const std::string& text) {
   Version version;
   std::istringstream(text) >> version.round >> version.steps;
   return text.empty() ? Version{} : version;
+}
+
+struct Stored {
+  Version version;
+  std::string bytes;
+};
+
+// Returns an empty text if there is no such key: a get() would wait for it.
+std::string read(c10d::Store& store, const std::string& key) { return store.compareSet(key, "", ""); }
+
+// A rank of an earlier round, which has yet to find out that it is over, may replace the last checkpoint and delete it
+// between the two reads. Then "last" names a later one.
+Stored last_stored(c10d::Store& store) {
+  for (auto text = read(store, "last");;) {
+    const Version version = version_of(text);
+    if (version.round < 0) return {};
+    if (auto bytes = read(store, version.key()); !bytes.empty()) return {version, std::move(bytes)};
+    const auto now = read(store, "last");
+    TORCH_CHECK_WITH(DistStoreError, now != text, "elastic::Checkpoint::load(): the store has lost the checkpoint of ",
+                     "round ", version.round, " after ", version.steps, " steps, the last one. Nothing but this class ",
+                     "may delete keys under \"checkpoint\"");
+    text = now;
+  }
+}
+
+// Broadcasts what the group's first rank has read. It alone reads the store, so all ranks take up from the same
+// checkpoint, even if another rank deletes that meanwhile.
+Stored from_first_rank(const Group& group, Stored own) {
+  auto head = at::full({3}, own.version.round, at::kLong);
+  head[1].fill_(own.version.steps);
+  head[2].fill_(static_cast<std::int64_t>(own.bytes.size()));
+  group.broadcast(head)->wait();
+  const auto size = head[2].item<std::int64_t>();
+  const Version version{head[0].item<std::int64_t>(), head[1].item<std::int64_t>()};
+  if (version.round < 0) return {};
+  const auto bytes = comm::bytes_of(own.bytes, size);
+  group.broadcast(bytes)->wait();
+  return {version, comm::text_in(bytes, size)};
 }
 
 std::string saved(const torch::nn::Module& module, const torch::optim::Optimizer& optimizer) {
@@ -83,15 +123,10 @@ Checkpoint::Checkpoint(Round& round, torch::nn::Module& module, torch::optim::Op
                                                     store != nullptr ? std::move(store) : round.context().store())) {}
 
 std::int64_t Checkpoint::load() {
-  Version last;
-  if (round_.group().rank() == 0) last = version_of(store_->compareSet("last", "", ""));
-  auto told = at::full({2}, last.round, at::kLong);
-  told[1].fill_(last.steps);
-  round_.group().broadcast(told)->wait();
-  last = {told[0].item<std::int64_t>(), told[1].item<std::int64_t>()};
+  const auto& group = round_.group();
+  auto [last, bytes] = from_first_rank(group, group.rank() == 0 ? last_stored(*store_) : Stored{});
   if (last.round < 0) return 0;
-  const auto bytes = store_->get(last.key());
-  std::istringstream stream(std::string(bytes.begin(), bytes.end()));
+  std::istringstream stream(std::move(bytes));
   torch::serialize::InputArchive archive, of_module, of_optimizer;
   archive.load_from(stream);
   archive.read("module", of_module);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: load() restores the last saved state, to the bit, including the optimizer's. A round that is over saves
-// nothing.
+// nothing, and takes no checkpoint away from the round that loads it.
 #include <rehearse/elastic/checkpoint.h>
+
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "elastic_world.h"
 
@@ -10,10 +16,10 @@ namespace {
 
 // The objects with which a rank trains.
 struct Trained {
-  Trained(elastic::Round& round, std::uint64_t seed)
+  Trained(elastic::Round& round, std::uint64_t seed, c10::intrusive_ptr<c10d::Store> store = {})
       : net((round.context().generator().set_current_seed(seed), elastic_ddp::Net())),
         optimizer(net->parameters(), elastic_ddp::with_momentum()),
-        checkpoint(round, *net, optimizer),
+        checkpoint(round, *net, optimizer, std::move(store)),
         group(round.group()) {}
 
   at::Tensor after(std::int64_t from, std::int64_t to) {
@@ -78,6 +84,91 @@ TEST(Checkpoint, OfARoundThatIsOver_IsNotKept) {
     Trained loaded(third, 3);
     EXPECT_EQ(loaded.checkpoint.load(), 2);
     EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), elastic_ddp::parameters_of(current.net)));
+  });
+}
+
+// Calls a function before each read of a checkpoint, and not of the key that names the last one.
+class WatchedStore final : public c10d::PrefixStore {
+ public:
+  WatchedStore(c10::intrusive_ptr<c10d::Store> store, std::function<void()> before_read)
+      : PrefixStore("watched", std::move(store)), before_read_(std::move(before_read)) {}
+
+  using PrefixStore::compareSet;
+  std::vector<std::uint8_t> compareSet(const std::string& key, const std::vector<std::uint8_t>& expected,
+                                       const std::vector<std::uint8_t>& desired) override {
+    note_read(key);
+    return PrefixStore::compareSet(key, expected, desired);
+  }
+  std::vector<std::uint8_t> get(const std::string& key) override {
+    note_read(key);
+    return PrefixStore::get(key);
+  }
+
+ private:
+  void note_read(const std::string& key) const {
+    if (!key.ends_with("last") && before_read_) before_read_();
+  }
+
+  const std::function<void()> before_read_;
+};
+
+// The rank reads which checkpoint is the last; before it reads that, a late rank replaces it.
+TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
+  in_rounds([](RankContext& ctx) {
+    elastic::Rendezvous rendezvous(ctx);
+    elastic::Round first(ctx, rendezvous, rendezvous.next(), 0);
+    Trained late(first, 1, c10::make_intrusive<WatchedStore>(ctx.store(), nullptr));
+    late.checkpoint.save(1);
+    elastic::Round second(ctx, rendezvous, rendezvous.next(), 0);
+    bool is_late = true;
+    const auto save = [&] {
+      if (std::exchange(is_late, false)) late.checkpoint.save(2);
+    };
+    Trained loaded(second, 2, c10::make_intrusive<WatchedStore>(ctx.store(), save));
+    EXPECT_EQ(loaded.checkpoint.load(), 2);
+    EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), elastic_ddp::parameters_of(late.net)));
+  });
+}
+
+// Rank 0 has loaded it; before rank 1 has, a late rank replaces it.
+TEST(Checkpoint, ReplacedByALateRankWhileOthersLoad_IsTheSameOnAll) {
+  in_rounds([](RankContext& ctx) {
+    elastic::Rendezvous rendezvous(ctx);
+    elastic::Round first(ctx, rendezvous, rendezvous.next(), 0);
+    Trained late(first, 1, c10::make_intrusive<WatchedStore>(ctx.store(), nullptr));
+    late.checkpoint.save(1);
+    const auto expected = elastic_ddp::parameters_of(late.net);
+    elastic::Round second(ctx, rendezvous, rendezvous.next(), 0);
+    const auto wait = [&ctx] { ctx.compute(std::chrono::seconds(1)); };
+    const std::function<void()> before_read = ctx.rank() == 0 ? std::function<void()>() : wait;
+    Trained loaded(second, 2, c10::make_intrusive<WatchedStore>(ctx.store(), before_read));
+    EXPECT_EQ(loaded.checkpoint.load(), 1);
+    if (ctx.rank() == 0) {
+      const at::NoGradGuard no_grad;
+      late.net->hidden->bias.add_(1);
+      late.checkpoint.save(2);
+    }
+    EXPECT_TRUE(at::equal(elastic_ddp::parameters_of(loaded.net), expected));
+  });
+}
+
+TEST(Checkpoint, LostByTheStore_IsNamed) {
+  in_rounds([](RankContext& ctx) {
+    if (ctx.rank() != 0) return;
+    elastic::RendezvousOptions alone{.min_ranks = 1, .last_call = std::chrono::milliseconds(1)};
+    elastic::Rendezvous rendezvous(ctx, alone);
+    elastic::Round round(ctx, rendezvous, rendezvous.next(), 0);
+    Trained trained(round, 1);
+    trained.checkpoint.save(3);
+    ctx.store()->deleteKey("checkpoint/0/3");
+    try {
+      trained.checkpoint.load();
+      ADD_FAILURE() << "it was loaded";
+    } catch (const c10::DistStoreError& error) {
+      EXPECT_STREQ(error.what_without_backtrace(),
+                   "elastic::Checkpoint::load(): the store has lost the checkpoint of round 0 after 3 steps, the last "
+                   "one. Nothing but this class may delete keys under \"checkpoint\"");
+    }
   });
 }
 
