@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The keys in the store, below "checkpoint/" (for a second run, "checkpoint of run 2/"): "last" is "<round> <steps>",
-// and "<round>/<steps>" holds what was saved then. A rank writes a
-// checkpoint before "last" names it, and deletes a checkpoint only when "last" names another one.
+// and "<round>/<steps>" holds what was saved then. A rank writes a checkpoint before "last" names it, and deletes a
+// checkpoint only when "last" names another one.
 #include <rehearse/elastic/checkpoint.h>
 
 #include <sstream>

@@ -2,7 +2,6 @@
 #include "injector.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -151,6 +150,9 @@ auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> 
     case Fault::Verb::reorder:
       fabric_.reorder(intercepted.call, fault.amount);
       break;
+    case Fault::Verb::exit:  // the rank's failure, which says what the call was for
+      act_on_rank(plan, intercepted.rank, title_of(intercepted.call, intercepted.sequence, intercepted.group));
+      break;
     default:
       act_on_rank(plan, intercepted.rank, intercepted.title());
   }
@@ -181,7 +183,7 @@ void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& ca
       if (fault.restart || fault.peers == Fault::Peers::disconnect || ledger_.may_begin_again(rank)) {
         return end_process(plan, rank, fmt::format("exit({}) in {}", fault.status, call));
       }
-      std::exit(fault.status);  // this counts as the rank's failure: see core/exec/interpose/process
+      exec::exit_rank(fault.status, call);
     case Fault::Verb::hang:
       exec::this_rank::wait_for_the_end(HangObserver("an injected hang before " + call));
     case Fault::Verb::pause:

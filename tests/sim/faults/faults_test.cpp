@@ -24,7 +24,8 @@ bool says(const Report& report, const std::string& text) { return report.headlin
 TEST(Fault, Exit_IsTheRanksFailure) {
   const auto report = run({"exit rank=2 at=allreduce#5 status=3"});
   EXPECT_EQ(report.verdict, Verdict::rank_failed);
-  EXPECT_TRUE(says(report, "rank 2: exit(3) was called")) << report.headline;
+  EXPECT_TRUE(says(report, R"(rank 2: exit(3) was called in allreduce #5 on group "world": an injected exit)"))
+      << report.headline;
   EXPECT_EQ(fired(report), R"(rank 2 in allreduce #5 on group "world")");
 }
 

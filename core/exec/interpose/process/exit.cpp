@@ -14,6 +14,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rehearse_internal/exec/check.h>
+#include <rehearse_internal/exec/crash.h>
 #include <rehearse_internal/exec/failure.h>
 #include <unistd.h>
 
@@ -87,19 +89,23 @@ std::string ended_by(const char* function, int status) {
                      status);
 }
 
+// Returns if the calling thread does not belong to a rank.
+void fail_current_fiber(const std::string& what) {
+  Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
+  if (fiber == nullptr) return;
+  try {
+    throw std::runtime_error(what);  // thrown, so that reports know the place
+  } catch (...) {
+    fiber->world->rank_life.terminate(*fiber);
+  }
+}
+
 // Returns if the world's process does not end: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
   if (caller == nullptr) return tell_handler(ended_by(function, status));
   if (getpid() != caller->world->process) return;
-  Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
-  if (fiber == nullptr) return;
-  try {
-    // Thrown, so that reports know the place.
-    throw std::runtime_error(ended_by(function, status));
-  } catch (...) {
-    fiber->world->rank_life.terminate(*fiber);
-  }
+  fail_current_fiber(ended_by(function, status));
 }
 
 }  // namespace
@@ -139,4 +145,11 @@ std::span<const Interposed> exit_functions() {
 }
 
 }  // namespace interpose
+
+void exit_rank(int status, const std::string& call) {
+  interpose::fail_current_fiber(fmt::format("exit({}) was called in {}: an injected exit", status, call));
+  REHEARSE_CHECK(false, call);
+  __builtin_unreachable();
+}
+
 }  // namespace rehearse::exec

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <string>
+
 namespace rehearse::exec {
 
 class RankExecutor;
@@ -11,6 +13,10 @@ class RankExecutor;
 // Does not return if called in a fiber of that rank. Elsewhere (in a timer or another rank) it returns. Does nothing to
 // a rank that has ended.
 void crash_rank(RankExecutor& executor, int rank);
+
+// Ends the calling rank as if it had called exit(status). `call`: the call for the failure's text, "exit(3) was called
+// in ...". Call it in a fiber of the rank only. Does not return.
+[[noreturn]] void exit_rank(int status, const std::string& call);
 
 // True if the rank's body has neither returned, nor failed, nor crashed.
 bool is_alive(RankExecutor& executor, int rank);

@@ -104,10 +104,17 @@ rehearse::Report with_fault(const std::string& verb, int call, const std::string
 
 // Each fault, at each call of two steps.
 TEST(FsdpReports, FaultInAnyCall_NamesUnitAndRankInTheHeadline) {
-  const std::vector<std::pair<std::string, std::string>> faults = {
-      {"crash", ""},       {"crash", "peers=disconnect"}, {"crash", "peers=timeout"},
-      {"fail_op", ""},     {"skip_collective", ""},       {"hang", ""},
-      {"pause", "for=1h"}, {"delay", "for=1h"},           {"partition", "from=0"}};
+  const std::vector<std::pair<std::string, std::string>> faults = {{"crash", ""},
+                                                                   {"crash", "peers=disconnect"},
+                                                                   {"crash", "peers=timeout"},
+                                                                   {"exit", ""},
+                                                                   {"exit", "peers=disconnect"},
+                                                                   {"fail_op", ""},
+                                                                   {"hang", ""},
+                                                                   {"skip_collective", ""},
+                                                                   {"partition", "from=0"},
+                                                                   {"pause", "for=1h"},
+                                                                   {"delay", "for=1h"}};
   for (const auto& [verb, more] : faults) {
     for (int call = 1; call <= kCallsOfTwoSteps; ++call) {
       const auto report = with_fault(verb, call, more);
@@ -123,6 +130,12 @@ TEST(FsdpReports, InjectedErrorOfACall_HasTheUnitInItsText) {
   EXPECT_EQ(with_fault("fail_op", 2, "").headline,
             "rank 1: _allgather_base #2 of \"FSDP unit \"second\": parameters ... second.bias\" on group \"world\" "
             "failed: an injected error of the back end");
+}
+
+TEST(FsdpReports, InjectedExit_HasTheUnitInItsText) {
+  EXPECT_EQ(with_fault("exit", 2, "status=3").headline,
+            "rank 1: exit(3) was called in _allgather_base #2 of \"FSDP unit \"second\": parameters ... second.bias\" "
+            "on group \"world\": an injected exit");
 }
 
 TEST(FsdpReports, AllocationThatFails_NamesWhatItWasFor) {
