@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <rehearse_internal/operators/guarded_storages.h>
+
 #include "parallel/fsdp/freed_storage.h"
 
 namespace rehearse::parallel {
@@ -15,18 +17,18 @@ namespace {
 
 std::string refusal(const std::string& what, const std::string& name, const std::string& unit) {
   return fmt::format(
-      "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: it is sharded. Operators find "
-      "them in forward() and backward(), in the thread that made the model. fsdp.parameters() are this rank's shards, "
-      "for optimizers; full_state_dict() gathers the whole",
-      what, name, unit);
+      "FSDP: {} parameter \"{}\" of {}{}: it is sharded. Operators find them in forward() and backward(), in the "
+      "thread "
+      "that made the model. fsdp.parameters() are this rank's shards, for optimizers; full_state_dict() gathers the "
+      "whole",
+      what, name, unit, operators::kElementsNotHere);
 }
 
 std::string refusal_of_orphan(const std::string& what, const std::string& name, const std::string& unit) {
   return fmt::format(
-      "FSDP: {} parameter \"{}\" of {} is asked for its elements, which are not here: the FullyShardedDataParallel "
-      "that sharded it is gone. Keep it for as long as the module is used, or load its full_state_dict() into another "
-      "module before",
-      what, name, unit);
+      "FSDP: {} parameter \"{}\" of {}{}: the FullyShardedDataParallel that sharded it is gone. Keep it for as long as "
+      "the module is used, or load its full_state_dict() into another module before",
+      what, name, unit, operators::kElementsNotHere);
 }
 
 at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank) {

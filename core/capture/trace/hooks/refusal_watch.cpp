@@ -2,12 +2,14 @@
 #include "capture/trace/hooks/refusal_watch.h"
 
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include <c10/util/Exception.h>
 
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/exec/throw_site.h>
+#include <rehearse_internal/operators/guarded_storages.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/fake_impl.h"
@@ -18,14 +20,22 @@
 namespace rehearse::capture {
 namespace {
 
+constexpr const char* kGathersNothing =
+    "A capture gathers no sharded parameter: look at its memory outside of the captured function.";
+
 bool is_data_access(const c10::Error& error) {
   return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
 }
 
-// The refusal to report for an error of LibTorch that only a fake can cause. Null for other errors.
+// The refusal to report for an error of LibTorch that only a capture can cause: fakes have no memory, and no operator of
+// a capture fills the memory of a sharded parameter. Null for other errors.
 std::exception_ptr refusal_of(const c10::Error& error) {
   const std::string_view what = error.what_without_backtrace();
   if (is_data_access(error)) return std::make_exception_ptr(DataAccess(call_stack()));
+  if (const auto not_here = what.find(operators::kElementsNotHere); not_here != std::string_view::npos) {
+    const auto end = not_here + std::string_view(operators::kElementsNotHere).size();
+    return std::make_exception_ptr(NotCapturable(std::string(what.substr(0, end)), kGathersNothing, call_stack()));
+  }
   if (what.find(kNoHistoryMessage) == std::string_view::npos) return nullptr;
   return std::make_exception_ptr(NotCapturable(kGradientsInside, kCallOutside, call_stack()));
 }

@@ -77,6 +77,47 @@ TEST(CompiledFsdpRefusals, QuestionAboutAStorage_RunsAsItIs) {
   });
 }
 
+constexpr const char* kNotHere =
+    "FSDP: the parameter \"second.weight\" of unit \"second\" is asked for its elements, which are not here";
+
+void look_at(const at::Tensor& weight) { weight.data_ptr(); }
+
+TEST(CompiledFsdpRefusals, LookAtAParametersMemory_IsRefused) {
+  expect_refused<rehearse::capture::NotCapturable>(look_at, {.fullgraph = true},
+                                                   std::string(kNotHere) + ", at refusals_test.cpp:");
+}
+
+// Eager mode has no memory there either, in front of the unit's first operator.
+TEST(CompiledFsdpRefusals, LookInFrontOfTheUnit_IsRefusedAsInEagerMode) {
+  expect_refused<c10::Error>(look_at, {}, std::string(kNotHere) + ": it is sharded");
+}
+
+// Looks at memory where eager mode has it: behind the unit's first operator.
+struct LookingImpl : MlpImpl {
+  std::vector<double> seen;
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = second(first(x).relu()).relu();
+    seen.push_back(second->weight.data_ptr<double>()[0]);
+    return third(y);
+  }
+};
+TORCH_MODULE(Looking);
+TEST(CompiledFsdpRefusals, LookAtAParametersMemory_RunsAsItIs) {
+  run_ranks({.ranks = 2}, [](RankContext& ctx) {
+    Looking net, reference;
+    fill(*net);
+    fill(*reference);
+    FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
+    FullyShardedDataParallel eager(reference, ctx.group(), {.units = kEachLinear});
+    auto compiled = rehearse::compile(fsdp);
+    const auto batches = batches_of(ctx.rank());
+    const auto expected = train_sharded(eager, [&](const at::Tensor& x) { return eager(x); }, batches);
+    expect_same_training(train_sharded(fsdp, [&](const at::Tensor& x) { return compiled(x); }, batches), expected);
+    EXPECT_EQ(net->seen, reference->seen);
+    EXPECT_THAT(compiled.explain().refusal, StartsWith(kNotHere));
+  });
+}
+
 constexpr const char* kChanged =
     " changes parameter \"second.weight\" of unit \"second\" in place, and the change would be lost when its memory is "
     "freed";
