@@ -36,7 +36,7 @@ std::vector<at::Tensor> BodyTracer::record(const std::string& operation, const s
   const std::size_t segment = tracer_.recording().segments.begun();
   const auto number = begin(operation, inputs);
   std::vector<at::Tensor> results = code(inputs);
-  if (number && tracer_.is_in_user_code()) end(*number, segment, results);
+  if (number && tracer_.is_in_user_code()) end(operation, *number, segment, results);
   return results;
 }
 
@@ -53,16 +53,19 @@ std::optional<std::int64_t> BodyTracer::begin(const std::string& operation, cons
 }
 
 // If the code cannot be a body, writes no end mark: outline_bodies() then leaves the nodes in the graph.
-void BodyTracer::end(std::int64_t number, std::size_t segment, const std::vector<at::Tensor>& results) {
+void BodyTracer::end(const std::string& operation, std::int64_t number, std::size_t segment,
+                     const std::vector<at::Tensor>& results) {
   Recording& recording = tracer_.recording();
   const InOperator inside(recording.mode);
   recording.graph.set_origin(call_stack());
   if (recording.segments.begun() != segment) {
-    recording.remarks.push_back(not_outlined("it reads data or has an eager region", recording.graph.site()));
+    recording.remarks.push_back(
+        not_outlined(operation, "it reads data or has an eager region", recording.graph.site()));
     return;
   }
   if (!at::GradMode::is_enabled()) {
-    recording.remarks.push_back(not_outlined("it switches grad mode and leaves it so", recording.graph.site()));
+    recording.remarks.push_back(
+        not_outlined(operation, "it switches grad mode and leaves it so", recording.graph.site()));
     return;
   }
   recording.modes.sync();

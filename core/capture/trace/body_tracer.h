@@ -23,7 +23,8 @@ class BodyTracer final : public operators::BodyRecorder {
 
  private:
   std::optional<std::int64_t> begin(const std::string& operation, const std::vector<at::Tensor>& inputs);
-  void end(std::int64_t number, std::size_t segment, const std::vector<at::Tensor>& results);
+  void end(const std::string& operation, std::int64_t number, std::size_t segment,
+           const std::vector<at::Tensor>& results);
 
   Tracer& tracer_;
   std::int64_t begun_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "capture/trace/recording/body_copy.h"
@@ -19,9 +20,9 @@ using graph::GraphModule;
 using graph::List;
 using graph::Node;
 
-std::string name_of(const std::string& operation) {
-  return operation == "tag_activation_checkpoint" ? "checkpoint" : operation;
-}
+constexpr std::string_view kCheckpoint = "tag_activation_checkpoint";
+
+std::string name_of(const std::string& operation) { return operation == kCheckpoint ? "checkpoint" : operation; }
 
 // Adds the node that calls the body, and a getitem node for each result, which replaces the result for its users.
 void call_body(GraphModule& module, const BodyNodes& nodes, const BodyCopy& body, const std::string& target) {
@@ -66,7 +67,8 @@ void outline(GraphModule& module, Node& begin, Node& end, std::vector<Remark>* r
   }
   if (const auto why = nodes.cannot_be_body()) {
     if (remarks != nullptr) {
-      remarks->push_back(not_outlined(*why, begin.meta().origin ? begin.meta().origin->site : exec::CallSite()));
+      const auto where = begin.meta().origin ? begin.meta().origin->site : exec::CallSite();
+      remarks->push_back(not_outlined(nodes.operation(), *why, where));
     }
     module.graph().erase_node(end);
     return;
@@ -77,8 +79,11 @@ void outline(GraphModule& module, Node& begin, Node& end, std::vector<Remark>* r
 
 }  // namespace
 
-Remark not_outlined(const std::string& why, const exec::CallSite& where) {
-  return {"the code of a checkpoint is part of the graph, and all that its backward needs is kept: " + why, where};
+Remark not_outlined(const std::string& operation, const std::string& why, const exec::CallSite& where) {
+  if (operation == kCheckpoint) {
+    return {"the code of a checkpoint is part of the graph, and all that its backward needs is kept: " + why, where};
+  }
+  return {"the code of flex_attention() is part of the graph, and no node of its own: " + why, where};
 }
 
 void outline_bodies(GraphModule& module, std::vector<Remark>* remarks) {

@@ -117,11 +117,11 @@ TEST_F(TestMultiProc, test_fsdp_unspecialized_forced_getattr_inline) {
   });
 }
 
-constexpr std::int64_t kWidth = 100;
+constexpr std::int64_t kWidthOfBlocks = 100;
 
 struct InnerBlockImpl : torch::nn::Module {
   InnerBlockImpl() : layers(register_module("layers", torch::nn::Sequential())) {
-    for (int i = 0; i < 2; ++i) layers->push_back(torch::nn::Linear(kWidth, kWidth));
+    for (int i = 0; i < 2; ++i) layers->push_back(torch::nn::Linear(kWidthOfBlocks, kWidthOfBlocks));
   }
   at::Tensor forward(const at::Tensor& x) {
     torch::nn::Sequential part = layers;
@@ -140,7 +140,7 @@ TEST_F(TestMultiProc, test_fsdp_activation_checkpointing) {
     const auto [told, compiles] = expect_sharded_like_eager(
         ctx, [] { return torch::nn::Sequential(InnerBlock(), torch::nn::ReLU(), InnerBlock()); },
         {.fsdp = {.units = UnitPolicy::where(is_block)}, .compile = {.backend = counting}},
-        random_input(ctx, {kWidth, kWidth}));
+        random_input(ctx, {kWidthOfBlocks, kWidthOfBlocks}));
     EXPECT_EQ(counting->graphs(), 2U);
     for (const auto& piece : told.pieces()) EXPECT_THAT(piece.text, HasSubstr("tag_activation_checkpoint"));
     EXPECT_EQ(told.break_reasons(), std::vector<std::string>{"FSDP: unit \"2\" begins"});
