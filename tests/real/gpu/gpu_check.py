@@ -52,7 +52,8 @@ class Check:
     def __init__(self, out, budget):
         self.out, self.budget = out, budget
         folders, self.gpus, self.torch = libraries()
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)}
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders),
+                            "REHEARSE_SEEDS_PAGE": str(HERE / "text" / "docs" / "SEEDS.md")}
         self.logs = 0
 
     def run(self, title, command, most):

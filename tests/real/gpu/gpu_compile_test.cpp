@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a model compiled in pieces, cut by DDP's buckets, trains on GPUs as in eager mode, bit for bit.
+// Contract: a model compiled in pieces, cut by DDP's buckets, trains on GPUs as in eager mode, bit for bit. Storages are
+// resized on GPUs as on the CPU.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>
 
+#include <rehearse/capture/storage.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 
@@ -48,6 +50,21 @@ TEST_F(GpuCompile, Pieces_TrainAsTheModelDoes) {
   const auto in_pieces =
       parameters_after([](auto& ddp) { return rehearse::compile(ddp, {.backend = "aot_eager", .fullgraph = true}); });
   EXPECT_TRUE(rehearse_test::same_bits(in_pieces, as_it_is));
+}
+
+// The first bytes stay, in the order of the stream that writes them.
+TEST_F(GpuWorld, ResizedStorage_KeepsItsBytes) {
+  const auto report = run(on_gpus(1), [](RankContext& ctx) {
+    const at::Tensor x = at::arange(1 << 20, at::TensorOptions(at::kFloat).device(ctx.device()));
+    const at::Tensor half = at::arange(1 << 19, x.options());
+    for (int i = 0; i < 10; ++i) {
+      x.add_(1);
+      resize_storage(x, static_cast<std::int64_t>(half.nbytes()));
+      resize_storage(x, static_cast<std::int64_t>(x.nbytes()));
+      EXPECT_TRUE(x.slice(0, 0, half.size(0)).equal(half + (i + 1))) << i;
+    }
+  });
+  EXPECT_TRUE(has_verdict(report, Verdict::ok));
 }
 
 }  // namespace

@@ -14,12 +14,14 @@ int gpus();
 
 // Tests on real GPUs. If there are fewer than a test needs, it is skipped with a message.
 class GpuWorld : public ::testing::Test {
- protected:
-  void SetUp() override { require(1); }
+ public:
   // Skips the calling test if there are too few GPUs. Call it first.
   static void require(int needed);
 
   static WorldOptions on_gpus(int ranks) { return {.ranks = ranks, .mode = Mode::real, .carrier = Carrier::nccl}; }
+
+ protected:
+  void SetUp() override { require(1); }
 };
 
 // Keeps the rank's current stream busy for this time, with a kernel that spins.

@@ -16,7 +16,7 @@
 // Autograd does not: the version stays the same, and a tensor saved for backward loses its elements with the memory. An
 // operator that uses elements without memory may end the process, as in PyTorch.
 //
-// Fibers, threads: as operators. Blocking: never. Devices: the CPU.
+// Fibers, threads: as operators. Blocking: never. Devices: the CPU and GPUs.
 // Errors: c10::ValueError for an undefined tensor or a negative number; c10::NotImplementedError for a tensor on
 // another device; c10::Error for memory that cannot be resized, such as that of from_blob(). In a captured function:
 // capture::NotCapturable, with the line, for a question after a read or an eager region.

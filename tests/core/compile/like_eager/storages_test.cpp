@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a captured function frees the memory of tensors, allocates it again and asks for its size as in eager mode.
+#include <array>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -39,6 +40,12 @@ TEST(Storages, AreResizedInEagerMode) {
   EXPECT_EQ(x._version(), version);
 }
 
+TEST(Storages, OfLentMemory_AreNotResized) {
+  std::array<float, 2> memory{};
+  const at::Tensor x = at::from_blob(memory.data(), {2});
+  EXPECT_THAT([&] { resize_storage(x, 16); }, ThrowsMessage<c10::Error>(HasSubstr("memory cannot be resized")));
+}
+
 TEST(Storages, OfWhatHasNone) {
   const at::Tensor x = at::ones({2});
   EXPECT_THAT([&] { resize_storage(x, -4); },
@@ -49,8 +56,9 @@ TEST(Storages, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("storage_bytes: the tensor is undefined")));
   EXPECT_THAT([] { storage_bytes(at::eye(2).to_sparse()); },
               ThrowsMessage<c10::ValueError>(HasSubstr("storage_bytes: the tensor has no storage")));
-  EXPECT_THAT([] { resize_storage(at::ones({2}, at::kMeta), 4); },
-              ThrowsMessage<c10::NotImplementedError>(HasSubstr("the tensor is on meta; only tensors of the CPU")));
+  EXPECT_THAT(
+      [] { resize_storage(at::ones({2}, at::kMeta), 4); },
+      ThrowsMessage<c10::NotImplementedError>(HasSubstr("the tensor is on meta; only tensors of the CPU and of GPUs")));
 }
 
 struct StorageSetting {

@@ -14,6 +14,7 @@
 #include <rehearse/compile/compile.h>
 
 #include "core/compile/seeds/seed_test.h"
+#include "core/compile/seeds/storage_seeds.h"
 
 namespace rehearse::compiler {
 namespace {
@@ -62,56 +63,16 @@ std::vector<std::pair<CompileStats, Counts>> expect_leaf_like_eager(MakesLeaf fu
   return of_backends;
 }
 
-// The number of compilations in each call.
-template <class Compiled, class Call>
-Counts counts_of(Compiled& compiled, int calls, const Call& call) {
-  Counts counts;
-  for (int i = 0; i < calls; ++i) {
-    call(i);
-    counts.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
-  }
-  return counts;
-}
-
-std::int64_t bytes_of(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.storage().nbytes()); }
-
 TEST_F(DistributedPatternTests, test_storage_resize_zero_cpu) {
   on_ranks([this](RankContext&) {
-    const at::NoGradGuard no_grad;
-    auto compiled = compile(
-        [](const at::Tensor& x) {
-          const at::Tensor y = x.sin();
-          resize_storage(x, 0);
-          return y.cos();
-        },
-        {.fullgraph = true});
-    const Counts counts = counts_of(compiled, 2, [&](int) {
-      const at::Tensor x = at::randn({10}), expected = x.sin().cos();
-      EXPECT_TRUE(compiled(x).equal(expected));
-      EXPECT_EQ(bytes_of(x), 0);
-    });
-    expect_listed(compiled.stats(), counts);
+    const Compiled compiled = resize_argument_to_zero(at::kCPU);
+    expect_listed(compiled.stats, compiled.counts);
   });
 }
 TEST_F(DistributedPatternTests, test_storage_resize_nonzero_cpu) {
   on_ranks([this](RankContext&) {
-    const at::NoGradGuard no_grad;
-    auto compiled = compile(
-        [](const at::Tensor& x, const at::Tensor& out) {
-          const at::Tensor y = x.sin();
-          EXPECT_EQ(storage_bytes(out), 0);
-          resize_storage(out, storage_bytes(x));
-          out.copy_(y.cos());
-        },
-        {.fullgraph = true});
-    const Counts counts = counts_of(compiled, 2, [&](int) {
-      const at::Tensor x = at::randn({10}), out = at::empty({10});
-      resize_storage(out, 0);
-      compiled(x, out);
-      EXPECT_EQ(bytes_of(out), bytes_of(x));
-      EXPECT_TRUE(out.equal(x.sin().cos()));
-    });
-    expect_listed(compiled.stats(), counts);
+    const Compiled compiled = resize_result_to_argument(at::kCPU);
+    expect_listed(compiled.stats, compiled.counts);
   });
 }
 
