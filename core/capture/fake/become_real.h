@@ -9,14 +9,14 @@
 
 namespace rehearse::capture {
 
-// Maps a real tensor that user code was never given to the tensor that user code holds in its place. Returns `real`
+// For a real tensor that user code never received, returns the tensor that user code holds in its place. Returns `real`
 // itself if there is none.
 using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 
 // Turns the fake, which user code still holds, into the real tensor: it takes over the memory, the version counter and
 // the place in autograd's graph. If `real` is a view, the fake becomes a view of the same base. Afterwards only
 // autograd's own references may use `real`. A leaf also takes over the gradient accumulator of `real`, so gradients of
-// existing graphs reach it.
+// existing graphs reach the fake.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
 // Like become_real(), but others keep using `real`, for example because it is an argument of the call. Both tensors

@@ -47,8 +47,8 @@ class JointRecorder final : public FakeListener {
   // True if grad mode was off when this node was called.
   bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
-  // Enclose the run of one node of the captured graph. Nodes recorded in between without an origin get the node's
-  // origin, and so do nodes of the backward that belong to autograd steps recorded in between.
+  // Call these before and after one node of the captured graph runs. Nodes recorded in between without an origin get
+  // the node's origin, and so do nodes of the backward that belong to autograd steps recorded in between.
   void begin_of_node(const graph::Node& node);
   void end_of_node(const graph::Node& node, const c10::IValue& value);
 

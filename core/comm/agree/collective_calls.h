@@ -27,7 +27,7 @@ namespace rehearse::comm {
 // Ranks are ranks in the group unless stated otherwise. One object is reused for one collective after another.
 class CollectiveCalls {
  public:
-  // Returns where a rank, whose call has arrived, made it. Called only for reports.
+  // Returns the place of a rank's call, which has arrived. Called only for reports.
   using Places = c10::function_ref<exec::CallSite(int rank)>;
 
   explicit CollectiveCalls(const GroupIdentity& group);

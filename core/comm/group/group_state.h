@@ -27,7 +27,8 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
-  // The name under which c10d finds it among a rank's groups: its own, unless another group had that name before.
+  // The name under which c10d finds the group among a rank's groups: its own, unless another group had that name
+  // before.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 

@@ -11,8 +11,8 @@
 
 namespace rehearse::comm {
 
-// Why a collective that some ranks never reached has failed for all: ranks reached their time limit, or rank 0 gave up
-// a monitored barrier.
+// The reason why a collective has failed for all ranks. Some ranks never reached it, and others reached their time
+// limit, or rank 0 gave up a monitored barrier.
 class CollectiveFailure {
  public:
   void clear() noexcept;

@@ -12,7 +12,8 @@
 
 namespace rehearse::comm {
 
-// When a work began and ended. Also writes both into the event of its call, as long as the event log keeps the event.
+// The times at which a work began and ended. Also writes them into the event of its call, as long as the event log
+// keeps the event.
 class WorkRecord {
  public:
   // `event`: null if the call is not recorded.

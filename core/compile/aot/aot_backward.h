@@ -45,7 +45,7 @@ class AotBackwards {
   // The backward for these tangents: one for each tangent of the first backward, in its order; an undefined tensor
   // stands for a missing one. Records one if necessary, even inside a backward of autograd. Returns the first backward
   // if that is impossible, because the new one needs a value that was not saved or because the piece is not captured in
-  // the same way again. The caller must then bring the tangents into its form.
+  // the same way again. The caller must then bring the tangents into the forms that the first backward takes.
   const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
   const AotBackward& first() const noexcept { return *first_; }
 

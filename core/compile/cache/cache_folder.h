@@ -8,9 +8,9 @@
 
 namespace rehearse::compiler {
 
-// A folder with one file for each key, which holds a stored text. Several processes may use it at once: each file is
-// written under a unique temporary name and then renamed. A folder that cannot be used never stops a program; the
-// caller gets the reason.
+// A folder with one file for each key. The file holds the stored text. Several processes may use the folder at once:
+// each file is written under a unique temporary name and then renamed. A folder that cannot be used never stops a
+// program; the caller gets the reason.
 class CacheFolder {
  public:
   // `limit_bytes`: limit for the sum of all files. `program`: identifies the program that reads and writes, see

@@ -9,8 +9,8 @@
 
 namespace rehearse::compiler {
 
-// Makes fakes real that code still holds after its capture, if running their segment has no effects. `inputs`: the
-// segment's inputs. Returns whether the code holds any.
+// Turns fakes that the code still holds after its capture into real tensors, if running their segment has no effects.
+// `inputs`: the segment's inputs. Returns whether the code held any such fakes.
 bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::compiler

@@ -34,11 +34,11 @@ class GuardSet {
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
-  // Guards identity: in later calls, the same tensor leaves as in this call must be one tensor with another leaf or
-  // with a captured tensor.
+  // Guards identity: in later calls, a tensor leaf must be one tensor with the same other leaves and captured tensors
+  // as in this call.
   void set_aliases(const LeafList& leaves);
-  // Guards sharing: in later calls, the same tensor leaves as in this call must share memory with another leaf or with
-  // a captured tensor. Call it if the code writes to such memory.
+  // Guards sharing: in later calls, a tensor leaf must share memory with the same other leaves and captured tensors as
+  // in this call. Call it if the code writes to such memory.
   void set_memory(const LeafList& leaves);
 
   // `state`: that of the calling fiber. Fills `failure`, if given, with the first guard that does not hold.

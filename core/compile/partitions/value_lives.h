@@ -11,20 +11,21 @@
 
 namespace rehearse::compiler {
 
-// When the values between the pieces of a split graph are made and last used, and which of them may share memory. Times
-// are the numbers of the pieces in the order of their calls. In a graph that was not split, piece #0 makes and returns
-// everything.
+// Knows when the values between the pieces of a split graph are made and last used, and which of them may share memory.
+// Times are the numbers of the pieces in the order of their calls. In a graph that was not split, piece #0 makes and
+// returns everything.
 class ValueLives {
  public:
   // Both must outlive this object.
   ValueLives(const graph::GraphModule& split, const MemoryClasses& memory);
 
-  // True if a value that existed when this value was made may share its memory, and is used afterwards. Always true for
-  // inputs, because the caller has them.
+  // True if another value that exists when `value` is made, and is used afterwards, may share memory with it. Always
+  // true for inputs, because the caller has them.
   bool shares_when_made(const graph::Node& value) const;
-  // True if another value may share its memory at the call of piece #`piece`, and is used in that call or later.
+  // True if another value, which is used in the call of piece #`piece` or later, may share memory with `value` at that
+  // call.
   bool shares_at(const graph::Node& value, std::size_t piece) const;
-  // True if the graph returns the value, or later makes a value that may share its memory.
+  // True if the graph returns `value`, or later makes another value that may share memory with it.
   bool leaves_or_is_shared(const graph::Node& value) const;
 
  private:

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-// Defined if the program is linked with AddressSanitizer (the last one also with LeakSanitizer alone), whether or not
+// Defined if the program is linked with AddressSanitizer (the last two also with LeakSanitizer alone), whether or not
 // Rehearse itself is compiled for it.
 extern "C" {
 [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack_save, const void* bottom, std::size_t bytes);
@@ -27,7 +27,7 @@ inline bool looks_for_leaks() noexcept { return __lsan_ignore_object != nullptr;
 inline void keep_reachable(const void* memory) noexcept { __lsan_ignore_object(memory); }
 
 // Tells AddressSanitizer which stack is in use, because the Boost of Debian and Ubuntu does not. Costs one test in
-// programs without it.
+// programs without AddressSanitizer.
 class AsanStack {
  public:
   void set_bounds(const void* bottom, std::size_t bytes) noexcept {

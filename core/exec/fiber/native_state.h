@@ -25,7 +25,8 @@ class NativeState {
   };
 
  public:
-  // A switch does not touch this many bytes at its beginning, unless the fiber suspends with an exception in flight.
+  // The size of the first part of a NativeState. A switch does not touch this part, unless the fiber suspends with an
+  // exception in flight.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
   // The place where a thread keeps the state.

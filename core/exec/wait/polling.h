@@ -16,8 +16,8 @@ void poll(Fiber& fiber, const Observer* asked = nullptr);
 void look_at_clock(Fiber& fiber);
 
 // Suspends until other ranks have done something. For a call that would block in the kernel (read() of a pipe) until
-// another rank makes a call. It looks repeatedly, but unlike with a poll, a rank that looks without result counts as
-// blocked. `first`: the first look of this call.
+// another rank makes a call. The caller looks repeatedly. Unlike a polling rank, a rank that looks without result here
+// counts as blocked. `first`: the first look of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
 // Something has changed for which fibers may wait in the kernel.

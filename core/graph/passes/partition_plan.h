@@ -46,7 +46,7 @@ class PartitionPlan {
   void assign(const Graph& graph, const std::function<int(const Node&)>& partition_of);
   void note_state(const Node& node, std::size_t part);
   void finish_regions();
-  // `because`: what requires it.
+  // `because`: what requires that ids rise, for the error.
   void check_ids_rise(const Graph& graph, const std::string& because) const;
   void connect(const Graph& graph);
   void record_use(const Node& value, const Node* user);

@@ -6,7 +6,8 @@
 
 namespace rehearse::graph {
 
-// The nesting limit for values in the text form. It is larger because metadata puts each level into a dict of its own.
+// The nesting limit for values in the text form. It is larger than kMaxNesting, because metadata puts each level into a
+// dict of its own.
 inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
 // Converts metadata to dicts of arguments, so that one grammar serves both. Leaves out default values.

@@ -21,14 +21,16 @@ class ShardWatch {
 
   // Compares rows between the ranks that have the same ones.
   void at_forward(const std::vector<ShardedUnit>& units);
-  // The code of a unit begins in `forward`, which identifies the values that it uses.
+  // Call it when the code of a unit begins. `forward`: the forward in progress; it identifies the values that the code
+  // uses.
   void at_use(const std::shared_ptr<const void>& forward, const ShardedUnit& unit);
-  // Code has used the unit's memory. Compares each rank's rows, as used by the other ranks, with the rank's own.
+  // Call it after code has used the unit's memory. Compares each rank's rows, as used by the other ranks, with the
+  // rank's own.
   void after_use(const ShardedUnit& unit) const;
-  // A backward has reached `forward`: this rank's rows must still be what that forward used. Changes that raised a
-  // version are refused elsewhere, if the backward needs the values.
+  // Call it when a backward has reached `forward`: this rank's rows must still be what that forward used. Changes that
+  // raised a version are refused elsewhere, if the backward needs the values.
   void at_backward(const void* forward) const;
-  // The model is destroyed after forwards that at_forward() has seen.
+  // Call it when the model is destroyed after forwards that at_forward() has seen.
   void at_end(const std::vector<ShardedUnit>& units) const;
 
  private:

@@ -38,14 +38,14 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   void before_use(const std::vector<Use>& uses, const c10::OperatorHandle& op) override;
 
-  // Autograd is about to accumulate the gradient of a parameter, or has done so.
+  // Hooks call these right before and after autograd accumulates the gradient of a parameter.
   void before_gradient(std::size_t unit, std::size_t parameter);
   void after_gradient(std::size_t unit, std::size_t parameter);
 
   bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
   void zero_grad();
-  // Someone else has filled the memory of all units, until it is set off again: code uses the module outside of any
-  // forward.
+  // True: from now on, other code fills the memory of all units, and uses the module outside of any forward. False:
+  // that is over.
   void set_lent(bool on) noexcept { is_lent_ = on; }
 
   const FullyShardedOptions& options() const noexcept { return options_; }

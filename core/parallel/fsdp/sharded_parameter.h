@@ -39,9 +39,9 @@ class ShardedParameter {
   const at::Tensor& shard() const noexcept { return shard_; }
   // The module's memory as a tensor without history. Writing to it does not raise the version of the module's tensor.
   const at::Tensor& whole() const noexcept { return whole_; }
-  // A state dict has been loaded.
+  // Call it after a state dict has been loaded.
   void note_values() noexcept { has_values_ = true; }
-  // Throws c10::Error if it was made on the meta device and nothing has been loaded since.
+  // Throws c10::Error if the parameter was made on the meta device and nothing has been loaded since.
   void require_values(const std::string& unit, const char* call) const;
   bool is_trained() const noexcept { return tensor_.requires_grad(); }
 
@@ -52,7 +52,7 @@ class ShardedParameter {
   void free();
   // While the unit is whole: throws c10::Error if someone else has resized the memory.
   void require_filled(const std::string& unit) const;
-  // The model is being destroyed: later access to the elements throws an error that says so.
+  // Call it when the model is destroyed: later access to the elements throws an error that says so.
   void leave(const std::string& unit);
 
   // This rank's gradient of the whole; undefined if there is none.

@@ -26,7 +26,7 @@ inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(c
 // True if the condition holds without a guard.
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
 
-// Like holds(), but returns nothing if unbacked symbols decide.
+// Like holds(), but returns nothing if the answer depends on unbacked symbols.
 inline std::optional<bool> answer(const c10::SymBool& condition) {
   if (TORCH_GUARD_OR_FALSE(condition)) return true;
   return TORCH_GUARD_OR_TRUE(condition) ? std::nullopt : std::optional(false);

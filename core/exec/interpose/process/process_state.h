@@ -11,7 +11,8 @@
 
 namespace rehearse::exec::interpose {
 
-// The state that libc keeps per process behind functions without an argument for it. Starts as in a new process.
+// The state that libc keeps for the whole process, for functions that take no state as an argument. Starts as in a new
+// process.
 struct ProcessState {
   ProcessState(int rank, int ranks);
   ProcessState(const ProcessState&) = delete;

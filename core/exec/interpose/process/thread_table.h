@@ -23,8 +23,8 @@ struct MadeThread {
 // The threads that the ranks of one world have made and not joined yet.
 class ThreadTable {
  public:
-  // Not a valid address, so that a libc function that gets one despite our replacements fails at once instead of
-  // reading arbitrary memory.
+  // A handle is no valid address, so that a libc function that gets a handle despite our replacements fails at once
+  // instead of reading arbitrary memory.
   static pthread_t handle_of(int rank, std::uint32_t fiber_of_rank) noexcept {
     return (kMark << 48) | (static_cast<pthread_t>(rank) << 28) | fiber_of_rank;
   }

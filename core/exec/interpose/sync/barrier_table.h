@@ -18,13 +18,13 @@ class BarrierTable {
     return found != arrived_.end() ? found->second : 0;
   }
 
-  // All have arrived.
+  // Call it when all have arrived: wakes the waiting fibers.
   void open(const void* barrier) {
     arrived_.erase(barrier);
     waiters.notify_all(barrier);
   }
 
-  // A fiber that had arrived has ended, and no longer counts.
+  // Call it when a fiber that had arrived has ended: the fiber no longer counts.
   void leave(const void* barrier) {
     const auto found = arrived_.find(barrier);
     if (found != arrived_.end() && --found->second == 0) arrived_.erase(found);

@@ -61,7 +61,7 @@ struct CapturedGraph {
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
   std::vector<StorageFact> storages;
-  // If the capture was cut into segments (segments.h): the last one, whose results are the results of the whole.
+  // The last segment, if the capture was cut into segments (segments.h). Its results are those of the whole capture.
   std::shared_ptr<Segment> last_segment = {};
 };
 

@@ -40,8 +40,8 @@ struct NamedTensor {
 //   CapturedGraph graph = capture.finish({y});
 //
 // Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe.
-// Errors: CaptureError and its derived classes (errors.h) for what no graph can hold, with the user's line; exceptions
-// of the code, and of operators for wrong arguments, pass through unchanged.
+// Errors: capture::FakeError and its derived classes, with the user's line, for what no graph can hold; exceptions of
+// the code, and of operators for wrong arguments, pass through unchanged.
 class ForwardCapture {
  public:
   ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -56,8 +56,8 @@ class ForwardCapture {
   // Adds integer #0, #1, ... of the call's inputs. `value`: a symbol of the shape environment, or a number.
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // Enables segments (segments.h): a read of data, an eager region or code that no graph can hold ends a segment, which
-  // the listener runs, instead of ending the capture. Call it before run().
+  // Enables segments (segments.h): a read of data, an eager region or code that no graph can hold does not end the
+  // capture, but ends a segment, which the listener runs. Call it before run().
   void set_listener(SegmentListener& listener);
 
   // Runs the code under the tracer. Call it once.

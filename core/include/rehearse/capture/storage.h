@@ -19,7 +19,7 @@
 // Fibers, threads: as operators. Blocking: never. Devices: the CPU and GPUs.
 // Errors: c10::ValueError for an undefined tensor or a negative number; c10::NotImplementedError for a tensor on
 // another device; c10::Error for memory that cannot be resized, such as that of from_blob(). In a captured function:
-// capture::NotCapturable, with the line, for a question after a read or an eager region.
+// capture::NotCapturable, with the line, if the code calls storage_bytes() after a read or an eager region.
 namespace rehearse {
 
 // Returns the bytes of the storage. More than the elements take if the tensor is part of another one; 0 if the memory

@@ -18,13 +18,13 @@
 //   }
 //
 // Python's PyTorch has torch.autograd._unsafe_set_version_counter() and _unsafe_preserve_version_counter(). In a
-// captured function both calls are nodes of the graph and the version is a symbol, so it adds no guard and does not
-// recompile for each value. Tensor::_version() returns a plain number; a capture refuses it.
+// captured function both calls are nodes of the graph and the version is a symbol, so that version() adds no guard, and
+// a call with another version does not recompile. Tensor::_version() returns a plain number; a capture refuses it.
 //
 // Fibers, threads: as operators. Blocking: never.
 // Errors: c10::ValueError for an undefined tensor, for an inference tensor (it has no version), and for a negative
-// number. In a captured function: capture::NotCapturable, with the line, for a question after a read or an eager
-// region.
+// number. In a captured function: capture::NotCapturable, with the line, if the code calls version() after a read or an
+// eager region.
 namespace rehearse {
 
 c10::SymInt version(const at::Tensor& tensor);

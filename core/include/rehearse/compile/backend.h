@@ -66,8 +66,8 @@ struct CompiledGraph {
   // function, or if the next piece needs that layout (for a view() of it, or for an operator of your own).
   //
   // nullopt: the back end states nothing. Then each call compares its outputs with outputs_of() and copies those that
-  // have another layout. If it states layouts, compile() trusts them for outputs that leave the function, and compares
-  // them for outputs that enter the next piece. CompileOptions::check_backend compares all of them.
+  // have another layout. If the back end states layouts, compile() trusts them for outputs that leave the function, and
+  // compares them for outputs that enter the next piece. CompileOptions::check_backend compares all of them.
   std::optional<std::vector<graph::ValueMeta>> outputs = std::nullopt;
 
   // For CompileOptions::cache_dir: returns the text from which Backend::restore() makes this graph in another process.

@@ -32,9 +32,9 @@ class BackendChoice {
   std::shared_ptr<compiler::Backend> backend_;
 };
 
-// When to check a call that the cache serves by running the user's code again on fakes: it must give the graph that was
-// compiled. It may not, because the code may depend on things that no guard sees: members, captures, globals, the
-// clock. A different graph is the error compiler::StaleCapture; with Always, the call compiles anew instead.
+// When to check a call that the cache serves by running the user's code again on fakes. The code must give the graph
+// that was compiled. It can give another one if it depends on things that no guard sees: members, captures, globals,
+// the clock. A different graph is the error compiler::StaleCapture; with Always, the call compiles anew instead.
 enum class Verify { Never, FirstHit, Always };
 
 // The arguments of torch.compile, and a few facts that PyTorch finds out from Python.
@@ -48,8 +48,8 @@ struct CompileOptions {
   // Makes code that cannot be captured an error. If false, such a function runs eagerly, with one warning.
   bool fullgraph = false;
 
-  // The ranks that agree on what they compile, in the two ways of torch.compile below. All ranks of the group must call
-  // the function. Empty: each rank compiles without the others and sends nothing.
+  // The ranks that agree on what they compile. The next two options say how, as in torch.compile. All ranks of the
+  // group must call the function. Empty: each rank compiles without the others and sends nothing.
   Group group = {};
 
   // Whenever the ranks of the group compile, they exchange their arguments, so that all know which sizes vary. The k-th
@@ -87,8 +87,8 @@ struct CompileOptions {
   // warning.
   std::size_t recompile_limit = 8;
 
-  // Names for reports: of the function, and of its arguments in order. Empty: "forward" or "function", and arg0, arg1,
-  // ...
+  // The names of the function and of its arguments, in order, for reports. Empty: "forward" or "function", and arg0,
+  // arg1, ...
   std::string name = {};
   std::vector<std::string> argument_names = {};
 };

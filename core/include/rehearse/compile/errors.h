@@ -21,7 +21,7 @@ class StaleCapture : public CompileError {
 
 // The code behaved differently when it was run again. It must run again from its start if a read gives a value for
 // which no branch was compiled, or if the code after a read cannot be captured. what() shows the first operators that
-// differ, with their lines. What precedes the read has run once.
+// differ, with their lines. The code before the read has taken effect once.
 class NotRepeatable : public CompileError {
  public:
   using CompileError::CompileError;

@@ -21,7 +21,7 @@ enum class LeafKind : std::uint8_t {
   Tensor,
   Undefined,  // an undefined tensor
   SymInt,     // may become dynamic
-  Int,        // and enums; guarded by value, as all kinds below
+  Int,        // also for enums; guarded by value, as all kinds below except Group
   Bool,
   Double,
   Text,

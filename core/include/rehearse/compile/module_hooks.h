@@ -140,7 +140,8 @@ auto forward_of() {
 //   forward            (module, const inputs, outputs)            after forward()
 //   full backward pre  (module, grad_outputs)                     once the gradients of all outputs are known
 //   full backward      (module, grad_inputs, const grad_outputs)  once the gradients of all inputs are known. If no
-//                      input requires grad: after the backward pre hooks, with undefined gradients that must stay so
+//                      input requires grad: after the backward pre hooks, with undefined gradients; hooks must not
+//                      replace these
 //
 // If backward hooks are registered, inputs and outputs become views of themselves, and eager code cannot change them in
 // place. If compile() captures the function, hooks become part of the graph; its backward includes the hooks of modules

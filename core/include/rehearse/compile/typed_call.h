@@ -23,7 +23,7 @@ namespace rehearse::compiler {
 template <class Function>
 concept HasOneCallOperator = requires { &Function::operator(); };
 
-// Whether the function may have overloads that differ in whether an argument is a constant or a temporary.
+// True if the function may have overloads that differ only in the constness or value category of an argument.
 template <class Function>
 struct IsOverloaded : std::bool_constant<!std::is_pointer_v<Function> && !std::is_function_v<Function> &&
                                          !HasOneCallOperator<Function>> {};

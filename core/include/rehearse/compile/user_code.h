@@ -52,8 +52,8 @@ class UserCode {
   // After the function has thrown: changes the caller's arguments as the function has changed its copies, except for
   // tensors.
   virtual void change_arguments() const = 0;
-  // After the function has finished on real tensors: the same including tensors. `real` returns the value that a copy's
-  // value stands for.
+  // After the function has finished on real tensors: as change_arguments(), but changes tensors, too. `real` returns
+  // the value that a copy's value stands for.
   using RealValue = std::function<c10::IValue(const c10::IValue&)>;
   virtual void give_arguments(const RealValue& real) const = 0;
   // Drops the copies of the arguments and the kept result.

@@ -34,8 +34,8 @@ class WaitQueue {
   // meet_the_end() (exec/wait/suspension.h) themselves.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
-  // For a call that cannot be unwound although the world has ended: waits until the unwinding of another fiber notifies
-  // it. Returns false if no fiber is left that could.
+  // For a call that cannot be unwound although the world has ended: waits until another fiber, as it unwinds, notifies
+  // the caller. Returns false if no fiber is left that could do so.
   bool linger(const Observer& observer);
 
   // Make waiters runnable; the scheduler runs them later. May be called anywhere on the executor's thread. notify_one()

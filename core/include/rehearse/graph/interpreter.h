@@ -42,8 +42,8 @@ class Interpreter {
   // source line added.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
-  // The observer is called after each node of this graph (not of bodies) with the node's value, after the values whose
-  // last use this was have been dropped.
+  // Sets a function to call after each node of this graph, but not after the nodes of bodies. It gets the node and the
+  // node's value. By then, the interpreter has dropped the values that this node was the last to use.
   void set_observer(std::function<void(const Node&, const c10::IValue&)> observer);
 
  private:

@@ -101,8 +101,8 @@ class RankContext {
     return *std::any_cast<std::shared_ptr<T>&>(slot);
   }
 
-  // A check of the program's own. `what` names it in the report, which counts how often it held. If it does not hold,
-  // throws CheckError, and the verdict is check_failed. `detail` says what was found instead.
+  // A check of the program's own. `what` names the check in the report, which counts how often the check held. If it
+  // fails, throws CheckError, and the verdict is check_failed. `detail` says what was found instead.
   void expect(bool holds, std::string_view what, std::string_view detail = {});
 
   // State checkers (docs/STATE_CHECKS.md). A simulation compares the state of the ranks directly: the calls make no

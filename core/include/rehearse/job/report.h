@@ -36,7 +36,7 @@ struct Difference {
   struct Side {
     std::vector<int> ranks;  // all ranks known to have made this call
     std::string fingerprint;
-    std::string where;  // the place of one of them
+    std::string where;  // where one of them made the call
   };
   Side first, second;        // if more than half of the ranks agree, first is theirs
   std::vector<Side> others;  // calls that equal neither
@@ -95,7 +95,7 @@ struct Report {
   std::vector<CallCounts> call_counts;
   std::vector<std::string> wait_cycle;          // one line per edge
   std::vector<StateFinding> findings;           // from state checkers
-  std::vector<FaultLine> faults;                // all that were planned, in that order
+  std::vector<FaultLine> faults;                // all planned faults, in the order of the plan
   std::vector<std::string> last_events;         // oldest first
   std::vector<std::string> remarks;             // what is worth knowing, whatever the verdict
   std::map<std::string, std::uint64_t> checks;  // how often each check held

@@ -19,7 +19,7 @@ struct DdpBuckets {
 };
 
 // Marks the calling fiber as being in the forward of a data-parallel module, as PyTorch's _inside_ddp_forward does.
-// Code that is compiled meanwhile is split by its buckets. Scopes nest; the innermost counts.
+// Code that is compiled meanwhile is split by the buckets of that module. Scopes nest; the innermost counts.
 class ActiveDdp {
  public:
   // `buckets` must outlive the scope.

@@ -21,7 +21,8 @@ struct DeviceMeshOptions {
   // The prefix of the group names: line 1 of dimension "tp" has the group "mesh.tp.1". Empty: "mesh" for the first
   // mesh, "mesh2", "mesh3", ... for further ones.
   std::string name = {};
-  // The ranks of the world, in the order in which they fill the mesh, the last dimension first. Empty: all, 0 to n - 1.
+  // The ranks of the world that fill the mesh, in row-major order: the index of the last dimension changes fastest.
+  // Empty: all ranks, 0 to n - 1.
   std::vector<int> ranks = {};
 };
 
@@ -77,8 +78,8 @@ class DeviceMesh {
   const std::vector<std::string>& names() const;
   c10::DeviceType device_type() const;
 
-  // The ranks of the world in the mesh, the last dimension first. For a slice: the ranks of the slice that contains the
-  // calling rank; on a rank outside, those of the first slice.
+  // The ranks of the world in the mesh, in row-major order. For a slice: the ranks of the slice that contains the
+  // calling rank; on a rank outside of the mesh, the ranks of the first slice.
   const std::vector<int>& ranks() const;
   // The calling rank in the world.
   int rank() const;

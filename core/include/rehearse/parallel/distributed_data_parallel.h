@@ -119,8 +119,8 @@ class DistributedDataParallel {
   //   loss_of(ddp.forward(last)).backward();
   [[nodiscard]] parallel::NoSyncGuard<parallel::ReducerSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
-  // Trains on inputs of which ranks have different numbers: `body` runs the iterations of this rank. After `body` has
-  // returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
+  // Trains although the ranks have different numbers of inputs: `body` runs the iterations of this rank. After `body`
+  // has returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
   // parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group must call it, with equal options.
   // Blocks. `body` must make no other collectives, because ranks without inputs would not make them. Cost: two more
   // small all-reduces in each forward.
@@ -138,7 +138,7 @@ class DistributedDataParallel {
 
   // The data that LibTorch's c10d::Logger has about this object ("bucket_sizes", "has_rebuilt_buckets", "comm_hook",
   // ...), with PyTorch's keys. Times are read from the ranks' clock. Statistics of iterations are sampled in the first
-  // ten iterations and then in every hundredth, and are those of the last forward but one.
+  // ten iterations and then in every hundredth. They describe the forward before the last one.
   c10::DDPLoggingData logging_data() const { return session_.logging_data(); }
 
   Net& net() noexcept { return net_; }

@@ -84,7 +84,8 @@ class FullyShardedDataParallel {
                         std::forward<Args>(args)...);
   }
 
-  // forward() that calls `body` in place of the module's forward: for code that uses the module's parameters besides.
+  // forward() that calls `body` in place of the module's forward: for code that also uses the module's parameters
+  // itself.
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {
     parallel::FsdpSession::Forward forward(session_);
@@ -142,7 +143,7 @@ class FullyShardedDataParallel {
   // This rank's part of the state: copies of its shards, and the buffers. No communication.
   std::vector<SavedRows> sharded_state_dict() const { return session_.sharded_state_dict(); }
   // Takes this rank's rows from what all ranks of a group of any size have saved, as one concatenated list. Throws as
-  // load_full_state_dict(), and if no rank has saved some rows.
+  // load_full_state_dict(), and also if `state` lacks rows that this rank needs.
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
   // For the state that an optimizer keeps per shard, such as averages. Such a tensor must be sharded like the

@@ -179,8 +179,8 @@ class FakeMode final : public operators::CaptureMode {
   std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // by real storage: its fake
 };
 
-// Handles an operator on fakes while no mode is on: throws FakeOutsideMode. But in another thread than that of the
-// capture, an error would end the process; there the operator returns a fake, and the capture is refused
+// Handles an operator on fakes while no mode is on: throws FakeOutsideMode. In a thread other than the capture's,
+// however, an error would end the process. There the operator returns a fake, and the capture is refused
 // (CaptureThread).
 void call_without_mode(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 

@@ -18,9 +18,9 @@ struct JointPartition {
   std::shared_ptr<graph::GraphModule> backward = nullptr;
   std::size_t saved_tensors = 0;
   std::size_t saved_numbers = 0;
-  // For each input, tangents by position: its gradient is defined if at least one of them is. They are the tangents
-  // that the gradient's value depends on. If it depends on none, they are those from which autograd reaches the input.
-  // Empty: the input has no gradient.
+  // For each input, the positions of some tangents. The input's gradient is defined if at least one of these tangents
+  // is defined. They are the tangents that the gradient's value depends on or, if it depends on none, those from which
+  // autograd reaches the input. Empty: the input has no gradient.
   std::vector<std::vector<std::size_t>> gradient_tangents = {};
 };
 

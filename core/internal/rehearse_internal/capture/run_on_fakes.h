@@ -14,8 +14,8 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
-// New fakes with the same properties, which the caller may keep or change. Those that shared a storage share a new one.
-// Values other than tensors stay.
+// Returns new fakes with the same properties, which the caller may keep or change. Those that shared a storage share a
+// new one. Values other than tensors stay.
 std::vector<c10::IValue> copies_of_fakes(const std::vector<c10::IValue>& fakes);
 
 // Returns the results of a captured graph for these inputs, fake tensors and symbolic integers of `shapes`, by running

@@ -26,8 +26,9 @@ struct Origin {
 };
 using OriginPtr = std::shared_ptr<const Origin>;
 
-// Which memory of a world's ranks contains a NaN or an Inf, as far as operators and collectives were watched, and where
-// the value arose. Identifies memory by its storage; the entry of a destroyed storage does not count. Not thread safe.
+// Knows which memory of a world's ranks contains a NaN or an Inf, and where the value arose, as far as operators and
+// collectives were watched. Identifies memory by its storage; the entry of a destroyed storage does not count. Not
+// thread safe.
 class Origins {
  public:
   // Null if no origin is known.

@@ -16,7 +16,7 @@ struct CommunicatorOptions {
   bool buffered_sends = false;
 
   // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them: none
-  // moves before all of them are matched, and all messages of the units with which they are matched. If false, each
+  // moves before all messages of the unit, and of the units that hold their peers' calls, are matched. If false, each
   // message moves alone.
   bool coalesced_as_one = false;
 

@@ -88,8 +88,8 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<UnwaitedCalls> unwaited_calls() const;
   std::vector<ShortMessages> short_messages() const;
 
-  // How ranks used their groups, by text, and which ranks. Reports show remarks() always, and notes() if the run
-  // failed.
+  // Texts about how ranks used their groups, each with the ranks that it concerns. Reports show remarks() always, and
+  // notes() if the run failed.
   const std::map<std::string, std::set<int>>& remarks() const noexcept;
   const std::map<std::string, std::set<int>>& notes() const noexcept;
 

@@ -85,8 +85,8 @@ class DescribedBackend : public c10d::Backend {
   int count_model() noexcept { return ++models_; }
 
   // A second group of the same ranks, with its own order of calls, for what a library sends besides its user's calls.
-  // There is one for each group and name, made when a rank first asks for it; always returns the same object. Not a
-  // call that all ranks must make: if one does not, nothing is reported.
+  // Each group has one for each name, made when a rank first requests it. Repeated calls return the same object. Not
+  // all ranks must call this; a rank that does not is no error.
   virtual BackendPtr companion(const std::string& name) = 0;
 
   // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which only NCCL supports): adds `duration`
@@ -121,8 +121,8 @@ class DescribedBackend : public c10d::Backend {
   // monitoredBarrier() as a call; the caller must tag it Operation::kMonitoredBarrier. Only rank 0 has the caller's
   // time limit. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
   Called monitored_barrier(const c10d::BarrierOptions& options) const;
-  // True if rank 0 must fail at once, whoever is there. Gloo computes the remaining time before it waits for each rank,
-  // so 0 ms is over at once; if it waits for all ranks, 0 means no limit.
+  // True if rank 0 must fail at once, even if all ranks are there. Gloo computes the remaining time before it waits for
+  // each rank, so 0 ms is over at once; if it waits for all ranks, 0 means no limit.
   bool is_barrier_without_time(const c10d::BarrierOptions& options, bool wait_all_ranks) const noexcept {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }

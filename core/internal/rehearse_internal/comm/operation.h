@@ -86,7 +86,8 @@ struct Operation : AgreedNumbers {
   c10::SmallVector<std::int64_t, 0> input_splits;
   c10::SmallVector<std::int64_t, 0> output_splits;
   c10::intrusive_ptr<c10d::_SupplementBase> reduce_supplement;  // PREMUL_SUM's factor
-  // Done as one: all inputs are read first. Parts have no parts, timeout or label of their own.
+  // Carried out as one: all inputs are read before any output is written. Parts have no parts, timeout or label of
+  // their own.
   std::vector<Operation> parts;
   std::chrono::milliseconds timeout{0};  // 0: none
   const std::string* label = nullptr;    // the user's name for the payload; interned by the world; null: none

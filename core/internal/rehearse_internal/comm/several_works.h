@@ -23,7 +23,7 @@ WorkFuture tensors_of_all(const std::vector<WorkFuture>& futures);
 WorkFuture result_of_all(const std::vector<WorkFuture>& futures);
 
 // Several works as one, which completes when all have. Before take(), everything except its type throws c10::Error.
-// After it, queries are answered by the works.
+// Afterwards, the works answer all queries.
 template <class Each>
 class SeveralWorks : public c10d::Work {
  public:

@@ -87,7 +87,7 @@ class IdlePolicy {
   virtual std::optional<IdleEnd> time_passed() = 0;
 
  protected:
-  // Since they were last read and cleared.
+  // True if this has happened since the flag was last read and cleared.
   bool stepped_ = false;
   bool progress_ = false;
   bool clock_was_read_ = false;

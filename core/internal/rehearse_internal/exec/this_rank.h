@@ -47,10 +47,10 @@ void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 // The target of a call. A call on a group may call the store, so the last calls of both kinds are kept separately.
 enum class CallOn : std::uint8_t { group, store };
 
-// Mark a call on other ranks: it begins, it has been made, it has failed with `error`. If a call has failed without
+// These note that a call on other ranks begins, has been made, or has failed with `error`. If a call has failed without
 // taking time, the next one of its kind takes some, and many such failures in a row end the world as a livelock.
-// Otherwise a loop that catches and retries would never end. A call that begins and never ends counts as failed. They
-// do nothing outside of a fiber.
+// Otherwise a loop that catches and retries would never end. A call that begins and never ends counts as failed. These
+// functions do nothing outside of a fiber.
 void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;

@@ -13,7 +13,7 @@
 #include <rehearse/exec/time.h>
 
 // A separate thread that watches the threads that run worlds. It decides nothing in a run: it reports where a run is
-// stuck, and asks a run to end whose time is over. It starts with the process's first run.
+// stuck, and asks a run whose time is over to end. It starts with the process's first run.
 //
 // A run is stuck if its rank blocks in the kernel, in a call that Rehearse does not intercept: it neither switches nor
 // computes. After ten seconds of that, stderr names the rank, the call and its place.

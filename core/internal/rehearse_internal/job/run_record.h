@@ -58,7 +58,7 @@ struct RunRecord {
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process
-  std::vector<FaultLine> faults;                   // all that were planned, in that order
+  std::vector<FaultLine> faults;                   // all planned faults, in the order of the plan
   std::uint64_t fired_hash = 0;                    // what faults did, where and when; 0: none fired
   std::map<int, std::string> crashed;              // ranks that a fault ended, and in which call; empty: in none
   std::vector<RankMemory> memory;                  // by rank; empty: not counted

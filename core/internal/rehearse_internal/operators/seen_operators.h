@@ -36,7 +36,7 @@ class OperatorWatcher {
 };
 
 // While it lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at the
-// highest dispatch key but that of GuardedStorages; only this fiber's key set includes it. Without watchers it does
+// highest dispatch key except that of GuardedStorages; only this fiber's key set includes it. Without watchers it does
 // nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:

@@ -15,7 +15,8 @@
 
 namespace rehearse::torch_state {
 
-// Ranks cannot share the LibTorch that is loaded. TorchRankState's constructor throws it, and has then changed nothing.
+// TorchRankState's constructor throws this error if ranks cannot share the LibTorch that is loaded. It has then changed
+// nothing.
 class TorchStateError : public std::runtime_error {
  public:
   enum class Reason {
