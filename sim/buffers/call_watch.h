@@ -18,8 +18,8 @@
 
 namespace rehearse::sim {
 
-// A buffer of a new call has a byte in common with a buffer of an earlier call, and the calls write at least one of the
-// two. The earlier call's rank, which may be another rank, does not know yet that its call has ended.
+// Two buffers that have a byte in common: `buffer` of a new call, and `earlier` of an earlier call. The calls write at
+// least one of the two. The earlier call's rank, which may be another rank, does not know yet that its call has ended.
 struct SharedBytes {
   WatchedBuffer* buffer;
   WatchedBuffer* earlier;

@@ -37,7 +37,8 @@ class FaultInjector final : public comm::CallInterceptor {
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
 
-  // Applies a fault that may happen at any call, at a call outside groups: one of the store, or a write.
+  // Applies a fault that may happen at any call. `call`: a call outside of groups, which is a call of the store or a
+  // write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
 
   // Call this after the run: how each crashed rank ended.

@@ -27,7 +27,7 @@ class NearMisses {
   };
   void look_at(const Fault& fault, const Call& call);
 
-  // The call for which the fault was planned failed before, for this reason.
+  // Notes that the call for which the fault was planned failed before the fault could fire, and why.
   void refuse(const std::string& why) { refused_ = why; }
   // The same for a call that look_at() does not get.
   void refuse_its_kind(const std::string& why) {

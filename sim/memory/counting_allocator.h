@@ -11,7 +11,8 @@ class MemoryMeter;
 // The first meter of the process installs the allocator; end_counting() of the last one removes it.
 void begin_counting(MemoryMeter& meter);
 
-// Gives back now what the rank has allocated and not freed yet. Nobody counts this memory from then on.
+// Subtracts from the rank's account what the rank has allocated and not freed yet. From then on, nobody counts this
+// memory.
 void forget_taken(MemoryMeter& meter, int rank) noexcept;
 
 // From now on, nobody counts the memory that is allocated and not freed yet.

@@ -32,7 +32,8 @@ class MemoryMeter {
   // Makes the rank's next allocation of at least `bytes` fail. `then` gets its size before the allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
-  // The rank restarts: its new incarnation starts from zero, and the memory of the former one belongs to nobody.
+  // Call it when the rank restarts: its new incarnation starts from zero, and the memory of the former one belongs to
+  // nobody.
   void begin_again(int rank);
 
   // By rank.

@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// Records to which files outside of their scratch folders ranks write. What one run leaves in such a file, a run with
-// another seed may read. The constructor's arguments must outlive it.
+// Records the files outside of scratch folders to which ranks write. A run with another seed may read what this run
+// leaves in such a file. The constructor's arguments must outlive it.
 class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);

@@ -10,7 +10,7 @@
 
 namespace rehearse::cli {
 
-// If the verdict was OK, the command exits with kExitOutput.
+// Thrown if the output cannot be written. If the verdict was OK, the command then exits with kExitOutput.
 using sim::OutputError;
 
 // The command's two streams. Results go to stdout. Notes, which only people want (the banner, progress), also go to

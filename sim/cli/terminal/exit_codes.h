@@ -5,7 +5,7 @@
 // codes.) They are part of the command's interface: --help lists them, scripts compare them.
 namespace rehearse::cli {
 
-inline constexpr int kExitDisagree = 7;  // `validate`: the modes disagree
+inline constexpr int kExitDisagree = 7;  // a run did not end as expected; `validate`: the modes disagree
 inline constexpr int kExitUsage = 64;
 inline constexpr int kExitUnavailable = 69;
 inline constexpr int kExitInternal = 70;

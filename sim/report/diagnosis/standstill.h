@@ -16,7 +16,7 @@ namespace rehearse::sim {
 
 class RankOutcomes;
 
-// What became of the ranks for which nobody called add(): in a run they have ended, in dumps they have not come to the
+// The fate of the ranks for which nobody called add(): in a run, they have ended; in dumps, they have not come to the
 // call.
 enum class Rest { ended, not_come };
 

@@ -32,8 +32,8 @@ std::string text_of(const exec::RankFailure& failure);
 std::string gist_of(const exec::RankFailure& failure);
 
 // For example "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1". A program may
-// catch a timeout and throw an error of its own. Empty if it has not, or if calls completed since then, which shows
-// that it had dealt with the timeout.
+// catch a timeout and throw an error of its own. Empty if the program has not done so, or if calls completed since the
+// timeout, which shows that the program had dealt with it.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
 
 }  // namespace rehearse::sim

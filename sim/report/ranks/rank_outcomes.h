@@ -26,8 +26,8 @@ class RankOutcomes {
 
   const Places& places() const noexcept { return places_known_; }
 
-  // The fiber's place when the world ended. If its rank's failure came from this wait: the place where that was thrown.
-  // Empty if unknown.
+  // The fiber's place when the world ended. If the failure of the fiber's rank came from this wait: the place where the
+  // exception was thrown. Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
   // The place of the call; empty unless call sites were captured.

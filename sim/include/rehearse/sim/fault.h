@@ -62,7 +62,7 @@ struct Fault {
   std::string label;          // the call's label; empty: any
   std::optional<VirtualDuration>
       after;  // from this virtual time on; alone, on a verb that needs no call (a crash): exactly at this time
-  std::optional<std::size_t> on;  // only after fault number `on` (from 1) has fired; `after` then counts from there
+  std::optional<std::size_t> on;  // only after fault number `on` (from 1) has fired; `after` then counts from that time
   double p = 1;                   // the probability to fire when all else holds; the Oracle draws
 
   VirtualDuration amount{};                // pause, delay, slow_disk, reorder (at most), partition (0: until a heal)
@@ -100,7 +100,7 @@ std::string to_string(const Fault& fault);
 Fault parse_fault_family(std::string_view text);
 
 // Faults that each run draws for itself. Every draw is a choice of the Oracle. Each family takes part with a
-// probability of one half. If the family leaves them open, the run also draws the rank and the moment: a call by the
+// probability of one half. The run also draws the rank and the moment, if the family leaves them open: a call by the
 // rank's count or by its group's count, each call with a probability, or a time.
 struct SwarmOptions {
   bool on = false;

@@ -20,7 +20,8 @@ struct TextOptions {
   bool color = false;
 };
 
-// True if the machine decided the run, in real time. Such a report has neither an identity nor decisions.
+// True for the report of a real run, whose schedule the machine decided. Such a report has neither an identity nor
+// decisions.
 inline bool is_real(const Report& report) { return report.schedule == "real"; }
 
 // The report for people, most important parts first: the verdict and its headline; a line for each rank, shared by

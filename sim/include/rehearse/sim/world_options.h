@@ -36,7 +36,7 @@ struct WorldOptions {
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
   // Let calls that never block switch fibers too: those of a store, and the program's own locks and unlocks. This finds
-  // races between such calls and makes more choices. Nothing: on if many seeds are tried (a sweep, REHEARSE_RUNS).
+  // races between such calls and makes more choices. nullopt: on if many seeds are tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
@@ -46,7 +46,7 @@ struct WorldOptions {
   std::vector<Fault> faults = {};       // deliberate faults; in simulation only
   SwarmOptions swarm = {};              // additional faults, which each seed draws
 
-  // Memory checkers (docs/CHECKERS.md), in simulation only. Nothing: on in rehearse::check(), otherwise off.
+  // Memory checkers (docs/CHECKERS.md), in simulation only. nullopt: on in rehearse::check(), otherwise off.
   std::optional<bool> check_buffers = {};  // finds tensors that the rank touches between a call and its wait()
   std::optional<bool> check_sharing = {};  // finds memory that two ranks pass to their calls
 
@@ -62,8 +62,8 @@ struct WorldOptions {
   // files. See RankContext::scratch_folder().
   std::filesystem::path scratch = {};
 
-  // How many bytes a rank's tensors may take on the CPU. An allocation beyond it throws c10::OutOfMemoryError, and the
-  // report says how much the rank took at most, and where. 0: no limit, and nothing is counted.
+  // How many bytes a rank's tensors may take on the CPU. An allocation beyond this throws c10::OutOfMemoryError, and
+  // the report says how much the rank took at most, and where. 0: no limit, and nothing is counted.
   std::uint64_t memory_bytes = 0;
 
   std::size_t stack_bytes = std::size_t{8} << 20;
