@@ -34,10 +34,10 @@ class Coordinator {
   // Reacts to the time that has passed.
   void check_deadlines(VirtualTime now);
 
-  // The coordinator itself did not run for this time, so ranks are not to blame for the silence.
+  // Call it if the coordinator itself did not run for `time`: ranks are not to blame for that silence.
   void note_pause(VirtualDuration time);
 
-  // The coordinator cannot process a rank's message. The job ends, with that as the rank's failure.
+  // Call it if the coordinator cannot process a message of `rank`. The job ends, with `why` as the rank's failure.
   void give_up(int rank, const std::string& why, VirtualTime now);
 
   // True if all ranks have received the outcome.
