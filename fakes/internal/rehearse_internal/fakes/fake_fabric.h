@@ -40,7 +40,7 @@ class MoveInterceptor {
 //                 with Gloo's "Invalid scalar type".
 //   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices,
 //                 sorted, each with the sum of its values; the result is coalesced, each rank in its own memory
-//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (but float8) and complex. AVG: all but bool.
+//   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (except float8), complex. AVG: all but bool.
 //
 // How it reduces:
 //   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on
@@ -62,8 +62,8 @@ class MoveInterceptor {
 // not overlap, just as they cannot across processes.
 //
 // Blocking: never. Threads: one. Ownership: keeps no tensors; what the constructor's references name must outlive it.
-// Errors: launch() throws what the cost model throws, or std::bad_alloc; then nothing has moved, and `done` hears
-// nothing.
+// Errors: launch() throws what the cost model throws, or std::bad_alloc; then nothing has moved, and `done` is not
+// called.
 class FakeFabric final : public comm::Fabric {
  public:
   FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs);
