@@ -58,7 +58,7 @@ class RankWork final
   // The rank in the group from which a receive got its data. Throws until that is known, and for other operations.
   int sourceRank() const override;
 
-  // The output tensors. Throws until the operation is complete.
+  // The output tensors. Throws until the operation has ended or, on a device, has been launched.
   std::vector<at::Tensor> result() override;
 
   // Without a time limit (kNoTimeout), the operation's limit applies, counted from the call. A given limit counts from
@@ -78,7 +78,8 @@ class RankWork final
   // or of a wait().
   WorkFutures::Future getFutureResult() override;
 
-  // Virtual milliseconds from the arrival of the last rank to completion. Throws while incomplete.
+  // Virtual milliseconds from the arrival of the last rank to completion; on a device, the device's own measurement, if
+  // there is one. Throws unless the operation has completed.
   float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 

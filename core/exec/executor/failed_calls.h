@@ -19,8 +19,8 @@ namespace rehearse::exec {
 // endless, the run is a livelock.
 class FailedCalls {
  public:
-  // The limit for failures in a row, without progress. These take nine minutes: less than c10d's default timeout, whose
-  // report would show the ranks that wait for the loop instead of the loop.
+  // The limit for failures in a row, without progress. With the default network these take nine minutes: less than
+  // c10d's default timeout, whose report would show the ranks that wait for the loop instead of the loop.
   static constexpr std::uint64_t kMost = 20'000;
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
 

@@ -32,7 +32,7 @@ class RankLife final : public FiberOwner {
 
   // Handles std::terminate() or exit() in a fiber: fails the rank with the exception that is being handled (without
   // one, with a text about std::terminate()). If the fiber was unwinding because the world has ended, only leaves the
-  // fiber behind. Does not affect other ranks.
+  // fiber behind. As for any failure, the sink decides whether the world ends.
   [[noreturn]] void terminate(Fiber& fiber);
   // See crash_rank().
   void crash(int rank);

@@ -55,19 +55,20 @@ class Round {
 //     for (; step < steps; checkpoint.save(++step)) train_step(ddp, optimizer, round.group(), step);
 //   });
 //
-// If a call on the round's group throws c10::DistBackendError (CommError, TimeoutError) and the body lets it through,
-// the rank aborts its calls on the group, joins the next round and starts the body again. A rank that was lost and
-// restarted does the same from the start of its program. Therefore the body must make everything that it needs, and
-// resume from the last Checkpoint. At the end the ranks meet in a barrier of the group, so that no rank leaves while
-// others may still need it.
+// If a call throws c10::DistBackendError (CommError, TimeoutError) or an exception of gloo, and the body lets it
+// through, the round is lost: the rank aborts its calls on the round's group, joins the next round and starts the body
+// again. A rank that was lost and restarted does the same from the start of its program. Therefore the body must make
+// everything that it needs, and resume from the last Checkpoint. At the end the ranks meet in a barrier of the group,
+// so that no rank leaves while others may still need it.
 //
 // A job may call run() several times, one after the other but not nested. All ranks must make these calls in the same
 // order; each call has its own checkpoints. If a rank restarts during a later call, the earlier ones return false to
 // it.
 //
 // Returns true if this rank was in the round that finished, false if the others finished before it was back. Blocking:
-// as the body, and between rounds until the next one is complete. Errors: all other exceptions that leave the body; the
-// error of the group after max_restarts; RendezvousTimeoutError.
+// as the body, and between rounds until the next one is complete. Errors: all other exceptions that leave the body, and
+// MismatchError, because the next round would repeat it; the error of the round that was lost after max_restarts;
+// RendezvousTimeoutError.
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options = {});
 
 }  // namespace rehearse::elastic

@@ -44,7 +44,7 @@ class Communicators final : public exec::WaitExplainer {
   // call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If `store` is
   // not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this rank's n-th
   // call differs from that of an earlier rank, after the vote (at most a second of virtual time); c10::ValueError if
-  // ranks are out of range or repeated, or if another group has the name.
+  // ranks are out of range or repeated, or if another group made by all ranks has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 

@@ -134,7 +134,7 @@ class RankExecutor {
   void do_helpers_work_by(std::function<void(int rank, const std::function<void()>& work)> around);
 
   // Ends the world: the next blocking call of each fiber throws RankAborted, first in the runnable fibers, then in the
-  // blocked ones by rank.
+  // blocked ones, in the order of Fiber::id.
   void stop(std::string reason);
   bool ending() const noexcept;
 

@@ -34,8 +34,8 @@ void give_way() noexcept;
 void preempt() noexcept;
 
 // A poll: a look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop).
-// The first poll after the rank has done something else returns at once. Further polls let the other ranks run, and
-// then each takes a little time (VirtualIdlePolicy). If nothing can ever change, the world ends as a livelock. If
+// The first poll after the rank has done something else only yields. Further polls wait until the other ranks have run,
+// and each takes a little time (VirtualIdlePolicy). If nothing can ever change, the world ends as a livelock. If
 // another rank's wait has a timeout, that fires first, and RunOutcome::hang mentions the poll.
 //
 // `asked`: describes the polling call in reports; null: unknown. Must live until poll() returns.

@@ -36,8 +36,8 @@ class StoreState {
   // no value.
   bool lose(const std::string& key);
 
-  // How much virtual time each call takes before it does anything; 0: none. Calls that only look take the time of
-  // exec::this_rank::poll() instead.
+  // How much virtual time each call takes before it does anything; 0: none. check(), getNumKeys(), listKeys() and
+  // queueLen() take no time except by exec::this_rank::poll().
   void take(VirtualDuration time_of_a_call) noexcept { time_of_a_call_ = time_of_a_call; }
 
   // From now on the store keeps the value that each key had before its last change.
@@ -80,9 +80,9 @@ class StoreState {
 //
 // Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
 // the keys exist or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits forever. Outside a fiber
-// (before the world runs) nothing can set a missing key, so these calls throw at once. No other call suspends. But a
-// call that only looks is a scheduling point (exec::this_rank::poll()): check(), and any other call that finds nothing
-// changed since this handle last looked.
+// (before the world runs) nothing can set a missing key, so these calls throw at once. No other call suspends, but some
+// poll (exec::this_rank::poll()): check() always does; any other call that changes nothing does if this handle has made
+// more such calls since the last change than the store has keys and queues.
 // Threads: only the executor's. Ownership: handles share the state; each has its own timeout.
 // Errors: c10::DistStoreError if the keys do not come in time; it names them, and which of them no rank has set. The
 // store is then unchanged. RankAborted if the world ends during a wait. watchKey() throws c10::NotImplementedError, as

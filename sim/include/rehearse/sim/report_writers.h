@@ -25,9 +25,9 @@ struct TextOptions {
 inline bool is_real(const Report& report) { return report.schedule == "real"; }
 
 // The report for people, most important parts first: the verdict and its headline; a line for each rank, shared by
-// ranks that say the same; calls that should have agreed, and their differences; who waits for whom; calls from
-// different places; the last events; what was checked; what ran; the files written; the command that runs it again.
-// Ends with a line end.
+// ranks that say the same; calls that should have agreed, and their differences; who waits for whom; findings and
+// faults; calls from different places; remarks; the last events; what was checked; what ran; the files written; the
+// command that runs it again. Ends with a line end.
 //
 // Long parts are cut, with a count of what is left out (the JSON report has everything): at most 16 rank lines, the
 // rarest states first, and as many events as keep the report of 8 ranks near 25 lines.
