@@ -29,7 +29,8 @@ class Batches {
   // The pair has failed, so the other calls of its batches never move.
   void fail(const MatchedPair& pair);
 
-  // The works that keep this matched pair waiting. Empty if it is not waiting, or if its own batch is incomplete.
+  // The works that keep this matched pair waiting. `own`: one of the pair's works. Empty if the pair does not wait, or
+  // if the batch of `own` is itself incomplete.
   Works unmatched_elsewhere(const MatchedPair& pair, const RankWork& own) const;
 
   void clear() noexcept;

@@ -18,7 +18,7 @@ struct InputFact {
   Kind kind = Kind::Absent;
   c10::ScalarType dtype = c10::ScalarType::Undefined;  // for a tensor
   std::vector<std::int64_t> sizes{};                   // for a tensor
-  std::int64_t int_value = 0;                          // for a SymInt, an Int or a Bool
+  std::int64_t int_value = 0;                          // for a SymInt, an Int, a Bool or Other
   double float_value = 0;                              // for a Float
   std::string text{};                                  // value of a String, name of a Group, type of others
 

@@ -44,8 +44,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
   void zero_grad();
-  // True: from now on, other code fills the memory of all units, and uses the module outside of any forward. False:
-  // that is over.
+  // True: other code has filled the memory of all units, and uses the module outside of any forward. False: that use is
+  // over.
   void set_lent(bool on) noexcept { is_lent_ = on; }
 
   const FullyShardedOptions& options() const noexcept { return options_; }

@@ -18,11 +18,12 @@ namespace rehearse::real {
 // ranks which calls match, and sends the same outcome to all of them. It knows neither processes nor clocks: callers
 // give it messages and the time.
 //
-// A job ends when all bodies have ended. It also ends when calls do not match, when an exception leaves a rank's body,
-// when a rank has sent nothing for the check timeout (its process is gone), or when a call is overdue. A call is
-// overdue after the check timeout if the missing ranks cannot come, because they have ended or wait themselves. If one
-// of them may still be computing, the call is overdue only when its own timeout has also passed. An exception from a
-// communication call ends the job only after the check timeout, because the end of another rank may have caused it.
+// A job ends when all bodies have ended. It also ends when a rank is interrupted, when calls do not match, when an
+// exception leaves a rank's body, when a rank has sent nothing for the check timeout (its process is gone), or when a
+// call is overdue. A call is overdue after the check timeout if the missing ranks cannot come, because they have ended
+// or wait themselves. If one of them may still be computing, the call is overdue only when its own timeout has also
+// passed. An exception from a communication call ends the job only after the check timeout, because the end of another
+// rank may have caused it.
 class Coordinator {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;

@@ -123,7 +123,8 @@ class DistributedDataParallel {
   // has returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
   // parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group must call it, with equal options.
   // Blocks. `body` must make no other collectives, because ranks without inputs would not make them. Cost: two more
-  // small all-reduces in each forward.
+  // small all-reduces in each forward, and one more for each of these: a broadcast of buffers,
+  // throw_on_early_termination.
   // Errors: c10::Error with throw_on_early_termination, also inside `body`; exceptions of `body`, at once.
   void join(const std::function<void()>& body, const parallel::JoinOptions& options = {}) {
     session_.join(options, body);

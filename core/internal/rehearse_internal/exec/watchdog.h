@@ -47,7 +47,7 @@ std::string blocked_call(pid_t thread);
 std::string_view interrupted_call(const void* context) noexcept;
 
 // Gives the calling thread's run `limit` of real time while the object lives; then asks it to end (interrupt.h). If the
-// run has made no switch a second later, calls `overdue` on the watchdog's thread; that may end the process.
+// run has not ended a second later, calls `overdue` on the watchdog's thread; that may end the process.
 class TimeLimit {
  public:
   using Overdue = std::function<void(const Found& found)>;

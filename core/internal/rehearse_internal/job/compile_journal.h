@@ -80,10 +80,10 @@ class Journal {
 };
 
 // Makes a record for the calling rank, in the journal of its world if there is one. `meets`: compilations of the
-// function are matched with those of other ranks (compiler collectives).
+// function are matched with those of other ranks (compiler or guard collectives).
 std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets);
 
-// A call that some ranks compiled and others did not, of a function without compiler collectives.
+// A call that some ranks compiled and others did not, of a function with neither compiler nor guard collectives.
 struct Divergence {
   std::string function;
   std::uint64_t call = 0;
