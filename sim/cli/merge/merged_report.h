@@ -16,8 +16,9 @@ struct RankReport {
 };
 
 // Makes one report from the reports of all ranks. `ranks` is sorted by rank; at least one has a report. If each report
-// describes all ranks and all agree, their verdict stands, because it is the job outcome. Otherwise the first of these
-// verdicts that any report has decides:
+// describes all ranks and all agree, their verdict stands, because it is the job outcome. The exceptions are OK,
+// TIMEOUT and INTERRUPTED: for them, only the lines of all ranks together show whether a rank would still have come.
+// Otherwise the first of these verdicts that any report has decides:
 // - MISMATCH, because calls that differ also cause timeouts elsewhere;
 // - CRASHED, also for a rank that left nothing;
 // - CHECK FAILED;

@@ -29,8 +29,10 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 bool failed_by_others(const RankLine& line);
 
 // The culprits, ascending. For a mismatch: the ranks whose call differs from the majority's (all ranks if there is no
-// majority). For an exception or crash: its ranks. For waits: the ranks to which all waits lead (in a ring, the ranks
-// of the ring). Empty: nobody is to blame, or nobody knows who.
+// majority). For an exception or crash: its ranks. For waits: the ranks to which all waits lead. If ranks wait for each
+// other in a ring: the ranks that are not in the call in which more than half of the ring is; without such a call, or
+// if all are in it, all ranks of the ring. If some ranks compile while others do not: the smaller side. Empty: nobody
+// is to blame, or nobody knows who.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim
