@@ -26,7 +26,8 @@ class InFlightOperations {
 
   void add(InFlightOperation operation) { ready_.push_back(std::move(operation)); }
 
-  // Launches everything that is ready, in one group of NCCL calls. Returns true if there was anything.
+  // Launches everything that is ready, in one group of NCCL calls; a further group begins at a transfer that shares
+  // memory with an earlier one. Returns true if there was anything.
   bool launch_ready() noexcept;
 
   // Reports what has ended, and what has failed since the last look. Returns true if there was anything.
