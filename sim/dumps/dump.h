@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -48,7 +49,13 @@ struct DumpedCall {
 
 struct DumpedGroup {
   std::string name, description;
-  std::vector<int> ranks;  // in order of rank in the group, ascending as c10d keeps them
+  std::vector<int> ranks;    // in order of rank in the group, ascending as c10d keeps them
+  bool is_disputed = false;  // a recording of a simulation says that other ranks made a different group
+
+  bool has(int rank) const { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
+  bool overlaps(const DumpedGroup& other) const {
+    return std::any_of(ranks.begin(), ranks.end(), [&other](int rank) { return other.has(rank); });
+  }
 };
 
 struct Dump {

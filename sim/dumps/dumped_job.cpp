@@ -12,8 +12,6 @@
 namespace rehearse::sim {
 namespace {
 
-bool has(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
-
 // The format of PyTorch's analyzer, so that people can compare both outputs: "0:default_pg".
 std::string title_of_group(const std::string& name, const std::string& description) {
   const bool says_more = !description.empty() && description != "undefined" && description != name;
@@ -34,7 +32,7 @@ DumpedJob::DumpedJob(const std::vector<Dump>& dumps) : dumps_(dumps) {
 void DumpedJob::add_groups(const Dump& dump) {
   ranks_ = std::max(ranks_, dump.rank + 1);
   for (const auto& group : dump.groups) {
-    if (!has(group.ranks, dump.rank)) {
+    if (!group.has(dump.rank)) {
       throw DumpError(
           fmt::format("{}: is of rank {} by its name, but its group \"{}\" ({}) has {} only: right would be "
                       "a file of a job with that rank",

@@ -28,6 +28,8 @@ std::string carrier_of(const std::vector<Dump>& dumps) {
 
 std::vector<Difference> differences_of(const JobDiagnosis& diagnosis, const Stacks& stacks) {
   std::vector<Difference> differences;
+  if (const auto& creation = diagnosis.creations().mismatch)
+    differences.push_back(difference_of(*creation, [](const comm::Mismatch::Side&) { return std::string(); }));
   for (const auto* const group : diagnosis.mismatches()) {
     const auto where = [&](const comm::Mismatch::Side& side) {
       const auto call = group->sides.find(side.rank);

@@ -38,6 +38,7 @@ JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(jo
   }
   std::stable_sort(mismatches_.begin(), mismatches_.end(),
                    [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
+  creations_ = diagnose_creations(job, diagnoses_);
   find_unknown();
   tell();
 }
@@ -57,7 +58,10 @@ void JobDiagnosis::find_unknown() {
 }
 
 void JobDiagnosis::tell() {
-  if (!mismatches_.empty()) {
+  if (creations_.mismatch) {
+    verdict_ = Verdict::mismatch;
+    headline_ = comm::to_string(*creations_.mismatch);
+  } else if (!mismatches_.empty()) {
     verdict_ = Verdict::mismatch;
     headline_ = comm::to_string(*mismatches_.front()->mismatch);
   } else if (const auto uneven =

@@ -10,6 +10,7 @@
 #include <rehearse/job/verdict.h>
 
 #include "dumps/dumped_job.h"
+#include "dumps/group_creations.h"
 #include "dumps/group_history.h"
 #include "dumps/stacks.h"
 
@@ -28,6 +29,8 @@ class JobDiagnosis {
   // Groups whose calls do not fit, the earliest first.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
+  // A mismatch there is the cause of those of calls.
+  const CreationDiagnosis& creations() const noexcept { return creations_; }
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
   const OpenCall* stands_in(int rank) const;
@@ -53,6 +56,7 @@ class JobDiagnosis {
   const Stacks& stacks_;
   std::list<GroupHistory> histories_;
   std::list<GroupDiagnosis> diagnoses_;
+  CreationDiagnosis creations_;
   std::map<int, const OpenCall*> stands_in_;
   std::map<int, std::string> unknown_;
   std::vector<const GroupDiagnosis*> mismatches_;

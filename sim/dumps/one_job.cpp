@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <rehearse_internal/formatting/rank_list.h>
@@ -14,8 +16,6 @@
 namespace rehearse::sim {
 namespace {
 
-bool has(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
-
 void require_one(const Dump& dump, const Dump& first, std::string_view field, std::string Dump::* value,
                  const char* what) {
   if (dump.*value == first.*value) return;
@@ -23,16 +23,17 @@ void require_one(const Dump& dump, const Dump& first, std::string_view field, st
                               dump.*value, first.file, first.*value, what));
 }
 
-bool has_back_end(const Dump& dump, const std::string& back_end) {
-  return std::any_of(dump.calls.begin(), dump.calls.end(),
-                     [&](const DumpedCall& call) { return call.backend == back_end; });
+std::set<std::string_view> back_ends_of(const Dump& dump) {
+  std::set<std::string_view> back_ends;
+  for (const auto& call : dump.calls) back_ends.insert(call.backend);
+  return back_ends;
 }
 
 // A recorder belongs to one kind of back end. Two dumps that share none recorded different calls, so neither tells what
 // the other's rank did.
-void require_one_back_end(const Dump& dump, const Dump& first) {
+void require_one_back_end(const Dump& dump, const Dump& first, const std::set<std::string_view>& of_first) {
   const bool share_one = std::any_of(dump.calls.begin(), dump.calls.end(),
-                                     [&](const DumpedCall& call) { return has_back_end(first, call.backend); });
+                                     [&](const DumpedCall& call) { return of_first.contains(call.backend); });
   if (dump.calls.empty() || dump.file == first.file || share_one) return;
   const auto &own = dump.calls.front(), &other = first.calls.front();
   throw DumpError(fmt::format(
@@ -42,17 +43,22 @@ void require_one_back_end(const Dump& dump, const Dump& first) {
       own.backend, other.backend));
 }
 
-// The members of groups, by the groups' names. Groups that result from splits may share a name, but a rank is in only
-// one of them.
+// c10d numbers the groups of new_group(), and names all others by a hash of their members.
+bool is_name_of_members(const std::string& name) {
+  constexpr std::size_t kDigits = 40;  // of SHA-1
+  return name.size() == kDigits && name.find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+// The members, by name, of the groups that cannot differ within a job: of the default group, and of groups whose names
+// are hashes. The names of all other groups come from a counter, so ranks that call new_group() differently give one
+// name to different groups (see diagnose_creations()).
 class Members {
  public:
   void require_same(const Dump& dump, const DumpedGroup& group) {
-    auto& same_name = known_[group.name];
-    for (const auto& [ranks, other] : same_name) {
-      const bool is_shared = has(group.ranks, other->rank) || has(ranks, dump.rank);
-      if (ranks != group.ranks && (is_shared || group.description == kDefaultGroup)) refuse(dump, group, *other, ranks);
-    }
-    same_name.try_emplace(group.ranks, &dump);
+    if (group.description != kDefaultGroup && !is_name_of_members(group.name)) return;
+    const auto [known, is_new] = known_.try_emplace(group.name, &dump, &group);
+    const auto& [other, same_name] = known->second;
+    if (!is_new && same_name->ranks != group.ranks) refuse(dump, group, *other, same_name->ranks);
   }
 
  private:
@@ -63,7 +69,7 @@ class Members {
                     group.name, group.description, describe_ranks(group.ranks), other.file, describe_ranks(ranks)));
   }
 
-  std::map<std::string, std::map<std::vector<int>, const Dump*>> known_;
+  std::map<std::string, std::pair<const Dump*, const DumpedGroup*>> known_;
 };
 
 }  // namespace
@@ -71,11 +77,12 @@ class Members {
 void require_one_job(const std::vector<Dump>& dumps) {
   const auto with_calls =
       std::find_if(dumps.begin(), dumps.end(), [](const Dump& dump) { return !dump.calls.empty(); });
+  const auto back_ends = with_calls != dumps.end() ? back_ends_of(*with_calls) : std::set<std::string_view>();
   Members members;
   for (const auto& dump : dumps) {
     require_one(dump, dumps.front(), "version", &Dump::version, "version");
     require_one(dump, dumps.front(), dump.library_field, &Dump::library, "library");
-    if (with_calls != dumps.end()) require_one_back_end(dump, *with_calls);
+    if (with_calls != dumps.end()) require_one_back_end(dump, *with_calls, back_ends);
     for (const auto& group : dump.groups) {
       if (!group.name.empty()) members.require_same(dump, group);  // gloo's group has no name, and may be any group
     }

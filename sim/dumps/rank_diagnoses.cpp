@@ -162,6 +162,8 @@ std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobDiagnos
     remarks.push_back(fmt::format("the dumps do not say who belongs to group \"{}\"; it is taken for {}",
                                   group.identity.name, describe_ranks(group.identity.ranks)));
   }
+  const auto& of_creations = diagnosis.creations().remarks;
+  remarks.insert(remarks.end(), of_creations.begin(), of_creations.end());
   std::size_t never_received = 0;
   for (const auto& group : diagnosis.groups()) {
     for (const auto& send : group.never_received) {

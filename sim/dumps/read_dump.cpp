@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/agree/group_arguments.h"
 #include "dumps/dump_error.h"
 
 namespace rehearse::sim {
@@ -154,25 +155,53 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
   return dump;
 }
 
+namespace {
+
+// Ranks of a rehearsal may be in several groups of one name. In a recording, the place of a call's group tells them
+// apart; returns their names as it takes to tell them apart by name.
+std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups) {
+  std::map<std::string, std::vector<const DumpedGroup*>> known;
+  std::vector<std::string> names;
+  for (const auto& group : groups) {
+    auto& same_name = known[group.name];
+    const auto earlier = std::count_if(same_name.begin(), same_name.end(), [&](const DumpedGroup* other) {
+      return !group.is_disputed && other->overlaps(group);
+    });
+    names.push_back(comm::numbered_name(group.name, static_cast<std::size_t>(earlier)));
+    same_name.push_back(&group);
+  }
+  return names;
+}
+
+}  // namespace
+
 bool is_of_all_ranks(const Field& whole) { return whole.has("groups") && whole.has("entries"); }
 
 std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string& file, Stacks& stacks) {
   const auto version = version_of(whole);
   std::vector<DumpedGroup> groups;
+  std::vector<std::vector<int>> makers;  // by group: the ranks that have it
   whole.at("groups").each([&](const Field& group) {
-    groups.push_back({group.at("name").text(), group.at("desc").text(), ranks_of(group.at("ranks"))});
+    const bool is_disputed = group.has("made_by");
+    groups.push_back({group.at("name").text(), group.at("desc").text(), ranks_of(group.at("ranks")), is_disputed});
+    makers.push_back(is_disputed ? ranks_of(group.at("made_by")) : groups.back().ranks);
   });
+  const auto names = names_apart(groups);
+  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].name = names[i];
   std::vector<Dump> dumps;
   whole.at("entries").each([&](const Field& entries) {
     Dump dump;
     dump.file = file;
     dump.rank = static_cast<int>(dumps.size());
     dump.version = version;
-    for (const auto& group : groups) {
-      if (std::find(group.ranks.begin(), group.ranks.end(), dump.rank) != group.ranks.end())
-        dump.groups.push_back(group);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (std::find(makers[i].begin(), makers[i].end(), dump.rank) != makers[i].end()) dump.groups.push_back(groups[i]);
     }
     read_calls(entries, dump, stacks);
+    for (auto& call : dump.calls) {
+      const auto place = static_cast<std::size_t>(call.group_id);
+      if (place < groups.size()) call.group = groups[place].name;
+    }
     settle(dump);
     dumps.push_back(std::move(dump));
   });

@@ -166,6 +166,21 @@ TEST(CorpusDumps, NameTheCulpritsOfTheRun_OrNone) {
   EXPECT_GT(told, 50);
 }
 
+// A program without one would count as one for which the analyzer names nobody.
+TEST(CorpusDumps, AnalyzersAnswers_AreThereForAll) {
+  const auto by_fr_trace = names_by_fr_trace();
+  for (const auto& each : all_answers())
+    EXPECT_TRUE(by_fr_trace.contains(each.report)) << each.report << ": tests/data/make_fr_trace.py makes its line";
+}
+
+TEST(CorpusDumps, GroupsThatRanksMadeDifferently_AreAMismatch) {
+  const auto& all = all_answers();
+  const auto found = std::find_if(all.begin(), all.end(), [](const Answers& each) { return each.report == "B084"; });
+  ASSERT_NE(found, all.end());
+  EXPECT_EQ(found->dumps.verdict, Verdict::mismatch);
+  EXPECT_EQ(found->dumps.headline, "new_group() of group \"group1\": ranks 0,3 passed {0, 3}, ranks 1-2 passed {1, 2}");
+}
+
 // The page's table, from its first line to the empty line after it.
 TEST(CorpusDumps, TableOfThePage_IsTheirs) {
   std::ifstream in(kExplainPage, std::ios::binary);

@@ -22,7 +22,8 @@ from torch.distributed.flight_recorder.components.fr_logger import FlightRecorde
 
 def write_dumps(run, folder):
     for rank, entries in enumerate(run["entries"]):
-        groups = {g["name"]: g | {"ranks": str(g["ranks"])} for g in run["groups"] if rank in g["ranks"]}
+        own = [g for g in run["groups"] if rank in g.get("made_by", g["ranks"])]
+        groups = {g["name"]: g | {"ranks": str(g["ranks"])} for g in own}
         dump = {"version": run["version"], "rank": rank, "pg_config": groups, "entries": entries}
         (folder / f"rank_{rank}").write_bytes(pickle.dumps(dump))
 

@@ -19,6 +19,10 @@ bool CreationCalls::fits(std::span<const int> members, std::string_view name) co
   return calls_.empty() || (fit() && calls_.front().is(members, name));
 }
 
+bool CreationCalls::is_first(std::span<const int> members, std::string_view name) const noexcept {
+  return calls_.front().is(members, name);
+}
+
 void CreationCalls::add(int rank, std::span<const int> members, std::string_view name,
                         c10::function_ref<exec::CallSite()> where) {
   const auto same = [&](const Call& call) { return call.is(members, name); };

@@ -25,6 +25,9 @@ class CreationCalls {
   // Whether the arguments equal those of all calls so far. True for the first call.
   bool fits(std::span<const int> members, std::string_view name) const noexcept;
 
+  // True if the first call passed the same arguments. At least one rank must have called.
+  bool is_first(std::span<const int> members, std::string_view name) const noexcept;
+
   // Adds the first call of `rank`, with its arguments. `where`: as in Vote::cast().
   void add(int rank, std::span<const int> members, std::string_view name, c10::function_ref<exec::CallSite()> where);
 

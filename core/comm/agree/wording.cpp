@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rehearse_internal/formatting/rank_list.h>
 
 namespace rehearse::comm {
 
@@ -53,6 +54,12 @@ std::string barrier_given_up_by_rank_0(int rank) {
       rank);
 }
 
-std::string members_text(std::span<const int> ranks) { return fmt::format("{{{}}}", fmt::join(ranks, ", ")); }
+std::string members_text(std::span<const int> ranks) {
+  constexpr std::size_t kListed = 16;
+  const auto runs = ranks.size() > kListed ? rank_numbers(ranks) : std::string();
+  // Texts of different lists must differ, so a shortened one will not do.
+  if (!runs.empty() && runs.find(" more") == runs.npos) return fmt::format("{{{}}}", runs);
+  return fmt::format("{{{}}}", fmt::join(ranks, ", "));
+}
 
 }  // namespace rehearse::comm

@@ -44,7 +44,7 @@ std::string given_up_barrier(std::span<const int> missing, bool names_all, std::
 std::string barrier_without_time();
 std::string barrier_given_up_by_rank_0(int rank);
 
-// "{0, 2}": the ranks as the caller passed them to new_group().
+// "{0, 2}": the ranks as the caller passed them to new_group(). Many ranks are shortened: "{0-511,513}".
 std::string members_text(std::span<const int> ranks);
 
 }  // namespace rehearse::comm

@@ -76,10 +76,10 @@ std::string of_new_group(const Mismatch& mismatch) {
     return fmt::format("{} passed {}", describe_ranks(side.alike), side.fingerprint);
   };
   if (mismatch.has_majority) {
-    return fmt::format("{} where {} to new_group #{}", all_but_the_first(mismatch, " and ", passed),
-                       passed(mismatch.first), mismatch.sequence);
+    return fmt::format("{} where {} to {}", all_but_the_first(mismatch, " and ", passed), passed(mismatch.first),
+                       creation_title(mismatch));
   }
-  return fmt::format("new_group #{}: {}, {}", mismatch.sequence, passed(mismatch.first),
+  return fmt::format("{}: {}, {}", creation_title(mismatch), passed(mismatch.first),
                      all_but_the_first(mismatch, ", ", passed));
 }
 
@@ -122,6 +122,11 @@ std::string all_sides(const Mismatch& mismatch) {
 }
 
 }  // namespace
+
+std::string creation_title(const Mismatch& mismatch) {
+  if (mismatch.sequence == 0) return fmt::format("new_group() of group \"{}\"", mismatch.group);
+  return fmt::format("new_group #{}", mismatch.sequence);
+}
 
 std::string to_string(const Mismatch& mismatch) {
   if (mismatch.kind == Mismatch::Kind::new_group) return of_new_group(mismatch);

@@ -13,14 +13,21 @@
 #include "group_world.h"
 
 namespace rehearse::comm {
+namespace {
+
+// As c10d describes the groups that new_group() makes.
+std::string description_of(std::string_view name) { return std::string(name.empty() ? "undefined" : name); }
+
+}  // namespace
+
 bool GroupRegistry::has_lost(const Absences& absent, int rank) {
   const auto found = absent.find(rank);
   return found != absent.end() && found->second == Absence::lost;
 }
 
-c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::vector<int> ranks,
+c10::intrusive_ptr<GroupState> GroupRegistry::make(std::string name, std::string description, std::vector<int> ranks,
                                                    const GroupIdentity* parent) {
-  const auto id = world_.events.add_group({name, name, ranks});
+  const auto id = world_.events.add_group({name, std::move(description), ranks});
   auto group = c10::make_intrusive<GroupState>(world_, GroupIdentity{id, std::move(name), std::move(ranks)});
   world_.services.fabric.open(group->identity(), parent);
   return group;
@@ -67,13 +74,16 @@ void GroupRegistry::start_creation(std::span<const int> ranks, std::string_view 
     unique = name_of_new_group(index);
     check_name_is_free(unique, index);
   }
-  auto group = make(std::move(unique), {ranks.begin(), ranks.end()}, nullptr);
+  auto group = make(std::move(unique), description_of(name), {ranks.begin(), ranks.end()}, nullptr);
   creations_.push_back({std::move(group), CreationCalls(made_.size(), index), down_, nullptr});
 }
 
 void GroupRegistry::join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank) {
   const bool fits = creation.calls.fits(ranks, name);
   creation.calls.add(rank, ranks, name, [&] { return fits ? call_site() : exec::CallSite::capture(); });
+  if (fits || creation.calls.is_first(ranks, name)) return;
+  const auto& group = creation.group->identity();
+  world_.events.note_other_creation({group.id, rank, {group.name, description_of(name), {ranks.begin(), ranks.end()}}});
 }
 
 void GroupRegistry::join_mismatch(Creation& creation, std::size_t index, int rank) {
@@ -99,7 +109,8 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
   if (found == derivations_.end()) {
     const auto of_name = std::count_if(derivations_.begin(), derivations_.end(),
                                        [&](const auto& each) { return each.group->identity().name == name; });
-    derivations_.push_back({make(name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
+    derivations_.push_back(
+        {make(name, name, ranks, parent), call, std::vector<char>(ranks.size()), call_site(), down_});
     found = std::prev(derivations_.end());
     if (of_name > 0) found->group->register_as(numbered_name(name, static_cast<std::size_t>(of_name)));
   }
@@ -111,7 +122,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::companion(const GroupState& group,
   for (const auto& [of, companion] : companions_) {
     if (of == &group && companion->identity().name == name) return companion;
   }
-  return companions_.emplace_back(&group, make(name, group.identity().ranks, &group.identity())).second;
+  return companions_.emplace_back(&group, make(name, name, group.identity().ranks, &group.identity())).second;
 }
 
 std::vector<PendingOperation> GroupRegistry::pending(int only_of) const {

@@ -74,7 +74,8 @@ class GroupRegistry {
     Absences absent;          // these ranks do not count as missing
   };
 
-  c10::intrusive_ptr<GroupState> make(std::string name, std::vector<int> ranks, const GroupIdentity* parent);
+  c10::intrusive_ptr<GroupState> make(std::string name, std::string description, std::vector<int> ranks,
+                                      const GroupIdentity* parent);
   void check_name_is_free(std::string_view name, std::size_t groups) const;  // looks at the first `groups` only
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);

@@ -10,6 +10,10 @@ std::uint32_t EventWriter::add_group(EventLog::Group group) {
   return static_cast<std::uint32_t>(log_.groups_.size() - 1);
 }
 
+void EventWriter::note_other_creation(EventLog::OtherCreation creation) {
+  log_.other_creations_.push_back(std::move(creation));
+}
+
 Event& EventWriter::record(const Event& event, std::uint64_t fingerprint) {
   log_.hash_.add((static_cast<std::uint64_t>(static_cast<std::uint32_t>(event.rank)) << 32) | event.seq_id);
   log_.hash_.add(fingerprint ^ event.pg_id);

@@ -17,6 +17,7 @@ class EventWriter {
   const EventLog& log() const noexcept { return log_; }
 
   std::uint32_t add_group(EventLog::Group group);
+  void note_other_creation(EventLog::OtherCreation creation);
 
   // Stores the event and fills in its record_id. `fingerprint`: the hash of its signature.
   Event& record(const Event& event, std::uint64_t fingerprint);

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <rehearse/job/verdict.h>
 #include <rehearse_internal/job/run_record.h>
+
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {

@@ -31,7 +31,7 @@ Difference difference_of(const comm::Mismatch& mismatch,
   Difference difference;
   // A new_group() call has no group to name: it was to make one.
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
-  const auto call = of_new_group ? fmt::format("new_group #{} ", mismatch.sequence) : "";
+  const auto call = of_new_group ? comm::creation_title(mismatch) + " " : "";
   const auto side_of = [&](const comm::Mismatch::Side& side) {
     return Difference::Side{side.alike, call + side.fingerprint, where(side)};
   };

@@ -105,8 +105,8 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   const auto& mismatch = record_.mismatches.front();
   line.state = RankOutcome::blocked;
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
-  const auto call = of_new_group ? fmt::format("new_group #{}", mismatch.sequence)
-                                 : record_.events.title(*record_.events.last(failure.rank));
+  const auto call =
+      of_new_group ? comm::creation_title(mismatch) : record_.events.title(*record_.events.last(failure.rank));
   line.doing = call + " (the ranks' calls do not match)";
   line.waits_for = opponents_of(failure.rank, mismatch);
 }

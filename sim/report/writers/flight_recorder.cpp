@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <rehearse_internal/sim/flight_recorder.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,43 @@ namespace {
 // The recorder's version in LibTorch 2.11. The analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
 
-Json group_of(const comm::EventLog::Group& group, std::size_t) {
-  return {{"name", group.name}, {"desc", group.description}, {"ranks", group.ranks}};
+// A group, and the ranks that made it, if others passed something else to that new_group().
+struct RecordedGroup {
+  comm::EventLog::Group group;
+  std::optional<std::vector<int>> made_by;
+};
+
+Json group_of(const RecordedGroup& recorded, std::size_t) {
+  const auto& [group, made_by] = recorded;
+  Json json{{"name", group.name}, {"desc", group.description}, {"ranks", group.ranks}};
+  if (made_by) json["made_by"] = *made_by;
+  return json;
+}
+
+bool is_same(const comm::EventLog::Group& a, const comm::EventLog::Group& b) {
+  return a.name == b.name && a.description == b.description && a.ranks == b.ranks;
+}
+
+// In a real job, each rank's dump has the groups that the rank has made and is a member of. Those that differ from the
+// log's stand behind them, so that a call's pg_id remains its group's place.
+std::vector<RecordedGroup> groups_of(const comm::EventLog& events) {
+  std::vector<RecordedGroup> groups;
+  for (const auto& group : events.groups()) groups.push_back({group, std::nullopt});
+  const auto of_log = static_cast<std::ptrdiff_t>(groups.size());
+  for (const auto& [pg_id, rank, passed] : events.other_creations()) {
+    auto& first = groups[pg_id];
+    if (!first.made_by) first.made_by = first.group.ranks;
+    std::erase(*first.made_by, rank);
+    if (std::find(passed.ranks.begin(), passed.ranks.end(), rank) == passed.ranks.end()) continue;
+    const auto same = std::find_if(groups.begin() + of_log, groups.end(),
+                                   [&](const RecordedGroup& known) { return is_same(known.group, passed); });
+    if (same != groups.end()) {
+      same->made_by->insert(std::upper_bound(same->made_by->begin(), same->made_by->end(), rank), rank);
+    } else {
+      groups.push_back({passed, std::vector<int>{rank}});
+    }
+  }
+  return groups;
 }
 
 Json frames_of(const exec::CallSite& where) {
@@ -67,7 +104,7 @@ void write_flight_recorder(std::ostream& out, const comm::EventLog& events, int 
   std::vector<std::vector<comm::Event>> of_ranks(static_cast<std::size_t>(ranks));
   for (const auto& event : events.kept()) of_ranks[static_cast<std::size_t>(event.rank)].push_back(event);
   out << "{\"version\":\"" << kVersion << "\",\n\"groups\":[";
-  write_list(out, events.groups(), group_of);
+  write_list(out, groups_of(events), group_of);
   out << "\n],\n\"entries\":[";
   const char* before = "";
   for (const auto& of_rank : of_ranks) {

@@ -55,8 +55,13 @@ DumpMaker::DumpMaker(int ranks, std::string version) {
 }
 
 void DumpMaker::add_group(const std::string& name, std::vector<int> ranks) {
-  descriptions_[name] = "undefined";
-  for (const int rank : ranks) dump(rank)["pg_config"][name] = group_json(name, "undefined", ranks);
+  add_group(name, ranks, "undefined", ranks);
+}
+
+void DumpMaker::add_group(const std::string& name, std::vector<int> ranks, const std::string& description,
+                          const std::vector<int>& made_by) {
+  descriptions_[name] = description;
+  for (const int rank : made_by) dump(rank)["pg_config"][name] = group_json(name, description, ranks);
 }
 
 Json& DumpMaker::call(int rank, const std::string& name, std::vector<std::int64_t> sizes, bool completed,

@@ -18,6 +18,9 @@ class DumpMaker {
   explicit DumpMaker(int ranks, std::string version = "2.10");
 
   void add_group(const std::string& name, std::vector<int> ranks);
+  // As only the dumps of `made_by` have it.
+  void add_group(const std::string& name, std::vector<int> ranks, const std::string& description,
+                 const std::vector<int>& made_by);
 
   // Adds the rank's next entry: the group's next collective, or its next message if `name` is like "send 0->1". `sizes`
   // are those of its one input and output. Returns the entry, which the test may change.

@@ -137,18 +137,18 @@ TEST_F(RefusedDumps, RankWithoutCalls_IsOfTheJob) {
   EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(job_.dump(1)))}), "");
 }
 
-// Pairs that split a larger group may share a name, but no rank may be in two of them.
+// c10d makes such names from the members. Groups with a number for a name may differ because of a mistake in the job.
 TEST_F(RefusedDumps, GroupOfOtherMembers_IsOfAnotherJob) {
+  const std::string name = "0123456789abcdef0123456789abcdef01234567";
   DumpMaker one(4), other(4);
-  one.add_group("pair", {0, 1});
-  other.add_group("pair", {1, 2});
+  one.add_group(name, {0, 1});
+  other.add_group(name, {1, 2});
   const auto first = file("dump_rank_0", pickled(one.dump(0)));
-  EXPECT_EQ(
-      refusal({first, file("dump_rank_1", pickled(other.dump(1)))}),
-      "dump_rank_1: its group \"pair\" (undefined) has ranks 1-2, and in dump_rank_0 it has ranks 0-1: the dumps are "
-      "of different jobs");
-  other.add_group("pair", {2, 3});
-  EXPECT_EQ(refusal({first, file("dump_rank_2", pickled(other.dump(2)))}), "");
+  EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(other.dump(1)))}),
+            "dump_rank_1: its group \"" + name +
+                "\" (undefined) has ranks 1-2, and in dump_rank_0 it has ranks 0-1: the dumps are of different jobs");
+  other.add_group(name, {0, 1}, "undefined", {1});
+  EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(other.dump(1)))}), "");
 }
 
 TEST_F(RefusedDumps, WhatIsThereTwice) {

@@ -61,5 +61,19 @@ TEST(FlightRecorder, IsJson_ARankThatCalledNothingToo) {
   EXPECT_EQ(empty["groups"].size(), 1u);
 }
 
+// Ranks 1 and 2 made another group than rank 0, who was first, and rank 3 made one that it is no member of.
+TEST(FlightRecorder, GroupsThatRanksMadeDifferently_SayWhoMadeThem) {
+  EventLogMaker made(4);
+  const auto id = made.writer.add_group({"group1", "undefined", {0, 3}});
+  made.writer.add_group({"group2", "undefined", {0}});
+  for (const int rank : {2, 1}) made.writer.note_other_creation({id, rank, {"group1", "undefined", {1, 2}}});
+  made.writer.note_other_creation({id, 3, {"group1", "undefined", {1, 2}}});
+  const auto groups = nlohmann::ordered_json::parse(written(made.log, 4))["groups"];
+  EXPECT_EQ(groups.dump(), R"([{"name":"world","desc":"default_pg","ranks":[0,1,2,3]},)"
+                           R"({"name":"group1","desc":"undefined","ranks":[0,3],"made_by":[0]},)"
+                           R"({"name":"group2","desc":"undefined","ranks":[0]},)"
+                           R"({"name":"group1","desc":"undefined","ranks":[1,2],"made_by":[1,2]}])");
+}
+
 }  // namespace
 }  // namespace rehearse::sim

@@ -80,6 +80,12 @@ class EventLog {
     std::string description;
     std::vector<int> ranks;
   };
+  // What a rank passed to the new_group() that made group `pg_id`, if it was not what the first caller passed.
+  struct OtherCreation {
+    std::uint32_t pg_id = 0;
+    int rank = -1;
+    Group passed;
+  };
 
   explicit EventLog(EventLogOptions options);
 
@@ -99,6 +105,7 @@ class EventLog {
   const Signature& signature(const Event& event) const { return signatures_.at(event.signature); }
   const Group& group(const Event& event) const { return groups_.at(event.pg_id); }
   const std::vector<Group>& groups() const noexcept { return groups_; }
+  const std::vector<OtherCreation>& other_creations() const noexcept { return other_creations_; }
 
   // Where the call was made. Empty unless call sites were captured.
   const exec::CallSite& call_site(const Event& event) const { return call_sites_.at(event.call_site); }
@@ -148,6 +155,7 @@ class EventLog {
   std::vector<Signature> signatures_;
   std::unordered_map<std::uint64_t, std::uint32_t> signature_ids_;
   std::vector<Group> groups_;
+  std::vector<OtherCreation> other_creations_;
   std::vector<exec::CallSite> call_sites_{{}};  // by Event::call_site
   std::map<exec::CallSite, std::uint32_t> call_site_ids_;
   std::map<std::uint64_t, std::string> notes_;  // by record_id

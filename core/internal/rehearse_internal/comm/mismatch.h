@@ -31,13 +31,16 @@ struct Mismatch {
 
   Kind kind = Kind::collective;
   std::string group;           // for new_group: the name on the first side, which may be empty
-  std::uint64_t sequence = 0;  // in the group, from 1; for new_group: the number of the call in the world, from 0
+  std::uint64_t sequence = 0;  // in the group, from 1; for new_group: the call's number in the world, or 0 if unknown
   bool has_majority = false;   // more than half of the group's ranks made the first call
   Side first;                  // the majority's call; without a majority, that of the lowest rank
   Side second;                 // the call of the lowest rank that disagrees with `first`
   std::vector<Side> others;    // calls that equal neither, ordered by their lowest rank
   std::vector<Field> fields;   // those that differ: first those between first and second, the most telling first
 };
+
+// "new_group #1"; if nobody knows which one of the world it is, as in dumps, `new_group() of group "1"`.
+std::string creation_title(const Mismatch& mismatch);
 
 // One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
 // not sum`. Without a majority: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
