@@ -24,6 +24,7 @@ ModeRun run_named(const char* name) {
   run.name = name;
   run.report.ranks = 2;
   run.report.program = "train";
+  run.report.operations = 2;
   return run;
 }
 
@@ -55,6 +56,8 @@ TEST(Comparison, OfEqualRuns_Agrees) {
             "results  1             1          1 bit-equal\n"
             "time     0 ns virtual  0 ns real\n"
             "rehearse  program=train ranks=2 seed=0\n");
+  other.report.operations = 0;
+  EXPECT_THAT(validation_text(one, other, comparison), HasSubstr("time     0 ns virtual  not measured\n"));
 }
 
 TEST(Comparison, OtherOrderOfRanks_IsNoDifference_OtherOrderOfCallsIs) {

@@ -10,6 +10,7 @@
 
 #include "report/page/report_page.h"
 #include "report/writers/json.h"
+#include "report/writers/known_facts.h"
 #include "report/writers/text_lines.h"
 
 namespace rehearse::cli {
@@ -67,14 +68,12 @@ std::string headline_of(const ModeRun& one, const ModeRun& other, const Comparis
 }
 
 sim::Json json_of(const ModeRun& run) {
-  return {{"mode", run.name},
-          {"verdict", to_string(run.report.verdict)},
-          {"culprits", run.culprits},
-          {"headline", run.report.headline},
-          {"calls", run.calls.size()},
-          {"results", run.results.size()},
-          {"end_time_ns", run.report.end_time.time_since_epoch().count()},
-          {"files", run.report.files}};
+  sim::Json json{{"mode", run.name},          {"verdict", to_string(run.report.verdict)},
+                 {"culprits", run.culprits},  {"headline", run.report.headline},
+                 {"calls", run.calls.size()}, {"results", run.results.size()}};
+  if (sim::is_measured(run.report)) json["end_time_ns"] = run.report.end_time.time_since_epoch().count();
+  json["files"] = run.report.files;
+  return json;
 }
 
 sim::Json validation_data(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
@@ -99,6 +98,7 @@ sim::Json validation_data(const ModeRun& one, const ModeRun& other, const Compar
 
 std::string validation_text(const ModeRun& one, const ModeRun& other, const Comparison& comparison) {
   const auto time = [](const ModeRun& run, const char* kind) {
+    if (!sim::is_measured(run.report)) return std::string("not measured");
     return fmt::format("{} {}", sim::format_time(run.report.end_time), kind);
   };
   const auto& report = one.report;

@@ -17,6 +17,7 @@
 #include "report/page/timeline_json.h"
 #include "report/writers/json_reader.h"
 #include "report/writers/known_facts.h"
+#include "report/writers/report_json.h"
 
 namespace rehearse::sim {
 namespace {
@@ -104,7 +105,7 @@ std::size_t shorten(Json::Array& items, std::size_t most) {
 }  // namespace
 
 Json page_run(PageRun run) {
-  Json report = measured_json(run.report);
+  Json report = report_as_json(run.report);
   auto [rows, ranks_left_out] = rank_rows(run.report.rank_lines);
   report["rank_lines"] = std::move(rows);
   const auto waits_left_out = shorten(report["wait_cycle"].items(), kWaitsMost);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <rehearse/job/report.h>
+#include <string_view>
+#include <vector>
 
-#include "report/writers/json.h"
+#include <rehearse/job/report.h>
 
 namespace rehearse::sim {
 
@@ -13,7 +14,7 @@ bool is_measured(const Report& report);
 // True if nothing went wrong as far as is known, but some rank of the job left no dump.
 bool is_partial(const Report& report);
 
-// Like report_as_json(), but without the numbers that nobody measured, which are zeros there.
-Json measured_json(const Report& report);
+// The keys of report.json whose values nobody measured. Their fields in the report are zeros or empty.
+std::vector<std::string_view> unmeasured_keys(const Report& report);
 
 }  // namespace rehearse::sim

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <rehearse/sim/report_writers.h>
 
 #include "report/writers/json_reader.h"
+#include "report/writers/known_facts.h"
 #include "report/writers/rank_runs.h"
 #include "report/writers/report_json.h"
 
@@ -42,6 +46,9 @@ Json json_of(const Difference::Side& side) {
   return {{"ranks", side.ranks}, {"fingerprint", side.fingerprint}, {"where", side.where}};
 }
 
+// The number of a call; 0: nobody knows it.
+constexpr std::uint64_t kNoNumber = 0;
+
 Json json_of(const Difference& difference) {
   Json others = Json::array();
   for (const auto& side : difference.others) others.push_back(json_of(side));
@@ -51,10 +58,13 @@ Json json_of(const Difference& difference) {
     if (!field.others.empty()) row["others"] = field.others;
     fields.push_back(std::move(row));
   }
-  return {
-      {"process_group_name", difference.group}, {"seq_id", difference.sequence}, {"first", json_of(difference.first)},
-      {"second", json_of(difference.second)},   {"others", std::move(others)},   {"fields", std::move(fields)},
-  };
+  Json json{{"process_group_name", difference.group}};
+  if (difference.sequence != kNoNumber) json["seq_id"] = difference.sequence;
+  json["first"] = json_of(difference.first);
+  json["second"] = json_of(difference.second);
+  json["others"] = std::move(others);
+  json["fields"] = std::move(fields);
+  return json;
 }
 
 Json json_of(const FaultLine::Firing& firing) {
@@ -159,7 +169,7 @@ Difference::Field field_of(const Reader& reader) {
 Difference difference_of(const Reader& reader) {
   Difference difference;
   difference.group = reader.get<std::string>("process_group_name");
-  difference.sequence = reader.get<std::uint64_t>("seq_id");
+  difference.sequence = reader.get_if_there<std::uint64_t>("seq_id");
   difference.first = side_of(reader.child("first"));
   difference.second = side_of(reader.child("second"));
   difference.others = reader.get_list("others", side_of);
@@ -195,36 +205,60 @@ DumpFacts dump_facts_of(const Reader& reader) {
           reader.get_ranks("culprits"), reader.get_list("stacks", stack_of)};
 }
 
+// A report says nothing of what nobody measured, and older ones have zeros there.
+void read_measurements(const Reader& reader, Report& report) {
+  if (reader.has("seed")) report.seed = reader.get_hexadecimal("seed");
+  report.schedule = reader.get_if_there<std::string>(reader.has("schedule") ? "schedule" : "mode");
+  if (reader.has("identity")) report.identity = reader.get_hexadecimal("identity");
+  report.decisions = reader.get_if_there<std::uint64_t>("decisions");
+  report.switches = reader.get_if_there<std::uint64_t>("switches");
+  report.operations = reader.get_if_there<std::uint64_t>("operations");
+  if (reader.has("end_time_ns")) report.end_time = reader.get_time("end_time_ns");
+  const auto may_be_missing = unmeasured_keys(report);
+  for (const char* key : {"seed", "schedule", "identity", "decisions", "switches", "operations", "end_time_ns"}) {
+    const bool may_be = std::find(may_be_missing.begin(), may_be_missing.end(), key) != may_be_missing.end();
+    if (!reader.has(key) && !may_be) reader.fail_at(key, "is missing");
+  }
+}
+
+Json head_of(const Report& report) {
+  const auto left_out = unmeasured_keys(report);
+  Json json = Json::object();
+  const auto add = [&](std::string_view key, Json value) {
+    if (std::find(left_out.begin(), left_out.end(), key) == left_out.end()) json[key] = std::move(value);
+  };
+  add("rehearse_report", kReportFormatVersion);
+  add("verdict", to_string(report.verdict));
+  add("exit_code", exit_code(report.verdict));
+  add("headline", report.headline);
+  add("program", report.program);
+  add("ranks", report.ranks);
+  add("seed", hexadecimal(report.seed));
+  add("schedule", report.schedule);
+  add("version", report.version);
+  add("identity", hexadecimal(report.identity));
+  add("decisions", report.decisions);
+  add("switches", report.switches);
+  add("operations", report.operations);
+  add("end_time_ns", nanoseconds(report.end_time));
+  return json;
+}
+
 }  // namespace
 
 Json report_as_json(const Report& report) {
-  Json json{
-      {"rehearse_report", kReportFormatVersion},
-      {"verdict", to_string(report.verdict)},
-      {"exit_code", exit_code(report.verdict)},
-      {"headline", report.headline},
-      {"program", report.program},
-      {"ranks", report.ranks},
-      {"seed", hexadecimal(report.seed)},
-      {"schedule", report.schedule},
-      {"version", report.version},
-      {"identity", hexadecimal(report.identity)},
-      {"decisions", report.decisions},
-      {"switches", report.switches},
-      {"operations", report.operations},
-      {"end_time_ns", nanoseconds(report.end_time)},
-      {"rank_lines", list_of(report.rank_lines)},
-      {"differences", list_of(report.differences)},
-      {"call_places", list_of(report.call_places)},
-      {"call_counts", list_of(report.call_counts)},
-      {"wait_cycle", report.wait_cycle},
-      {"last_events", report.last_events},
-      {"remarks", report.remarks},
-      {"checks", report.checks},
-      {"replay", report.replay},
-      {"files", report.files},
-      {"hint", report.hint},
-  };
+  Json json = head_of(report);
+  json["rank_lines"] = list_of(report.rank_lines);
+  json["differences"] = list_of(report.differences);
+  json["call_places"] = list_of(report.call_places);
+  json["call_counts"] = list_of(report.call_counts);
+  json["wait_cycle"] = report.wait_cycle;
+  json["last_events"] = report.last_events;
+  json["remarks"] = report.remarks;
+  json["checks"] = report.checks;
+  json["replay"] = report.replay;
+  json["files"] = report.files;
+  json["hint"] = report.hint;
   if (is_real(report)) json["mode"] = "real";
   if (!report.transport.empty()) json["transport"] = report.transport;
   if (!report.findings.empty()) json["findings"] = list_of(report.findings);
@@ -249,15 +283,10 @@ Report report_from_json(std::string_view text) {
   report.verdict = reader.get_named("verdict", verdict_from_string, "verdict");
   report.headline = reader.get<std::string>("headline");
   report.program = reader.get<std::string>("program");
-  report.seed = reader.get_hexadecimal("seed");
-  report.schedule = reader.get<std::string>("schedule");
+  if (reader.has("dumps")) report.dumps = dump_facts_of(reader.child("dumps"));
+  read_measurements(reader, report);
   report.transport = reader.get_if_there<std::string>("transport");
   report.version = reader.get<std::string>("version");
-  report.identity = reader.get_hexadecimal("identity");
-  report.decisions = reader.get<std::uint64_t>("decisions");
-  report.switches = reader.get<std::uint64_t>("switches");
-  report.operations = reader.get<std::uint64_t>("operations");
-  report.end_time = reader.get_time("end_time_ns");
   report.rank_lines = reader.get_list("rank_lines", rank_line_of);
   report.differences = reader.get_list("differences", difference_of);
   report.call_places = reader.get_list("call_places", call_places_of);
@@ -271,7 +300,6 @@ Report report_from_json(std::string_view text) {
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");
   report.hint = reader.get_if_there<std::string>("hint");
-  if (reader.has("dumps")) report.dumps = dump_facts_of(reader.child("dumps"));
   return report;
 }
 

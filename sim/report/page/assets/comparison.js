@@ -67,7 +67,7 @@ function validationPart(data) {
     el("div", { class: "scroll" }, table(heads, [row("verdict", (run) => run.verdict),
       row("culprits", (run) => run.culprits.length > 0 ? ranksText(runsOf(run.culprits)) : "nobody"),
       row("calls", (run) => run.calls.toLocaleString("en")), row("results", (run) => run.results.toLocaleString("en")),
-      row("time", (run) => timeText(run.end_time_ns))])),
+      row("time", (run) => run.end_time_ns === undefined ? "not measured" : timeText(run.end_time_ns))])),
     el("p", {}, `${plural(validation.calls_alike, "call")} alike; ${plural(validation.results_bit_equal, "result")} ` +
       `bit-equal, ${validation.results_within_tolerance} within the tolerance.`),
     differences.length > 0 && [el("h3", {}, "Differences"),

@@ -20,7 +20,6 @@
 #include "report/page/report_page.h"
 #include "report/page/source_excerpts.h"
 #include "report/page/timeline_json.h"
-#include "report/writers/known_facts.h"
 #include "report/writers/report_json.h"
 #include "sim/report/page/page_worlds.h"
 
@@ -264,7 +263,7 @@ TEST(TimelineJson, LongOnes_HaveTheirLatestCallsAndSpansAndSayHowManyAreMissing)
 TEST(ReportPage, EveryVerdict_HoldsItsReport) {
   for (const auto& sample : golden::samples()) {
     const auto data = page_data_in(page_of(sample.report));
-    auto report = measured_json(sample.report);
+    auto report = report_as_json(sample.report);
     report["rank_lines"] = rank_rows(sample.report.rank_lines).rows;
     EXPECT_EQ(json_text(data.at("runs").items().front().at("report")), json_text(report)) << sample.name;
     EXPECT_EQ(data.at("kind").get<std::string>(), "report");
@@ -280,29 +279,9 @@ TEST(ReportPage, BeforeScriptsRun_ItHasTheVerdictAndTheTextOfTheReport) {
   EXPECT_THAT(page, Not(HasSubstr("{{")));
 }
 
-std::vector<std::string> keys_that_are_missing(const Report& report) {
-  const auto whole = report_as_json(report), measured = measured_json(report);
-  std::vector<std::string> missing;
-  for (const auto& [key, value] : whole.entries()) {
-    if (!measured.contains(key)) missing.push_back(key);
-  }
-  return missing;
-}
-
-// The page must not show zeros of values that were not measured.
-TEST(ReportPage, OfWhatWasNotMeasured_SaysNothing) {
-  using Keys = std::vector<std::string>;
-  EXPECT_EQ(keys_that_are_missing(golden::ok_report()), Keys());
-  Report crashed;
-  crashed.verdict = Verdict::crashed;
-  crashed.seed = 7;
-  EXPECT_EQ(keys_that_are_missing(crashed), (Keys{"identity", "decisions", "switches", "operations", "end_time_ns"}));
-  crashed.end_time = golden::at_us(1);
-  EXPECT_EQ(keys_that_are_missing(crashed), (Keys{"identity", "decisions", "switches"}));
+TEST(ReportPage, OfDumps_IsTitledByTheirRanks) {
   Report dumps;
   dumps.dumps.emplace().ranks = {0, 1};
-  EXPECT_EQ(keys_that_are_missing(dumps),
-            (Keys{"seed", "schedule", "identity", "decisions", "switches", "end_time_ns"}));
   EXPECT_THAT(page_of(dumps), HasSubstr("<title>OK: dumps of ranks 0-1</title>"));
 }
 
