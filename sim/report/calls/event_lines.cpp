@@ -21,6 +21,12 @@ struct Line {
   std::vector<int> ranks;
 };
 
+// "  (failed at 30 s)"; empty for a call that is complete.
+std::string end_of(const Event& event) {
+  if (event.completed()) return "";
+  return event.ended() ? fmt::format("  (failed at {})", format_time(event.time_ended)) : "  (not complete)";
+}
+
 }  // namespace
 
 std::vector<std::string> last_event_lines(const comm::EventLog& log, const Places& places) {
@@ -29,12 +35,11 @@ std::vector<std::string> last_event_lines(const comm::EventLog& log, const Place
   const auto events = log.kept();
   // Go backwards, because lines that are not shown then need no text.
   for (auto event = events.rbegin(); event != events.rend(); ++event) {
-    const bool completed = event->completed();
     const std::string where = places.text(log.call_site(*event));
     const std::string& note = log.note(*event);
     Line line{format_time(event->time_created),
-              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")",
-                          completed ? "" : "  (not complete)", where.empty() ? "" : "  at " + where),
+              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")", end_of(*event),
+                          where.empty() ? "" : "  at " + where),
               {}};
     const auto same = known.find({line.time, line.what});
     if (same == known.end() && lines.size() == kEventLinesShown) break;
