@@ -93,6 +93,20 @@ struct NamedFile {
 // Files by the part that their names share.
 using JobsOfFolder = std::map<std::string, std::vector<NamedFile>>;
 
+bool is_empty(const NamedFile& file) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file.path, ignored) && std::filesystem::file_size(file.path, ignored) == 0;
+}
+
+// A rank that died while it wrote its dump leaves an empty file.
+void refuse_if_empty(const JobsOfFolder::value_type& job) {
+  for (const auto& file : job.second) {
+    if (is_empty(file))
+      throw DumpError(
+          fmt::format("{}: is empty, and no dump lies beside it; right would be a pickle or JSON", file.path.string()));
+  }
+}
+
 bool begins_as_dump(const std::filesystem::directory_entry& entry) {
   std::error_code ignored;
   if (!entry.is_regular_file(ignored)) return false;
@@ -108,9 +122,11 @@ JobsOfFolder jobs_in(const std::filesystem::path& folder) {
   }
   if (error) throw DumpError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   // Logs and other files lie in the folder, too. But if one file is a dump, all files with names like it are dumps.
-  std::erase_if(jobs, [](const auto& job) {
-    return std::none_of(job.second.begin(), job.second.end(), [](const NamedFile& file) { return file.is_dump; });
-  });
+  const auto has_dump = [](const auto& job) {
+    return std::any_of(job.second.begin(), job.second.end(), [](const NamedFile& file) { return file.is_dump; });
+  };
+  if (std::none_of(jobs.begin(), jobs.end(), has_dump)) std::for_each(jobs.begin(), jobs.end(), refuse_if_empty);
+  std::erase_if(jobs, [&](const auto& job) { return !has_dump(job); });
   return jobs;
 }
 

@@ -27,9 +27,10 @@ class PickleBytes {
   explicit PickleBytes(std::string_view bytes) : bytes_(bytes) {}
 
   std::size_t at() const { return at_; }
+  std::size_t left() const { return bytes_.size() - at_; }
 
   std::string_view take(std::uint64_t count) {
-    if (count > bytes_.size() - at_) throw PickleError(fmt::format("ends in the middle of a value, at byte {}", at_));
+    if (count > left()) throw PickleError(fmt::format("ends in the middle of a value, at byte {}", at_));
     const auto taken = bytes_.substr(at_, static_cast<std::size_t>(count));
     at_ += taken.size();
     return taken;
@@ -64,12 +65,19 @@ class Unpickler {
       begin_ = bytes_.at();
       code_ = static_cast<std::uint8_t>(bytes_.number(1));
       if (begin_ == 0 && code_ != static_cast<std::uint8_t>(Opcode::protocol)) fail("begins with");
-      if (code_ == static_cast<std::uint8_t>(Opcode::stop)) return values_.json(pop(), limits_);
+      if (code_ == static_cast<std::uint8_t>(Opcode::stop)) return end();
       if (!number() && !text() && !container() && !memo()) refuse();
     }
   }
 
  private:
+  // Python would not look at what follows: another dump in the same file, for instance.
+  Json end() {
+    if (bytes_.left() > 0)
+      throw PickleError(fmt::format("goes on for {} bytes behind its end, at byte {}", bytes_.left(), bytes_.at()));
+    return values_.json(pop(), limits_);
+  }
+
   [[noreturn]] void fail(std::string_view what) const {
     throw PickleError(
         fmt::format("{} opcode {:#04x} at byte {}, which no flight recorder writes there", what, code_, begin_));

@@ -2,6 +2,7 @@
 #include "report/writers/json.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -11,9 +12,12 @@ namespace {
 using Library = nlohmann::ordered_json;
 
 constexpr std::size_t kNestingMost = 500;  // copying and printing a value recurse once for each level
+constexpr std::size_t kFewKeys = 64;
+
+}  // namespace
 
 // Builds a Json from the library's parser events.
-class Builder final : public nlohmann::json_sax<Library> {
+class JsonBuilder final : public nlohmann::json_sax<Library> {
  public:
   Json take() { return std::move(root_); }
 
@@ -37,12 +41,27 @@ class Builder final : public nlohmann::json_sax<Library> {
   }
 
  private:
+  struct Open {
+    Json* value;
+    std::unordered_map<std::string, std::size_t> places;  // of the keys of an object with many of them
+  };
+
   Json& put(Json value) {
     if (open_.empty()) return root_ = std::move(value);
-    Json& parent = *open_.back();
-    if (parent.is_object()) return parent[key_] = std::move(value);
-    parent.push_back(std::move(value));
-    return parent.items().back();
+    auto& [parent, places] = open_.back();
+    if (parent->is_object()) return member(*parent, places) = std::move(value);
+    parent->push_back(std::move(value));
+    return parent->items().back();
+  }
+
+  // Json looks a key up among all others, which takes hours for a file of a million keys.
+  Json& member(Json& object, std::unordered_map<std::string, std::size_t>& places) {
+    auto& entries = std::get<Json::Object>(object.value_);
+    if (entries.size() < kFewKeys) return object[key_];
+    for (std::size_t i = places.size(); i < entries.size(); ++i) places.emplace(entries[i].key, i);
+    const auto [known, is_new] = places.try_emplace(key_, entries.size());
+    if (is_new) entries.push_back({key_, Json()});
+    return entries[known->second].value;
   }
 
   bool add(Json value) {
@@ -52,7 +71,7 @@ class Builder final : public nlohmann::json_sax<Library> {
 
   bool open(Json value) {
     Json& added = put(std::move(value));
-    open_.push_back(&added);
+    open_.push_back({&added, {}});
     return open_.size() <= kNestingMost;
   }
 
@@ -62,9 +81,12 @@ class Builder final : public nlohmann::json_sax<Library> {
   }
 
   Json root_;
-  std::vector<Json*> open_;  // from the root inwards; only the innermost container grows, so these pointers stay valid
+  // From the root inwards. A container grows only after all containers in it were closed, so these pointers stay valid.
+  std::vector<Open> open_;
   std::string key_;
 };
+
+namespace {
 
 template <class... Functions>
 struct Overloaded : Functions... {
@@ -175,7 +197,7 @@ std::string json_text(Json json, int indentation) {
 }
 
 Json parse_json(std::string_view text) {
-  Builder builder;
+  JsonBuilder builder;
   if (!Library::sax_parse(text, &builder)) throw JsonSyntaxError(text.size());
   return builder.take();
 }

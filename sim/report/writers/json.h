@@ -96,6 +96,7 @@ class Json {
 
  private:
   friend struct JsonPrinter;
+  friend class JsonBuilder;
 
   template <class T>
   const T& as() const {

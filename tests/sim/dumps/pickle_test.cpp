@@ -72,6 +72,7 @@ TEST(Pickle, Damaged_SaysWhere) {
   EXPECT_EQ(refused("\x80\x02h\x05."),
             "has nothing in the memo for opcode 0x68 at byte 2, which no flight recorder writes there");
   EXPECT_EQ(refused("\x80\x02}(K\x01K\x02u."), "has a dict with a key that is no text");
+  EXPECT_EQ(refused("\x80\x02}.\x80\x02}."), "goes on for 4 bytes behind its end, at byte 4");
   EXPECT_EQ(refused("\x80\x02}(K\x01u."),
             "has a key without a value below opcode 0x75 at byte 6, which no flight recorder writes there");
 }

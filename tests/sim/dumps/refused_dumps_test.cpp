@@ -167,6 +167,10 @@ TEST_F(RefusedDumps, FolderOfTwoJobsOrOfNone) {
   std::filesystem::create_directories(inside);
   EXPECT_EQ(refusal({inside.string()}),
             "in: has no dumps, which are pickles or JSON with names that end in a rank, as in dump_rank_3");
+  write_dump(inside / "dump_rank_0", "");
+  EXPECT_EQ(refusal({inside.string()}),
+            "in/dump_rank_0: is empty, and no dump lies beside it; right would be a pickle or JSON");
+  std::filesystem::remove(inside / "dump_rank_0");
   write_dump(inside / "new_0", pickled(job_.dump(0)));
   write_dump(inside / "old_0", pickled(job_.dump(0)));
   write_dump(inside / "log_0", "no dump");

@@ -169,5 +169,16 @@ TEST(Json, AKeyThatIsGivenTwice_HasItsLastValue) {
   EXPECT_EQ(json_text(parse_json(R"({"a": 1, "b": 2, "a": 3})")), R"({"a":3,"b":2})");
 }
 
+// A foreign file may have any number of keys. Looking each up among all others would take hours.
+TEST(Json, OfVeryManyKeys_IsRead) {
+  constexpr int kKeys = 300'000;
+  std::string text = "{";
+  for (int i = 0; i < kKeys; ++i) text += "\"" + std::to_string(i) + "\":[" + std::to_string(i) + "],";
+  const auto read = parse_json(text + "\"7\":\"again\"}");
+  ASSERT_EQ(read.entries().size(), static_cast<std::size_t>(kKeys));
+  EXPECT_EQ(json_text(read.entries()[7].value), "\"again\"");
+  EXPECT_EQ(json_text(read.entries().back().value), "[299999]");
+}
+
 }  // namespace
 }  // namespace rehearse::sim
