@@ -44,10 +44,8 @@ function seedStrip(sweep) {
 
 function sweepPage(data, main, factsPlace) {
   const { sweep } = data;
-  const entries = [["program", sweep.program], ["seeds", sweep.asked], ["run", `${sweep.ran}`],
-    ["failed", `${sweep.failed}`], ["expected", sweep.expect]];
-  factsPlace.append(el("dl", { class: "facts" }, entries.map(([name, value]) =>
-    el("div", {}, el("dt", {}, name), el("dd", {}, value)))));
+  factsPlace.append(factList([["program", sweep.program], ["seeds", sweep.asked], ["run", `${sweep.ran}`],
+    ["failed", `${sweep.failed}`], ["expected", sweep.expect]]));
   const left = sweep.ran - sweep.seeds.length;
   append(main, [
     part("bugs", "Bugs", el("p", {}, "Failures with the same verdict at the same lines are one bug."),
@@ -55,6 +53,11 @@ function sweepPage(data, main, factsPlace) {
         "In the order of their first seeds"))),
     part("seeds", "Seeds", seedStrip(sweep),
       left > 0 && el("p", {}, `${left.toLocaleString("en")} more are not shown.`))]);
+}
+
+function validationFacts(validation) {
+  return factList([["program", validation.program], ["ranks", validation.ranks.toLocaleString("en")],
+    ["seed", BigInt(validation.seed).toString()]]);
 }
 
 function validationPart(data) {

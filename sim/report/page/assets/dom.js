@@ -53,7 +53,7 @@ function tableRow(heads, cells, properties = {}) {
   return el("tr", properties, cells.map((cell, column) => {
     const own = cell && typeof cell === "object" && "content" in cell ? cell : { content: cell };
     const head = column === 0;
-    return el(head ? "th" : "td", { class: own.class, scope: head && "row", "data-title": !head && heads[column] },
+    return el(head ? "th" : "td", { class: own.class, scope: head && "row", "data-title": heads[column] || false },
       own.content);
   }));
 }

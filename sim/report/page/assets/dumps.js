@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shows what the flight recorders of a real job left, apart from the calls themselves.
 
+function frameList(frames, own) {
+  return el("ol", { class: "lines" }, frames.map((frame) =>
+    el("li", {}, el("code", {}, own.has(frame) ? el("b", {}, frame) : frame))));
+}
+
+// A stack of C++ fills screens with names of templates, between which the job's own lines would be lost.
 function stackElement(stack) {
-  const own = new Set(stack.own_frames);
+  const { frames, own_frames: ownFrames } = stack;
+  const own = new Set(ownFrames), hasOthers = ownFrames.length > 0 && ownFrames.length < frames.length;
   return [el("h3", {}, `${ranksText(runsOf(stack.ranks))} in ${stack.call}`),
-    el("ol", { class: "lines" }, stack.frames.map((frame) =>
-      el("li", {}, el("code", {}, own.has(frame) ? el("b", {}, frame) : frame))))];
+    frameList(hasOthers ? ownFrames : frames, own),
+    hasOthers && el("details", {}, el("summary", {}, `All ${plural(frames.length, "frame")}`), frameList(frames, own))];
 }
 
 function dumpsPart(model) {
@@ -16,6 +23,6 @@ function dumpsPart(model) {
   return part(`dumps-${model.index}`, "Dumps of the flight recorder",
     el("p", {}, `Format ${dumps.format}, of ${ranksText(runsOf(dumps.ranks))}. `, missing),
     dumps.stacks.length > 0 && el("p", { class: "quiet" },
-      "Stacks, the innermost function first. What is not of PyTorch or Python itself stands out."),
+      "Stacks, the innermost function first. Frames of PyTorch and Python themselves are folded."),
     dumps.stacks.map(stackElement));
 }

@@ -68,6 +68,7 @@ function reportPage(data, main, factsPlace) {
   const models = data.runs.map(modelOf);
   const [first] = models;
   if (data.kind === "report") append(factsPlace, [culprits(first), facts(first), replayLine(first.report)]);
+  if (data.kind === "validation") factsPlace.append(validationFacts(data.validation));
   const filters = new Filters(models);
   const place = el("div", { class: "timelines" });
   const several = models.length > 1;

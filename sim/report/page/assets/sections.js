@@ -4,16 +4,22 @@
 const ROWS_AT_ONCE = 100;
 const VALUES_MOST = 62;  // of one field, besides the first two
 
+// Names and values; what has no value is left out.
+function factList(entries) {
+  return el("dl", { class: "facts" }, entries.filter(([, value]) => value)
+    .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
 function facts(model) {
   const report = model.report;
   // The report leaves out what nobody measured.
+  const time = report.end_time_ns === undefined ? "" : timeText(report.end_time_ns);
   const entries = [["program", report.program], ["ranks", report.ranks.toLocaleString("en")],
     ["seed", report.seed && BigInt(report.seed).toString()], ["schedule", report.schedule],
-    [report.mode === "real" ? "real time" : "virtual time", report.end_time_ns && timeText(report.end_time_ns)],
+    [report.mode === "real" ? "real time" : "virtual time", time],
     [report.dumps ? "calls in the dumps" : "operations", report.operations?.toLocaleString("en")],
     ["carried by", report.transport], ["version", report.version]];
-  return el("dl", { class: "facts" }, entries.filter(([, value]) => value)
-    .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return factList(entries);
 }
 
 function culprits(model) {
@@ -85,7 +91,8 @@ function difference(model, each) {
   const heads = ["field", ranksText(runsOf(each.first.ranks)), ranksText(runsOf(each.second.ranks))];
   if (each.others.length > 0) heads.push("further ranks");
   const card = (side, index) => sideCard(model, side, differingValues(each.fields, Math.min(index, 2)), index > 0);
-  return [el("h3", {}, `Call #${each.seq_id} of group "${each.process_group_name}"`),
+  const makesGroup = each.process_group_name === "";
+  return [el("h3", {}, makesGroup ? "new_group()" : `Call #${each.seq_id} of group "${each.process_group_name}"`),
     el("div", { class: "sides" }, sides.map(card)),
     el("div", { class: "scroll" },
       table(heads, each.fields.map((field) => fieldRow(heads, field)), "Fields that differ"))];
@@ -216,7 +223,7 @@ function placesPart(model) {
 
 function linesPart(model, id, title, lines, filters) {
   if (lines.length === 0) return null;
-  const items = el("ul", { class: "lines" });
+  const items = el("ul", { class: id === "events" ? "lines columns" : "lines" });
   const list = growing(items, (line) => el("li", {}, linked(model, line)), ROWS_AT_ONCE, "lines");
   const refill = () => { list.refill(lines.filter((line) => filters.showsText(line))); };
   filters.listen(refill);
@@ -250,13 +257,13 @@ function checksPart(model) {
   const { report } = model;
   const checks = Object.entries(report.checks);
   const entries = [["decisions", report.decisions?.toLocaleString("en")],
-    ["switches", report.switches?.toLocaleString("en")], ["identity", report.identity]].filter(([, value]) => value);
-  if (checks.length + entries.length + report.files.length === 0 && !report.hint) return null;
+    ["switches", report.switches?.toLocaleString("en")], ["identity", report.identity]];
+  const hasNumbers = entries.some(([, value]) => value);
+  if (checks.length + report.files.length === 0 && !hasNumbers && !report.hint) return null;
   return part(`about-${model.index}`, "About this run",
     checks.length > 0 && [el("h3", {}, "Checks that held"), el("ul", { class: "lines" },
       checks.map(([name, count]) => el("li", {}, `${name}: ${plural(count, "time")}`)))],
-    entries.length > 0 && [el("h3", {}, "Numbers"), el("dl", { class: "facts" }, entries.map(([name, value]) =>
-      el("div", {}, el("dt", {}, name), el("dd", {}, value))))],
+    hasNumbers && [el("h3", {}, "Numbers"), factList(entries)],
     report.files.length > 0 && [el("h3", {}, "Files"), el("ul", { class: "lines" },
       report.files.map((file) => el("li", {}, el("code", {}, file))))],
     report.hint && el("p", {}, report.hint));

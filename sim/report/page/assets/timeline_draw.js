@@ -84,8 +84,14 @@ function drawLabel(view, row, y) {
   context.font = view.font(12.5, guilty ? 700 : 500);
   context.textAlign = "left";
   context.textBaseline = "middle";
+  const room = gutter - 14, sign = guilty ? "\u25B6 " : "";
+  context.fillText(sign + rowLabel(view, row, room - context.measureText(sign).width), 10, y + view.row / 2, room);
+}
+
+// The ranks, or how many they are where their numbers have no room.
+function rowLabel(view, row, room) {
   const text = view.narrow ? numbersText(row.runs, 1) : ranksText(row.runs, 2);
-  context.fillText((guilty ? "\u25B6 " : "") + text, 10, y + view.row / 2, gutter - 14);
+  return view.context.measureText(text).width <= room ? text : plural(row.ranks.length, "rank");
 }
 
 // Index of the rank's first call that may be visible.

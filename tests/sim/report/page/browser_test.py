@@ -26,6 +26,7 @@ class Reports(PageTest):
         for name in names:
             with self.subTest(name):
                 self.open(name)
+                self.page.value("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
                 report, shown = report_of(name), as_shown(self.page.text("body"))
                 self.assertEqual(self.page.text("#verdict"), report["verdict"])
                 left_out = UNMEASURED if "dumps" in report else ("seed",)
@@ -54,6 +55,12 @@ class Reports(PageTest):
         self.assertEqual(top, other_top)
         self.assertEqual(self.page.texts("td mark"), ["max"])
 
+    def test_groups_that_ranks_made_differently_have_no_number(self):
+        self.open("new_group")
+        self.assertEqual(self.page.texts("#differences-0 h3"), ["new_group()"])
+        self.assertEqual(self.page.texts(".side mark"), ["{0, 3}", "{1, 2}"])
+        self.assertNotIn("undefined", self.page.text("body"))
+
     def test_further_sides_have_cards_of_their_own(self):
         self.open("everything")
         self.assertEqual(self.page.texts(".side.odd h4"), ["rank 3", "rank 5"])
@@ -71,9 +78,17 @@ class Reports(PageTest):
     def test_stacks_of_dumps_mark_the_frames_of_the_job(self):
         self.open("report_dumps")
         self.assertEqual(self.page.texts("#dumps-0 h3"), ["ranks 0-1 in allreduce #7"])
-        self.assertEqual(self.page.texts("#dumps-0 li"), ["step at /job/train.py:41", "all_reduce at c10d.py:9"])
-        self.assertEqual(self.page.texts("#dumps-0 li b"), ["step at /job/train.py:41"])
+        self.assertEqual(self.page.texts("#dumps-0 > .lines li"), ["step at /job/train.py:41"])
+        self.assertNotIn("all_reduce at c10d.py:9", self.page.text("#dumps-0"))
+        self.page.click("#dumps-0 summary")
+        whole = "#dumps-0 details li"
+        self.assertEqual(self.page.texts(whole), ["step at /job/train.py:41", "all_reduce at c10d.py:9"])
+        self.assertEqual(self.page.texts(f"{whole} b"), ["step at /job/train.py:41"])
         self.assertIn("Nothing is known of rank 2, which left no dump.", self.page.text("#dumps-0"))
+
+    def test_parts_of_an_event_stay_apart(self):
+        self.open("report_deadlock")
+        self.assertIn("1.203 ms  rank 0  allreduce #7", self.page.texts("#events-0 li")[0])
 
     def test_what_is_not_known_is_not_shown(self):
         self.open("report_dumps")
@@ -283,6 +298,7 @@ class Several(PageTest):
     def test_validation_has_both_runs_one_above_the_other(self):
         self.open("validation")
         self.assertEqual(self.page.texts(".timelines h2"), ["Timeline: simulation", "Timeline: gloo"])
+        self.assertEqual(as_shown(self.page.text(".facts")), "program train ranks 4 seed 7")
         self.assertEqual(self.page.texts("#comparison tbody tr:first-child td"), ["DEADLOCK", "OK"])
         self.assertIn("the verdict is DEADLOCK by simulation, OK by gloo", self.page.text("#comparison"))
         self.assertEqual(self.page.texts("h2.run"), ["simulation", "gloo"])

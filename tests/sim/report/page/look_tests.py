@@ -113,6 +113,12 @@ class Phones(PageTest):
                 self.open(name)
                 self.assertEqual(self.page.value("document.documentElement.scrollWidth"), 400)
 
+    def test_each_cell_has_the_name_of_its_column(self):
+        self.open("report_deadlock")
+        names = self.page.value("[...document.querySelector('[data-ranks]').children].map((cell) =>"
+                                " getComputedStyle(cell, '::before').content)")
+        self.assertEqual(names[:2] + names[-1:], ['"ranks: "', '"how it ended: "', '"time: "'])
+
     def test_ring_of_waits_needs_no_scrolling(self):
         self.open("report_deadlock_cycle")
         self.assertTrue(self.page.value("(() => { const graph = document.querySelector('.graph');"

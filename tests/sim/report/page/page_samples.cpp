@@ -142,7 +142,10 @@ void leave_validation(const path& folder) {
     return sim::Json{{"mode", mode},   {"verdict", verdict}, {"culprits", sim::Json::array({2})},
                      {"calls", calls}, {"results", 4},       {"end_time_ns", 1'500'000}};
   };
-  sim::Json validation{{"runs", sim::Json::array({row("simulation", "DEADLOCK", 47), row("gloo", "OK", 39)})},
+  sim::Json validation{{"program", "train"},
+                       {"ranks", 4},
+                       {"seed", "0x7"},
+                       {"runs", sim::Json::array({row("simulation", "DEADLOCK", 47), row("gloo", "OK", 39)})},
                        {"outcome_differences", sim::Json::array({"the verdict is DEADLOCK by simulation, OK by gloo"})},
                        {"calls_alike", 38},
                        {"call_differences", sim::Json::array()},
@@ -181,6 +184,20 @@ Report partial_ok() {
   return report;
 }
 
+// Ranks of a job made different groups with one name. The dumps do not tell which new_group() of the job that was.
+Report of_new_group() {
+  auto report = of_dumps();
+  report.verdict = Verdict::mismatch;
+  report.headline = "new_group() of group \"1\": ranks 0,3 passed {0, 3}, ranks 1-2 passed {1, 2}";
+  report.differences = {{"",
+                         0,
+                         {{0, 3}, "new_group() of group \"1\" {0, 3}", ""},
+                         {{1, 2}, "new_group() of group \"1\" {1, 2}", ""},
+                         {},
+                         {{"ranks", "{0, 3}", "{1, 2}"}}}};
+  return report;
+}
+
 // The calls that wait forever fail at their timeout, long after all others.
 PageWorld timed_out() {
   auto world = skips_a_call(4, 10);
@@ -197,6 +214,7 @@ PageWorld timed_out() {
 void leave_all(const path& folder, const std::string& sources) {
   for (const auto& sample : golden::samples()) leave(folder, std::string("report_") + sample.name, sample.report);
   leave(folder, "report_dumps", of_dumps());
+  leave(folder, "new_group", of_new_group());
   leave(folder, "timed_out", timed_out());
   leave(folder, "partial_ok", partial_ok());
   leave(folder, "report_large", golden::large_report());
