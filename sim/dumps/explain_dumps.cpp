@@ -11,7 +11,7 @@
 #include "dumps/job_diagnosis.h"
 #include "dumps/rank_diagnoses.h"
 #include "report/calls/differences.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::sim {
 namespace {

@@ -144,8 +144,8 @@ std::string JobDiagnosis::crossed_groups() const {
       const auto &one = calls[i]->title, &next = calls[i + 1]->title;
       if (const auto other = orders.find({next, one}); other != orders.end()) {
         return fmt::format(
-            "rank {} called {} before {}, and rank {} after it: all their ranks called both alike, and "
-            "neither has ended; calls on several groups need one order on all ranks",
+            "rank {} called {} before {}, and rank {} after it: all ranks called both with the same arguments, and "
+            "neither has ended; make calls on several groups in the same order on all ranks",
             other->second, next, one, rank);
       }
       orders.try_emplace({one, next}, rank);

@@ -31,7 +31,7 @@ RankLine line_of(int rank, const DumpedJob& job, const JobDiagnosis& diagnosis, 
     return line;
   }
   const auto last = diagnosis.last(rank);
-  line.doing = last                       ? "all its calls are complete, it was in code of its own"
+  line.doing = last                       ? "all its calls are complete; it was in its own code"
                : job.dump_of(rank)->whole ? "it made no call"
                                           : "its recorder had dropped its calls";
   if (last) line.where = stacks.place(last->call->stack);
@@ -153,13 +153,13 @@ std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobDiagnos
   }
   if (const auto ranks = ranks_whose(job, [](const Dump& dump) { return !dump.whole; }); !ranks.empty()) {
     remarks.push_back(
-        fmt::format("the recorder of {} no longer had the earliest calls, which are not compared; "
-                    "TORCH_FR_BUFFER_SIZE has it keep more",
+        fmt::format("the recorder of {} had already dropped its earliest calls, so they are not compared; set "
+                    "TORCH_FR_BUFFER_SIZE higher to keep more",
                     describe_ranks(ranks)));
   }
   for (const auto& group : job.groups()) {
     if (group.members_are_known) continue;
-    remarks.push_back(fmt::format("the dumps do not say who belongs to group \"{}\"; it is taken for {}",
+    remarks.push_back(fmt::format("the dumps do not say which ranks belong to group \"{}\"; Rehearse assumes {}",
                                   group.identity.name, describe_ranks(group.identity.ranks)));
   }
   const auto& of_creations = diagnosis.creations().remarks;
@@ -176,8 +176,7 @@ std::vector<std::string> remarks_of_dumps(const DumpedJob& job, const JobDiagnos
   const auto& version = job.dumps().front().version;
   if (minor_version(version) > kDumpMinorMost) {
     remarks.push_back(
-        fmt::format("the dumps are of format {}, and {}.{} is the last that is known: fields that came "
-                    "later are not read",
+        fmt::format("the dumps have format {}; this version knows {}.{} at most, and ignores fields that came later",
                     version, kDumpMajor, kDumpMinorMost));
   }
   return remarks;

@@ -15,7 +15,7 @@
 #include "report/page/event_timeline.h"
 #include "report/page/report_page.h"
 #include "report/page/trace_timeline.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::sim {
 namespace {

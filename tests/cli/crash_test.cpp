@@ -55,9 +55,10 @@ TEST_F(Crash, EachWayToDie_IsReported) {
     scenario(one.by);
     const auto finished = job({"run", "dies.toml", "--quiet"});
     EXPECT_EQ(finished.exit_code, 9);
-    EXPECT_THAT(finished.out, StartsWith(std::string("CRASHED: rank 2 ") + one.headline +
-                                         "\nrank 2  failed: " + one.how + "  at job.cpp:"));
-    EXPECT_THAT(finished.out, HasSubstr(std::string(" in ") + one.where + "  t=30 us\n"));
+    EXPECT_THAT(finished.out,
+                StartsWith(std::string("CRASHED: rank 2 ") + one.headline + "\nrank 2: failed at job.cpp:"));
+    EXPECT_THAT(finished.out,
+                HasSubstr(std::string(" in ") + one.where + ": " + one.how + "; t=30 us (virtual time)\n"));
     EXPECT_THAT(finished.out, EndsWith("\nrehearse 0.1.0 program=dies ranks=4 seed=1 schedule=random\n"
                                        "files: rehearse-out/dies/run.rlog, rehearse-out/dies/report.txt, "
                                        "rehearse-out/dies/report.json,\n  rehearse-out/dies/report.html\n"

@@ -31,9 +31,9 @@ TEST_F(ExplainDumps, OfAFolderOrOfFiles_AreOneReport) {
   EXPECT_EQ(of_folder.exit_code, 3);
   EXPECT_EQ(of_folder.err, "");
   EXPECT_THAT(of_folder.out, StartsWith("DEADLOCK: allreduce #16 on group \"0:default_pg\": rank 1 has not come; "));
-  EXPECT_THAT(of_folder.out,
-              HasSubstr("\nculprit: rank 1\nstack of rank 1 in allreduce #15 on group \"0:default_pg\":\n"
-                        "  skip at /job/train.py:20\n"));
+  EXPECT_THAT(of_folder.out, HasSubstr("\nculprit: rank 1 at train.py:20 in skip\n"));
+  EXPECT_THAT(of_folder.out, HasSubstr("\nstack of rank 1 in allreduce #15 on group \"0:default_pg\":\n"
+                                       "  skip at /job/train.py:20\n"));
   EXPECT_EQ(job({"explain", "dumps/dump_rank_1", "dumps/dump_rank_0"}).out, of_folder.out);
 }
 

@@ -21,8 +21,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr const char* kNote =
-    "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
-    "is stopped by a second Ctrl-C, which ends the process at once\n";
+    "interrupted: the run ends at the next call of a rank that can be ended, and its report follows; if a rank "
+    "computes without end, a second Ctrl-C ends the process at once\n";
 
 class Interrupt : public ::testing::Test {
  protected:
@@ -111,10 +111,10 @@ TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {
   const auto finished = interrupted({"run", "forever.toml"}, "computing", SIGINT, 2);
   EXPECT_EQ(finished.exit_code, 130);
   EXPECT_EQ(finished.err, kNote);
-  EXPECT_THAT(finished.out,
-              HasSubstr("\nINTERRUPTED: rank 2 computes and came to no switch: ended by a second SIGINT (Interrupt)\n"
-                        "rank 2  stopped  at job.cpp:"));
-  EXPECT_THAT(finished.out, HasSubstr(" in compute_for_ever  t=0 ns\n"));
+  EXPECT_THAT(finished.out, HasSubstr("\nINTERRUPTED: rank 2 computes and made no call at which it could be ended: "
+                                      "ended by a second SIGINT (Interrupt)\n"
+                                      "rank 2: still running, at job.cpp:"));
+  EXPECT_THAT(finished.out, HasSubstr(" in compute_for_ever; t=0 ns (virtual time)\n"));
   EXPECT_THAT(finished.out, EndsWith("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
   // The log is complete before the run starts.
   EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rehearse/sim/report_writers.h>
 
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 // Contract: the merge of the ranks' own reports has one verdict and one culprit, chosen in a stated order. It keeps all
 // that any rank reported of calls and checks, and repeats nothing.
@@ -248,8 +248,8 @@ TEST(MergedReport, ARankWithoutAReport_HasNoTime) {
   const auto again = sim::report_from_json(sim::to_json(report));
   EXPECT_EQ(again.rank_lines[1].at, RankLine::kNotKnown);
   EXPECT_EQ(again.rank_lines[2].at, at_ms(4));
-  EXPECT_THAT(sim::to_text(again), HasSubstr("\nranks 0,2  returned  t=2 ms to 4 ms\n"
-                                             "rank 1     failed: left no report: it is gone\n"));
+  EXPECT_THAT(sim::to_text(again), HasSubstr("\nranks 0,2: returned; t=2 ms to 4 ms (real time)\n"
+                                             "rank 1:    failed: left no report: it is gone\n"));
 }
 
 TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {

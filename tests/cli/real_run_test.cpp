@@ -84,7 +84,7 @@ TEST_F(RealRun, OptionsOfTheSimulation_AreReported) {
   const auto finished = job({"run", "sum.toml", "--with=gloo"});
   EXPECT_EQ(finished.exit_code, 0) << finished.out << finished.err;
   const auto* const remark =
-      "[checks] replicas, buffers and [world] memory are the simulation's: this run is real, and did without";
+      "[checks] replicas, buffers and [world] memory work in simulations only: this real run ignored them";
   EXPECT_THAT(finished.out, HasSubstr(std::string("\nremark: ") + remark + "\n"));
   EXPECT_EQ(report_of("sum").remarks, std::vector<std::string>{remark});
 }

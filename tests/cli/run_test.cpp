@@ -65,11 +65,11 @@ TEST_F(Run, GoodProgram_SaysWhatRanAndWhatWasChecked) {
             "3/4 75%  RATE  hello\n"
             "4/4 100%  RATE  hello\n"
             "OK: 4 ranks returned after 120 us of virtual time\n"
-            "ranks 0-3  returned  t=120 us\n"
+            "ranks 0-3: returned; t=120 us (virtual time)\n"
             "checks: the sum is right (held 16 times)\n"
             "rehearse 0.1.0 program=sum ranks=4 seed=1 schedule=random identity=HASH\n"
-            "ran 16 operations, " +
-                line(finished.out, 9).substr(19) +
+            "ran 16 operations in 120 us of virtual time, with " +
+                line(finished.out, 9).substr(50) +
                 "\n"
                 "files: rehearse-out/sum/run.rlog, rehearse-out/sum/report.txt, rehearse-out/sum/report.json,\n"
                 "  rehearse-out/sum/report.html, rehearse-out/sum/trace.json, rehearse-out/sum/flight_recorder.json\n"
@@ -287,8 +287,8 @@ TEST_F(Replay, RunThatNeverEnded_StartsFromItsSeed) {
   sim::write_run_log(folder_ / "run.rlog", log);
   const auto finished = job({"replay", "run.rlog"});
   EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_EQ(line(finished.out, 1), "another build of the program made this log: it may not fit");
-  EXPECT_EQ(line(finished.out, 2), "the run in the log did not end; this is its seed from the start");
+  EXPECT_EQ(line(finished.out, 1), "another build of the program wrote this log, so the replay may differ");
+  EXPECT_EQ(line(finished.out, 2), "the run in the log did not end, so this runs its seed from the start");
   EXPECT_THAT(line(finished.out, 3), StartsWith("OK: 2 ranks returned"));
   const auto explained = job({"explain", "run.rlog"});
   EXPECT_EQ(explained.exit_code, 64);

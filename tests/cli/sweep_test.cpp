@@ -156,7 +156,7 @@ TEST_F(Sweep, WorkerThatDies_IsAFailingSeed) {
   EXPECT_EQ(read_file(folder_ / "rehearse-out/races" / ("seed-" + seed) / "output.txt"), "something is null\n");
   const auto again = job({"replay", "rehearse-out/races/seed-" + seed + "/run.rlog"});
   EXPECT_EQ(again.exit_code, 9);
-  EXPECT_THAT(again.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV (Segmentation fault)\nrank 3 "));
+  EXPECT_THAT(again.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV (Segmentation fault)\nrank 3: "));
   const auto alone = sweep("races", {"--seeds=" + seed});
   EXPECT_EQ(alone.exit_code, 9);
   EXPECT_THAT(alone.out, HasSubstr("\nCRASHED: rank 3 ended the process by SIGSEGV"));

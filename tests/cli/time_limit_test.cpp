@@ -111,7 +111,7 @@ TEST_F(TimeLimit, SeedWhoseRankIsBlockedInTheKernel_SaysInWhat) {
   EXPECT_THAT(finished.out,
               HasSubstr("did not end within 1 s (--time-limit) and had to be killed: rank 1 is blocked in "
                         "pause()"));
-  EXPECT_THAT(finished.out, HasSubstr("rank 1  blocked in pause()  at job.cpp:"));
+  EXPECT_THAT(finished.out, HasSubstr("rank 1: blocked in pause(), at job.cpp:"));
 }
 
 TEST_F(TimeLimit, RunThatSwitchesForEver_LeavesAWholeReport) {
@@ -131,7 +131,7 @@ TEST_F(TimeLimit, RunWhoseRankComputesForEver_IsKilledAndSaysWhere) {
   const auto finished = run("forever", {"--time-limit=1"});
   EXPECT_EQ(finished.exit_code, 130);
   EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 2 "
-                                      "computes\nrank 2  stopped  at job.cpp:"));
+                                      "computes\nrank 2: still running, at job.cpp:"));
   EXPECT_THAT(finished.out, HasSubstr("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
   EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);
 }
@@ -140,9 +140,8 @@ TEST_F(TimeLimit, RunWhoseRankIsBlockedInTheKernel_SaysInWhatAndWhere) {
   scenario("blocks");
   const auto finished = run("blocks", {"--time-limit=1"});
   EXPECT_EQ(finished.exit_code, 130);
-  EXPECT_THAT(finished.out,
-              HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 1 is "
-                        "blocked in pause()\nrank 1  blocked in pause()  at job.cpp:"));
+  EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 1 "
+                                      "is blocked in pause()\nrank 1: blocked in pause(), at job.cpp:"));
 }
 
 TEST_F(TimeLimit, ReplayThatDoesNotEnd_IsStopped) {
@@ -165,7 +164,7 @@ TEST_F(TimeLimit, ReplayWhoseRankComputesForEver_IsKilledAndSaysWhere) {
   const auto finished = replay("forever.toml", {"--time-limit=1"});
   EXPECT_EQ(finished.exit_code, 130);
   EXPECT_THAT(finished.out, HasSubstr("INTERRUPTED: did not end within 1 s (--time-limit) and had to be killed: rank 2 "
-                                      "computes\nrank 2  stopped  at job.cpp:"));
+                                      "computes\nrank 2: still running, at job.cpp:"));
 }
 
 TEST_F(TimeLimit, RunThatEnds_IsWhatItIsWithout) {

@@ -124,7 +124,7 @@ function(part_gtest)
     message(FATAL_ERROR "a hint without need:\n${output}")
   endif()
   run("strip" "${STRIP}" --strip-debug "${build}/gtest")
-  run_executable("at Consumer_ReportNamesPlaces_Test::TestBody::lambda  t=")
+  run_executable("at Consumer_ReportNamesPlaces_Test::TestBody::lambda; wait for rank 2")
   run_executable("\nhint: compile with -g1 to see lines\n")
   file(READ "${build}/compile_commands.json" commands)
   string(REGEX MATCHALL "-g1" with "${commands}")
@@ -159,7 +159,7 @@ function(part_main)
   run_refused(64 "link rehearse::split (find_package(rehearse COMPONENTS main split))" split model.pt2)
   run_refused(64 "link rehearse::real (find_package(rehearse COMPONENTS main real))"
               run "${CONSUMER_DIR}/consumer.toml" --with=gloo)
-  run_executable("\nchecks: the scenario's ranks are here \\(held 4 times\\)\n[^\n]*\nran 20 operations, "
+  run_executable("\nchecks: the scenario's ranks are here \\(held 4 times\\)\n[^\n]*\nran 20 operations in "
                  run "${CONSUMER_DIR}/consumer.toml" "--output=${build}/out")
 endfunction()
 

@@ -13,7 +13,7 @@
 
 #include "entry.h"
 #include "places.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace corpus {
 

@@ -21,7 +21,7 @@
 #include "dumps/explain_dumps.h"
 #include "dumps/read_dump.h"
 #include "entry.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace corpus {
 namespace {

@@ -34,7 +34,7 @@ inline Report base(Verdict verdict, std::string headline, int ranks) {
 
 inline RankLine line(int rank, RankOutcome state, std::int64_t at, std::string doing = "", std::string last = "",
                      std::string where = "", std::vector<int> waits_for = {}) {
-  return {rank, state, at_us(at), std::move(doing), std::move(last), std::move(where), std::move(waits_for)};
+  return {rank, state, at_us(at), std::move(doing), std::move(last), std::move(where), std::move(waits_for), ""};
 }
 
 inline Report ok_report() {
@@ -50,6 +50,7 @@ inline Report deadlock_report() {
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) {
       report.rank_lines.push_back(line(rank, RankOutcome::returned, 903, "", "broadcast #6 on group \"world\""));
+      report.rank_lines.back().last_where = "train.cpp:38 in train_step";
     } else {
       report.rank_lines.push_back(line(rank, RankOutcome::blocked, 1203, "allreduce #7 on group \"world\"",
                                        "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {2}));
@@ -126,20 +127,32 @@ inline Report rank_failed_report() {
 
 inline Report nondeterminism_report() {
   Report report = base(Verdict::nondeterminism,
-                       "decision 41 (next_fiber): first run chose 3 of 8, second run chose 5 of 8 at t=1.2 ms", 2);
+                       "two runs of seed 7 differ: decision 41 (next_fiber): first run chose 3 of 8, second run chose "
+                       "5 of 8 at t=1.2 ms",
+                       2);
   report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;
 }
 
 inline Report livelock_report() {
-  Report report = base(Verdict::livelock, "ranks 0 and 1 only poll works that nobody can complete", 2);
-  report.rank_lines = {line(0, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done"),
-                       line(1, RankOutcome::stopped, 1203, "", "", "train.cpp:60 in poll_until_done")};
+  Report report = base(Verdict::livelock,
+                       "rank 0 polls allreduce #3 on group \"world\" forever, at train.cpp:60 in poll_until_done: rank "
+                       "1 never came to that call (500000 polls, and no rank is left to change what they ask for)",
+                       2);
+  report.rank_lines = {
+      line(0, RankOutcome::blocked, 1203,
+           "allreduce #3 on group \"world\" (1 of 2 ranks has called it), which it polls without a change",
+           "broadcast #2 on group \"world\"", "train.cpp:60 in poll_until_done", {1}),
+      line(1, RankOutcome::returned, 1203, "", "broadcast #2 on group \"world\"")};
+  report.rank_lines[1].last_where = "train.cpp:38 in train_step";
   return report;
 }
 
 inline Report step_budget_report() {
-  Report report = base(Verdict::step_budget, "more than 1000000 switches (WorldOptions::steps_max)", 2);
+  Report report = base(Verdict::step_budget,
+                       "more than 1000000 switches between ranks; raise [world] steps_max (WorldOptions::steps_max) if "
+                       "the program needs more, and look for an endless loop if it does not",
+                       2);
   report.rank_lines = {line(0, RankOutcome::stopped, 1203), line(1, RankOutcome::stopped, 1203)};
   report.switches = 1'000'001;
   return report;
@@ -156,17 +169,17 @@ inline Report check_failed_report() {
 
 inline Report state_finding_report() {
   const std::string headline =
-      "replicas differ in check #4: rank 1 has another \"fc1.weight\" than ranks 0,2 (12 of 32 elements, by up to "
-      "0.125 "
-      "at [0, 3]: 0.5, not 0.375)";
+      "replicas differ in check #4: rank 1 has a different \"fc1.weight\" than ranks 0,2 (12 of 32 elements, by up to "
+      "0.125 at [0, 3]: 0.5, not 0.375)";
   Report report = base(Verdict::check_failed, headline, 3);
   report.rank_lines = {line(0, RankOutcome::stopped, 900), line(1, RankOutcome::stopped, 900),
                        line(2, RankOutcome::stopped, 900)};
-  report.findings = {{headline,
-                      {1},
-                      {"in check #3 all were equal",
-                       "first operation that differs: aten::add_ on \"fc1.weight\" at train.cpp:41 in step: rank 1 has "
-                       "another result, for its arguments differ: alpha=-0.1 on ranks 0,2, alpha=-0.2 on rank 1"}}};
+  report.findings = {
+      {headline,
+       {1},
+       {"in check #3 all ranks were equal",
+        "first operation that differs: aten::add_ on \"fc1.weight\" at train.cpp:41 in step: rank 1 has a different "
+        "result, because its arguments differ: alpha=-0.1 on ranks 0,2, alpha=-0.2 on rank 1"}}};
   report.checks = {{"replicas", 3}};
   return report;
 }

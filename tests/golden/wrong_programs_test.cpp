@@ -64,9 +64,9 @@ TEST(WrongPrograms, KeyThatIsSetBehindABarrier_IsACycleThroughTheStore) {
       EXPECT_EQ(report.verdict, Verdict::deadlock);
       EXPECT_THAT(report.headline,
                   StartsWith("rank 0 waits forever in store wait for key \"weights_ready\" at wrong_"));
-      const std::string others = ranks > 2 ? " or any other" : "";
+      const std::string others = ranks > 2 ? "any other rank, such as " : "";
       EXPECT_THAT(report.wait_cycle,
-                  ElementsAre("rank 0 waits for rank 1" + others + " (store wait for key \"weights_ready\")",
+                  ElementsAre("rank 0 waits for " + others + "rank 1 (store wait for key \"weights_ready\")",
                               "rank 1 waits for rank 0 (barrier #1 on group \"world\")"));
     }
   }
@@ -77,7 +77,7 @@ TEST(WrongPrograms, CycleThroughGroupsMessagesAndTheStore_IsNamed) {
     const auto report = run_world(waits_around_a_store, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_THAT(report.wait_cycle,
-                ElementsAre("rank 0 waits for rank 1 or any other (store wait for key \"block_wanted\")",
+                ElementsAre("rank 0 waits for any other rank, such as rank 1 (store wait for key \"block_wanted\")",
                             "rank 1 waits for rank 0 (recv #1 from rank 0 on group \"world\")"));
   }
   expect_golden_report(run_world(waits_around_a_store, 3), "waits_around_a_store");
@@ -229,10 +229,9 @@ TEST(WrongPrograms, LockAroundACollective_IsADeadlockOfHolderAndWaiter) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(locks_around_a_collective, 2, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
-    EXPECT_EQ(
-        report.headline,
-        "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex held "
-        "by rank 0; a mutex is a global, which ranks share here and processes do not");
+    EXPECT_EQ(report.headline,
+              "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex "
+              "held by rank 0; a mutex is a global variable: the ranks of a simulation share it, processes do not");
   }
   expect_golden_report(run_world(locks_around_a_collective, 3), "locks_around_a_collective");
 }
@@ -251,8 +250,8 @@ TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendWithoutAReceive) {
     const auto report = run_world(receives_from_the_wrong_rank, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::deadlock);
     EXPECT_THAT(report.headline,
-                EndsWith("; unmatched: send #1 to rank 1 on group \"world\" of rank 0 at wrong_programs.cpp:165 in "
-                         "wrong_programs::receives_from_the_wrong_rank, while rank 1 receives from rank 2"));
+                EndsWith("; no rank receives rank 0's send #1 to rank 1 on group \"world\" at wrong_programs.cpp:165 "
+                         "in wrong_programs::receives_from_the_wrong_rank: rank 1 receives from rank 2"));
     EXPECT_EQ(report.rank_lines[1].doing,
               "recv #1 from rank 2 on group \"world\" (nothing has been sent; there is a send of rank 0)");
   }
@@ -264,8 +263,9 @@ TEST(WrongPrograms, ReceivesFromTheOtherSide_CountTheOtherSends) {
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(
       report.headline,
-      MatchesRegex(".*; unmatched: send #1 to rank 2 on group \"world\" of rank 3 at wrong_programs.cpp:[0-9]+ in "
-                   "wrong_programs::receives_from_the_other_side, while rank 2 receives from rank 1, and 2 more"));
+      MatchesRegex(
+          ".*; no rank receives rank 3's send #1 to rank 2 on group \"world\" at wrong_programs.cpp:[0-9]+ in "
+          "wrong_programs::receives_from_the_other_side: rank 2 receives from rank 1; 2 more sends are not received"));
 }
 
 TEST(WrongPrograms, KeyThatIsSetTooLate_NamesTheLateRank) {
@@ -327,10 +327,10 @@ TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {
 TEST(WrongPrograms, TriesAgainForEver_EndsWithTheRankThatNeverCame) {
   const auto report = run_world(tries_again_for_ever, 2);
   EXPECT_EQ(report.verdict, Verdict::livelock);
-  EXPECT_THAT(report.headline,
-              MatchesRegex("rank 0 looks for the end of allreduce #20001 on group \"world\" at "
-                           "wrong_programs.cpp:.*, for which rank 1 never came: 20000 timeouts in a row "
-                           "while nothing else happened"));
+  EXPECT_THAT(
+      report.headline,
+      MatchesRegex("rank 0 repeats its wait for allreduce #20001 on group \"world\" forever, at wrong_programs.cpp:.*: "
+                   "rank 1 never came to that call \\(20000 timeouts in a row while nothing else happened\\)"));
 }
 
 // The headline has the call that ended the world, not the call given up before.

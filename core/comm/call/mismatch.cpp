@@ -42,7 +42,7 @@ std::string all_values(const Mismatch::Field& field) {
 
 // "shape [2, 2] and [3], not [4]". Shows no values for labels, because the calls show them and they may be long.
 std::string not_the_first(const Mismatch::Field& field) {
-  if (field.name == "label") return "other label";
+  if (field.name == "label") return "label differs";
   return fmt::format("{} {}, not {}", field.name, other_values(field, " and "), field.first);
 }
 

@@ -156,8 +156,8 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
 }
 
 std::string to_string(const WaitEdge& edge) {
-  return fmt::format("rank {} waits for rank {}{} ({})", edge.from, edge.to, edge.or_any ? " or any other" : "",
-                     edge.call);
+  const auto* const whom = edge.or_any ? "any other rank, such as rank" : "rank";
+  return fmt::format("rank {} waits for {} {} ({})", edge.from, whom, edge.to, edge.call);
 }
 
 }  // namespace rehearse::comm

@@ -86,7 +86,7 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
 IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
     return IdleStep::end_run(Ending::livelock,
-                             fmt::format("{} polls of things that no rank is left to change", limits_.looks));
+                             fmt::format("{} polls, and no rank is left to change what they ask for", limits_.looks));
   }
   auto step = IdleStep::let_time_pass(*facts.due);
   step.look = false;

@@ -24,8 +24,8 @@ class PollObserver final : public Observer {
   explicit PollObserver(const Observer* asked) : asked_(asked) {}
 
   std::string describe() const override {
-    const std::string poll = "a poll (of something that does not change)";
-    return asked_ == nullptr ? poll : asked_->describe() + ", through " + poll;
+    if (asked_ == nullptr) return "a poll of something that does not change";
+    return asked_->describe() + ", which it polls without a change";
   }
   std::string call() const override { return asked_ == nullptr ? describe() : asked_->call(); }
   std::vector<int> waits_for() const override { return asked_ == nullptr ? std::vector<int>() : asked_->waits_for(); }

@@ -93,7 +93,7 @@ function(part_run)
   if(found EQUAL -1)
     message(FATAL_ERROR "report.txt is not what was printed:\n${text}\n${printed}")
   endif()
-  find("\nran ([0-9]+) operations, " ran)
+  find("\nran ([0-9]+) operations in " ran)
   # The trace has a slice for each operation, besides names and arrows.
   file(READ "${folder}/trace.json" trace)
   string(JSON count LENGTH "${trace}" traceEvents)

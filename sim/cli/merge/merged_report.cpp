@@ -14,7 +14,7 @@
 #include "cli/merge/merged_events.h"
 #include "cli/merge/merged_remarks.h"
 #include "report/diagnosis/standstill.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::cli {
 namespace {

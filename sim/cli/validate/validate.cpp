@@ -18,7 +18,7 @@
 #include "cli/terminal/exit_codes.h"
 #include "cli/validate/comparison.h"
 #include "cli/validate/validation_texts.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 #include "run/run_page.h"
 
 namespace rehearse::cli {
@@ -154,11 +154,11 @@ int validate(const Arguments& arguments, Console& console) {
     absolute.operand = std::filesystem::absolute(arguments.operand).string();
   const auto scenario = scenario_of(absolute);
   if (scenario.world.swarm.on) {
-    throw UsageError(fmt::format("{}: [swarm] is on, which is for the simulation, and validate runs for real, too",
+    throw UsageError(fmt::format("{}: [swarm] is on, which works in simulations only, and validate runs for real, too",
                                  arguments.operand));
   }
   if (!scenario.world.faults.empty()) {
-    throw UsageError(fmt::format("{}: fault \"{}\" is for the simulation, and validate runs for real, too",
+    throw UsageError(fmt::format("{}: fault \"{}\" works in simulations only, and validate runs for real, too",
                                  arguments.operand, to_string(scenario.world.faults.front())));
   }
   try {

@@ -109,7 +109,7 @@ class DriftText {
 
  private:
   std::string since(const Drift& drift) const {
-    return fmt::format("ranks differ in the lines they called from since #{} of group \"{}\"", drift.from + 1, group_);
+    return fmt::format("from #{} of group \"{}\" on, ranks call from different lines", drift.from + 1, group_);
   }
 
   std::string text(const Drift& drift, const AlikeCalls& fewer, const AlikeCalls& more, bool tie) const {

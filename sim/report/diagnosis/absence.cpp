@@ -16,7 +16,7 @@ std::vector<Difference::Side> sides_without(const std::vector<int>& ranks, const
   std::vector<Difference::Side> sides;
   for (const int rank : ranks) {
     const auto* const last = record.events.last(rank);
-    const auto text = last == nullptr ? fmt::format("{}, nor anything else", never)
+    const auto text = last == nullptr ? fmt::format("{}, and made no other call", never)
                                       : fmt::format("{}; called last: {}", never, record.events.title(*last));
     const auto where = last == nullptr ? "" : ends.places().text(record.events.call_site(*last));
     const auto same = std::find_if(sides.begin(), sides.end(), [&](const Difference::Side& side) {

@@ -64,7 +64,9 @@ class VerdictFinder {
       case exec::Ending::livelock:
         return livelock();
       case exec::Ending::step_budget:
-        return set(Verdict::step_budget, outcome().stop_reason);
+        return set(Verdict::step_budget, outcome().stop_reason +
+                                             " between ranks; raise [world] steps_max (WorldOptions::steps_max) if the "
+                                             "program needs more, and look for an endless loop if it does not");
       case exec::Ending::interrupted:
         return interrupted();
     }
@@ -119,8 +121,7 @@ class VerdictFinder {
 
   // All ranks have returned. A call that some rank never made is still a mismatch, even though nobody waited for it.
   void returned() {
-    if (static_cast<int>(crashed().size()) == options_.ranks)
-      return set(Verdict::crashed, "no rank is left: all crashed");
+    if (static_cast<int>(crashed().size()) == options_.ranks) return set(Verdict::crashed, "all ranks crashed");
     for (const auto& call : record_.pending) {
       if (call.waits_for.empty() || call.gave_up || call.left_behind || is_of_crashed(call.waits_for)) continue;
       diagnosis_.absence = absence_from(call, record_, ends_);
@@ -247,12 +248,13 @@ class VerdictFinder {
       const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
       if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
       if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
-        return fmt::format("; {} is a global, which ranks share here and processes do not", fiber.call.substr(0, held));
+        return fmt::format("; {} is a global variable: the ranks of a simulation share it, processes do not",
+                           fiber.call.substr(0, held));
       }
       constexpr std::string_view kEnd = "the end of ";
       const auto begun = fiber.call.find(" that rank ");
       if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
-      return fmt::format("; {} happens once for all ranks here, and in each process elsewhere",
+      return fmt::format("; {} happens once for all ranks of a simulation, but once in each process of a real job",
                          fiber.call.substr(kEnd.size(), begun - kEnd.size()));
     }
     return "";
@@ -297,8 +299,8 @@ class VerdictFinder {
     if (const auto& loop = outcome().failing_loop) {
       const auto& where = ends_.line_of(loop->rank).where;
       const auto last = loop->error.empty() ? "" : "; the last error: " + loop->error;
-      return set(Verdict::livelock, fmt::format("rank {} tries again forever{}{}: {}{}", loop->rank,
-                                                where.empty() ? "" : " at ", where, outcome().stop_reason, last));
+      return set(Verdict::livelock, fmt::format("rank {} repeats failing calls forever{}{}: {}{}", loop->rank,
+                                                where.empty() ? "" : ", at ", where, outcome().stop_reason, last));
     }
     const auto* const fiber = looking_fiber();
     if (fiber != nullptr && fiber->waits_for.empty()) return standstill_of_a_livelock();
@@ -315,7 +317,8 @@ class VerdictFinder {
 
   void standstill_of_a_livelock() {
     standstill();
-    diagnosis_.headline += ": " + outcome().stop_reason;
+    if (diagnosis_.headline != outcome().stop_reason)
+      diagnosis_.headline += fmt::format(" ({})", outcome().stop_reason);
   }
 
   // Prefers the fiber of the rank whose wait timed out last and began again; otherwise takes a fiber that waits for
@@ -330,9 +333,10 @@ class VerdictFinder {
   }
 
   void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
+    const auto* const repeats = outcome().last_time_out ? "repeats its wait for" : "polls";
     set(Verdict::livelock,
-        fmt::format("rank {} looks for the end of {}{}{}, for which {} never came: {}", rank, call,
-                    where.empty() ? "" : " at ", where, describe_ranks(waits_for), outcome().stop_reason));
+        fmt::format("rank {} {} {} forever{}{}: {} never came to that call ({})", rank, repeats, call,
+                    where.empty() ? "" : ", at ", where, describe_ranks(waits_for), outcome().stop_reason));
   }
 
   const WorldOptions& options_;

@@ -45,7 +45,7 @@ std::vector<std::string> memory_remarks(const std::vector<RankMemory>& memory, s
   std::vector<std::pair<std::string, std::vector<int>>> said;  // in order of the first rank
   for (const auto& use : memory) {
     const auto of = limit > 0 ? fmt::format(" of {}", units::print_bytes(limit)) : "";
-    auto text = fmt::format("took {}{} at most{}", units::about_bytes(use.most), of, taken_text(use, places));
+    auto text = fmt::format("peaked at {}{}{}", units::about_bytes(use.most), of, taken_text(use, places));
     const auto known = std::find_if(said.begin(), said.end(), [&](const auto& each) { return each.first == text; });
     if (known != said.end()) {
       known->second.push_back(use.rank);

@@ -18,8 +18,8 @@ std::vector<std::string> real_remarks(const WorldOptions& options) {
   if (options.memory_bytes > 0) all.emplace_back("[world] memory");
   if (all.empty()) return {};
   const bool one = checks.size() + (options.memory_bytes > 0 ? 1 : 0) == 1;
-  return {fmt::format("{} {} the simulation's: this run is real, and did without", fmt::join(all, " and "),
-                      one ? "is" : "are")};
+  return {fmt::format("{} work{} in simulations only: this real run ignored {}", fmt::join(all, " and "),
+                      one ? "s" : "", one ? "it" : "them")};
 }
 
 }  // namespace rehearse::sim

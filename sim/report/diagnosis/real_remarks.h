@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// Names the checks in `options` that a real run cannot do: "[checks] replicas, buffers and [world] memory are the
-// simulation's: this run is real, and did without". Empty for a simulation.
+// Names the checks in `options` that a real run cannot do: "[checks] replicas, buffers and [world] memory work in
+// simulations only: this real run ignored them". Empty for a simulation.
 std::vector<std::string> real_remarks(const WorldOptions& options);
 
 }  // namespace rehearse::sim

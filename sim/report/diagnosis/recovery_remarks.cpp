@@ -67,8 +67,8 @@ std::string difference_text(const elastic::StateDifference& difference) {
   const std::size_t more = difference.tensors.size() - names.size();
   if (more > 0) names.push_back(fmt::format("{} more", more));
   return fmt::format(
-      "the first saved state that differs from the same seed without faults is the one after {}: in {} of {}, in round "
-      "{}",
+      "the first saved state that differs from the run of the same seed without faults is that after {}: {} of {}, in "
+      "round {}",
       steps_text(difference.steps), fmt::join(names, ", "), describe_ranks(difference.ranks), difference.in.round);
 }
 
@@ -79,21 +79,21 @@ std::vector<std::string> recovery_remarks(const RunRecord& record, const Places&
   if (!record.without_faults) return lines;
   const auto recoveries = recoveries_of(record.checkpoints);
   const std::size_t hidden = recoveries.size() - std::min(recoveries.size(), kRoundsShown);
-  if (hidden > 0) lines.push_back(fmt::format("ranks took up from a checkpoint {} times before", hidden));
+  if (hidden > 0) lines.push_back(fmt::format("ranks had resumed from a checkpoint {} times before", hidden));
   for (std::size_t i = hidden; i < recoveries.size(); ++i) {
     const Restored& first = recoveries[i].first;
-    lines.push_back(fmt::format("{} took up after {} in round {}{}, from {}", describe_ranks(recoveries[i].ranks),
-                                steps_text(first.steps), first.in.round, at_text(first.where, places),
+    lines.push_back(fmt::format("{} resumed in round {}{} after {}, from {}", describe_ranks(recoveries[i].ranks),
+                                first.in.round, at_text(first.where, places), steps_text(first.steps),
                                 source_text(first, record.checkpoints, places)));
   }
   const auto& without = *record.without_faults;
   if (!without.failure.empty()) {
-    lines.push_back(fmt::format("the same seed without faults fails, too: {}", without.failure));
+    lines.push_back(fmt::format("the run of the same seed without faults fails, too: {}", without.failure));
   }
   if (const auto difference = elastic::first_difference(record.checkpoints, without.checkpoints)) {
     lines.push_back(difference_text(*difference));
   } else {
-    lines.push_back("all saved states are those of the same seed without faults");
+    lines.push_back("all saved states equal those of the run of the same seed without faults");
   }
   return lines;
 }

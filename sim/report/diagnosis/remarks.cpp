@@ -27,8 +27,8 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
   const auto where = places.text(messages.where);
   const bool each_once = messages.times == messages.ranks.size();
   return fmt::format(
-      "{} of {}{}{} got {} of {} elements{}: the rest of the tensor stays as it was, as with Gloo; NCCL "
-      "needs a send and a receive of equal sizes",
+      "{} of {}{}{} got {} of {} elements{}: the other elements keep their old values, as with Gloo; NCCL needs a send "
+      "and a receive of equal sizes",
       messages.call, describe_ranks(messages.ranks), where.empty() ? "" : " at ", where, messages.received,
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
@@ -59,8 +59,8 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
 std::string text_of(const exec::StaticThread& thread, const Places& places) {
   const auto where = places.text(thread.where);
   return fmt::format(
-      "rank {} started a thread{}{}, in the initialisation of a static variable: here all ranks share the variable, "
-      "and the thread is a part of that rank, which ends with its world. Keep the object in ctx.local<T>()",
+      "rank {} started a thread{}{} while it initialised a static variable. All ranks of a simulation share that "
+      "variable, but the thread belongs to this rank and ends with this world. Keep the object in ctx.local<T>()",
       thread.rank, where.empty() ? "" : " at ", where);
 }
 

@@ -37,7 +37,10 @@ void add_figures(const WorldOptions& options, const RunRecord& record, Report& r
 
 void add_last_operations(const comm::EventLog& events, const Places& places, Report& report) {
   for (RankLine& line : report.rank_lines) {
-    if (const auto* const last = events.last_completed(line.rank)) line.last = events.title(*last);
+    const auto* const last = events.last_completed(line.rank);
+    if (last == nullptr) continue;
+    line.last = events.title(*last);
+    if (line.where.empty()) line.last_where = places.text(events.call_site(*last));
   }
   report.last_events = last_event_lines(events, places);
 }
@@ -74,8 +77,8 @@ std::string hint_at_labels(const Report& report, const RunRecord& record) {
   };
   const bool counted = report.verdict == Verdict::deadlock && !report.call_counts.empty() && report.call_places.empty();
   if (!counted || std::none_of(record.pending.begin(), record.pending.end(), is_of_counts)) return "";
-  return "calls from one line are alike: where each has a label, as by ctx.label(\"step 17\"), the first that a rank "
-         "leaves out is told";
+  return "the calls from one line look the same: give each a label, such as ctx.label(\"step 17\"), and the report "
+         "names the first one that a rank leaves out";
 }
 
 }  // namespace

@@ -161,10 +161,10 @@ std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, c
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);
-    text = fmt::format("; unmatched: {} of rank {}{}{}, {}", call.call, call.rank, where.empty() ? "" : " at ", where,
-                       call.receiver.empty() ? "which nobody receives" : "while " + call.receiver);
+    text = fmt::format("; no rank receives rank {}'s {}{}{}{}", call.rank, call.call, where.empty() ? "" : " at ",
+                       where, call.receiver.empty() ? "" : ": " + call.receiver);
   }
-  if (more > 0) text += fmt::format(", and {} more", more);
+  if (more > 0) text += fmt::format("; {} more send{} not received", more, more == 1 ? " is" : "s are");
   return text;
 }
 

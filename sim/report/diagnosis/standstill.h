@@ -62,7 +62,7 @@ class Standstill {
 };
 
 // Names the first send whose peer receives something else, or that went into a buffer, and how many more there are: ";
-// unmatched: send #1 to rank 1 on group "world" of rank 0 at ring.cpp:7 in step, while rank 1 receives from rank 2".
+// no rank receives rank 0's send #1 to rank 1 on group "world" at ring.cpp:7 in step: rank 1 receives from rank 2".
 // Empty: there is none.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 

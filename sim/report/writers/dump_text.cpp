@@ -39,11 +39,6 @@ std::string stack_text(const DumpFacts::Stack& stack, std::size_t width) {
 
 }  // namespace
 
-std::string culprits_text(const DumpFacts& dumps, std::size_t width) {
-  if (dumps.culprits.empty()) return "";
-  return line_of(dumps.culprits.size() == 1 ? "culprit: " : "culprits: ", describe_ranks(dumps.culprits), width);
-}
-
 std::string stacks_text(const DumpFacts& dumps, std::size_t width) {
   std::string text;
   const auto shown = std::min(dumps.stacks.size(), kStacksShown);

@@ -9,9 +9,6 @@
 // The additional parts of a report that explains dumps, for people. Lines are wrapped at `width` bytes.
 namespace rehearse::sim {
 
-// For example "culprit: rank 3".
-std::string culprits_text(const DumpFacts& dumps, std::size_t width);
-
 // The stacks of ranks; only the user's own frames if a stack has any.
 std::string stacks_text(const DumpFacts& dumps, std::size_t width);
 

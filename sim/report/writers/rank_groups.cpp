@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::size_t kApart = 16;  // up to this many groups, ranks that wait for each other have separate lines
 
-using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::vector<int>, bool>;
+using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::string, std::vector<int>, bool>;
 
 Story story_of(const RankLine& line, std::vector<int> waits_for) {
-  return {line.state, line.doing, line.last, line.where, std::move(waits_for), line.at != RankLine::kNotKnown};
+  const bool is_timed = line.at != RankLine::kNotKnown;
+  return {line.state, line.doing, line.last, line.last_where, line.where, std::move(waits_for), is_timed};
 }
 
 std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <rehearse/sim/report_writers.h>
 #include <rehearse_internal/formatting/rank_list.h>
@@ -39,20 +38,28 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
 
 // For example "waits for rank 2", or, if ranks also wait for each other, "wait for each other and for rank 2".
 std::string waits(const Group& group) {
-  if (!group.waits_for_each_other()) return "waits for " + describe_ranks(group.waits_for);
+  const auto* const wait = group.ranks.size() == 1 ? "waits for " : "wait for ";
+  if (!group.waits_for_each_other()) return wait + describe_ranks(group.waits_for);
   std::vector<int> others;
   std::set_difference(group.waits_for.begin(), group.waits_for.end(), group.ranks.begin(), group.ranks.end(),
                       std::back_inserter(others));
   return "wait for each other" + (others.empty() ? "" : " and for " + describe_ranks(others));
 }
 
-std::string story(const Group& group) {
-  const RankLine& line = *group.line;
-  std::string text(to_string(line.state));
-  if (!line.doing.empty())
-    text += (line.state == RankOutcome::blocked ? " in " : ": ") + std::string(first_line(line.doing));
-  if (!group.waits_for.empty()) text += "  " + waits(group);
-  return text;
+// How the ranks ended, and where. The place of a failure stands before its text, which may be long.
+std::vector<std::string> ends(const RankLine& line) {
+  const auto place = line.where.empty() ? "" : "at " + line.where;
+  std::string text(to_string(line.state)), doing(first_line(line.doing));
+  if (line.state == RankOutcome::failed) {
+    return {fmt::format("{}{}{}{}{}", text, place.empty() ? "" : " ", place, doing.empty() ? "" : ": ", doing)};
+  }
+  if (line.state == RankOutcome::stopped) {
+    text = doing.empty() ? "still running" : doing;
+  } else if (!doing.empty()) {
+    text += " in " + doing;
+  }
+  if (place.empty()) return {text};
+  return {text + ",", place};
 }
 
 // For example "t=2 ms to 3 ms".
@@ -62,14 +69,18 @@ std::string time_of(const Group& group) {
   return *latest == *earliest ? from : from + " to " + format_time(*latest);
 }
 
-// The place and the time. The rank's last completed call comes last, so that the place does not seem to belong to it.
-std::string circumstances(const Group& group) {
+// The place, the time and the rank's last completed call. That call comes last, so that the place does not seem to belong
+// to it.
+std::vector<std::string> circumstances(const Group& group, std::string_view clock) {
   const RankLine& line = *group.line;
   std::vector<std::string> parts;
-  if (!line.where.empty()) parts.push_back("at " + line.where);
-  if (!group.times.empty()) parts.push_back(time_of(group));
-  if (!line.last.empty()) parts.push_back("last completed: " + line.last);
-  return fmt::format("{}", fmt::join(parts, "  "));
+  if (!group.waits_for.empty()) parts.push_back(waits(group));
+  if (!group.times.empty()) parts.push_back(time_of(group) + (clock.empty() ? "" : fmt::format(" ({})", clock)));
+  if (!line.last.empty()) {
+    parts.push_back("last completed: " + line.last + (line.last_where.empty() ? "" : " at " + line.last_where));
+  }
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i) parts[i] += ';';
+  return parts;
 }
 
 // The lines of an exception's text after the first: the first few, and the last, which often says most.
@@ -88,26 +99,35 @@ std::string further_lines(std::string_view text, std::size_t indent, std::size_t
   return result;
 }
 
+std::string group_text(const Group& group, std::string_view clock, std::size_t indent, std::size_t width) {
+  const RankLine& line = *group.line;
+  const auto label = fmt::format("{:{}} ", describe_ranks(group.ranks) + ":", indent - 1);
+  auto rest = circumstances(group, clock);
+  auto parts = ends(line);
+  const std::string further = further_lines(line.doing, indent + 2, width);
+  if (further.empty()) {
+    if (!rest.empty()) parts.back() += ';';
+    parts.insert(parts.end(), rest.begin(), rest.end());
+    return wrapped(label, parts, width, indent) + "\n";
+  }
+  std::string text = wrapped(label, parts, width, indent) + "\n" + further;
+  if (!rest.empty()) text += wrapped(std::string(indent, ' '), rest, width, indent) + "\n";
+  return text;
+}
+
 }  // namespace
 
-std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width) {
+std::string rank_lines_text(const std::vector<RankLine>& lines, std::string_view clock, std::size_t width) {
   const auto groups = most_telling(rank_groups(lines));
   std::size_t label_width = 0;
   for (const Group& group : groups) label_width = std::max(label_width, describe_ranks(group.ranks).size());
-  label_width = std::min(label_width, kLabelWidthMax);
-  const std::size_t indent = label_width + 2;
+  const std::size_t indent = std::min(label_width, kLabelWidthMax) + 2;
 
   std::string text;
   std::size_t ranks_shown = 0;
   for (const Group& group : groups) {
-    const std::string label = fmt::format("{:{}}  ", describe_ranks(group.ranks), label_width);
-    const std::string further = further_lines(group.line->doing, indent + 2, width);
-    if (further.empty()) {
-      text += wrapped(label, story(group) + "  " + circumstances(group), width, indent) + "\n";
-    } else {
-      text += wrapped(label, story(group), width, indent) + "\n" + further;
-      text += wrapped(std::string(indent, ' '), circumstances(group), width, indent) + "\n";
-    }
+    text += group_text(group, clock, indent, width);
+    if (!group.times.empty()) clock = "";
     ranks_shown += group.ranks.size();
   }
   if (ranks_shown < lines.size()) text += fmt::format("... and {} more ranks\n", lines.size() - ranks_shown);

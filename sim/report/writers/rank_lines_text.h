@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rehearse/job/report.h>
@@ -10,6 +11,7 @@
 namespace rehearse::sim {
 
 // The part of a report that says how each rank ended. Ranks that ended alike share a line.
-std::string rank_lines_text(const std::vector<RankLine>& lines, std::size_t width);
+// `clock`: what "t=" counts, such as "virtual time"; the first use of "t=" says so.
+std::string rank_lines_text(const std::vector<RankLine>& lines, std::string_view clock, std::size_t width);
 
 }  // namespace rehearse::sim

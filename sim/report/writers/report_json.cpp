@@ -34,6 +34,7 @@ Json json_of(const RankLine& line) {
   json["doing"] = line.doing;
   json["last"] = line.last;
   json["where"] = line.where;
+  if (!line.last_where.empty()) json["last_where"] = line.last_where;
   if (line.waits_for.size() > kRanksListed) {
     json["waits_for_runs"] = rank_runs(line.waits_for);
   } else {
@@ -126,6 +127,7 @@ RankLine rank_line_of(const Reader& reader) {
   line.doing = reader.get<std::string>("doing");
   line.last = reader.get<std::string>("last");
   line.where = reader.get<std::string>("where");
+  line.last_where = reader.get_if_there<std::string>("last_where");
   line.waits_for =
       reader.has("waits_for_runs") ? reader.get_rank_runs("waits_for_runs") : reader.get_ranks("waits_for");
   return line;

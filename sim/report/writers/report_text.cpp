@@ -8,6 +8,7 @@
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
+#include "report/writers/culprits_text.h"
 #include "report/writers/dump_text.h"
 #include "report/writers/known_facts.h"
 #include "report/writers/rank_lines_text.h"
@@ -29,9 +30,10 @@ class TextWriter {
   TextWriter(const Report& report, const TextOptions& options) : report_(report), options_(options) {}
 
   std::string write() const {
-    const std::string above = verdict_line() + rank_lines_text(report_.rank_lines, options_.width) + culprits() +
-                              differences() + wait_cycle() + findings() + faults() + call_places() + call_counts() +
-                              stacks() + remarks();
+    const std::string above = verdict_line() + culprits_text(report_, options_.width) +
+                              rank_lines_text(report_.rank_lines, clock(), options_.width) + differences() +
+                              wait_cycle() + findings() + faults() + call_places() + call_counts() + stacks() +
+                              remarks();
     const std::string below = checks() + banner() + files() + replay() + hint();
     return above + events(count_lines(above) + count_lines(below)) + below;
   }
@@ -140,7 +142,7 @@ class TextWriter {
 
   std::string call_places() const {
     if (report_.call_places.empty()) return "";
-    std::string text = "first calls made from different places:\n";
+    std::string text = "the same call, made from different lines:\n";
     for (const auto& call : report_.call_places) {
       std::vector<std::string> sides;
       for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + " at " + side.where);
@@ -156,7 +158,7 @@ class TextWriter {
 
   std::string call_counts() const {
     if (report_.call_counts.empty()) return "";
-    std::string text = "lines that ranks called different numbers of times:\n";
+    std::string text = "lines that some ranks called more often than others:\n";
     const std::size_t shown = std::min(report_.call_counts.size(), kOddLinesShown);
     for (std::size_t i = 0; i < shown; ++i) {
       const auto& counts = report_.call_counts[i];
@@ -169,8 +171,6 @@ class TextWriter {
     if (shown < report_.call_counts.size()) text += more(report_.call_counts.size() - shown, "lines");
     return text;
   }
-
-  std::string culprits() const { return report_.dumps ? culprits_text(*report_.dumps, options_.width) : ""; }
 
   std::string stacks() const { return report_.dumps ? stacks_text(*report_.dumps, options_.width) : ""; }
 
@@ -210,15 +210,21 @@ class TextWriter {
                                   is_real(report_) ? "mode" : "schedule", report_.schedule);
     if (!is_measured(report_)) return line(what);
     if (is_real(report_)) {
-      const auto ran =
-          fmt::format("ran {} operations in {} of real time", report_.operations, format_time(report_.end_time));
+      const auto ran = fmt::format("ran {} in {} of real time", operations(), format_time(report_.end_time));
       return line(what) + line(ran) + (report_.transport.empty() ? "" : line("transport: " + report_.transport));
     }
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
-           line(fmt::format("ran {} operations, {} decisions and {} switches in {} of virtual time{}",
-                            report_.operations, report_.decisions, report_.switches, format_time(report_.end_time),
-                            after_the_standstill()));
+           line(
+               fmt::format("ran {} in {} of virtual time, with {} scheduling decisions and {} switches between ranks{}",
+                           operations(), format_time(report_.end_time), report_.decisions, report_.switches,
+                           after_the_standstill()));
   }
+
+  std::string operations() const {
+    return fmt::format("{} operation{}", report_.operations, report_.operations == 1 ? "" : "s");
+  }
+
+  std::string_view clock() const { return is_real(report_) ? "real time" : "virtual time"; }
 
   // If a timeout ended a hang, the run took longer than anything happened in it.
   std::string after_the_standstill() const {
@@ -226,7 +232,7 @@ class TextWriter {
     VirtualTime last{};
     for (const RankLine& rank : report_.rank_lines) last = std::max(last, rank.at);
     if (last == report_.end_time) return "";
-    return fmt::format(", at a standstill from {} on", format_time(last));
+    return fmt::format("; nothing happened after {}", format_time(last));
   }
 
   std::string files() const {

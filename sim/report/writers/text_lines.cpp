@@ -14,9 +14,23 @@ class LineFiller {
   LineFiller(std::string_view prefix, std::size_t width, std::size_t indent)
       : text_(prefix), column_(prefix.size()), width_(width), indent_(indent) {}
 
+  // Behind `between`, or on the next line if the part has no room here. A part that is longer than a line begins where
+  // there is room for its first word.
+  void add_part(std::string_view part, std::string_view between) {
+    const std::size_t unbroken = fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
+    if (!fresh_ && !has_room_for(between.size() + unbroken)) {
+      next_line();
+    } else if (!fresh_) {
+      add(between);
+    }
+    add_words(part);
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
   bool has_room_for(std::size_t bytes) const { return column_ + bytes <= width_; }
   bool fits_on_a_line(std::size_t bytes) const { return indent_ + bytes <= width_; }
-  bool line_is_fresh() const { return fresh_; }
 
   void add(std::string_view piece) {
     text_ += piece;
@@ -31,26 +45,23 @@ class LineFiller {
     fresh_ = true;
   }
 
-  std::string take() { return std::move(text_); }
+  void add_words(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find(' ', 1), text.size());  // a space in front belongs to the word
+      std::string_view word = text.substr(0, end);
+      text.remove_prefix(end);
+      if (!fresh_ && !has_room_for(word.size())) {
+        next_line();
+        if (word.front() == ' ') word.remove_prefix(1);
+      }
+      add(word);
+    }
+  }
 
- private:
   std::string text_;
   std::size_t column_, width_, indent_;
   bool fresh_ = true;
 };
-
-void add_words(LineFiller& lines, std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' ', 1), text.size());  // a space in front belongs to the word
-    std::string_view word = text.substr(0, end);
-    text.remove_prefix(end);
-    if (!lines.line_is_fresh() && !lines.has_room_for(word.size())) {
-      lines.next_line();
-      if (word.front() == ' ') word.remove_prefix(1);
-    }
-    lines.add(word);
-  }
-}
 
 // How many bytes the first character of the text takes; 0: a character that must not reach the reader as it is.
 std::size_t length_of_character(std::string_view text) {
@@ -112,17 +123,15 @@ std::string wrapped(std::string_view prefix, std::string_view raw, std::size_t w
     const std::size_t end = std::min(text.find(kBetween), text.size());
     const std::string_view part = text.substr(0, end);
     text.remove_prefix(std::min(end + kBetween.size(), text.size()));
-    const std::size_t gap = lines.line_is_fresh() ? 0 : kBetween.size();
-    // A part that is longer than a line begins here if its first word fits.
-    const std::size_t unbroken =
-        lines.fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
-    if (gap != 0 && !lines.has_room_for(gap + unbroken)) {
-      lines.next_line();
-    } else if (gap != 0) {
-      lines.add(kBetween);
-    }
-    add_words(lines, part);
+    lines.add_part(part, kBetween);
   }
+  return lines.take();
+}
+
+std::string wrapped(std::string_view prefix, const std::vector<std::string>& parts, std::size_t width,
+                    std::size_t indent) {
+  LineFiller lines(prefix, width, indent);
+  for (const auto& part : parts) lines.add_part(visible(part), " ");
   return lines.take();
 }
 

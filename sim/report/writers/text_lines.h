@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rehearse::sim {
 
@@ -17,6 +18,10 @@ bool turns_text(std::string_view text);
 // Breaks come at double spaces (between parts), and between words only in a part that is longer than a line. A longer
 // word stays whole. No line end at the end.
 std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent);
+
+// The same for parts that one space separates. Breaks lines between parts, and within a part as above.
+std::string wrapped(std::string_view prefix, const std::vector<std::string>& parts, std::size_t width,
+                    std::size_t indent);
 
 std::size_t count_lines(std::string_view text);  // counts line ends
 

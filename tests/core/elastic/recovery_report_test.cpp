@@ -64,7 +64,7 @@ Report run(const Training& training, const std::string& fault) {
 std::vector<std::string> about_recovery(const Report& report) {
   std::vector<std::string> lines;
   for (const auto& remark : report.remarks) {
-    if (remark.find("took up") != std::string::npos || remark.find("without faults") != std::string::npos) {
+    if (remark.find("resumed in") != std::string::npos || remark.find("without faults") != std::string::npos) {
       lines.push_back(remark);
     }
   }
@@ -80,11 +80,11 @@ TEST(RecoveryReport, NamesTheStepBehindWhichTheStateDiffers) {
   EXPECT_THAT(
       about_recovery(report),
       ElementsAre(
-          AllOf(StartsWith("ranks 0-1 took up after 2 steps in round 1 at recovery_report_test.cpp:"),
-                HasSubstr(", from what rank 0 had saved in round 0 at recovery_report_test.cpp:")),
-          AllOf(StartsWith("the first saved state that differs from the same seed without faults is the one after 3 "
-                           "steps: in \"hidden.weight\", \"hidden.bias\", \"output.weight\", 1 more of ranks 0-1, in "
-                           "round 1"))));
+          AllOf(StartsWith("ranks 0-1 resumed in round 1 at recovery_report_test.cpp:"),
+                HasSubstr(" after 2 steps, from what rank 0 had saved in round 0 at recovery_report_test.cpp:")),
+          AllOf(StartsWith(
+              "the first saved state that differs from the run of the same seed without faults is that after 3 steps: "
+              "\"hidden.weight\", \"hidden.bias\", \"output.weight\", 1 more of ranks 0-1, in round 1"))));
 }
 
 TEST(RecoveryReport, AJobThatIsRightTakesUpWhereItWas) {
@@ -97,16 +97,15 @@ TEST(RecoveryReport, SaysThatTheRunFailsWithoutFaultsToo) {
   const Report report = run({.fails_without_faults = true}, kCrash);
   EXPECT_EQ(report.verdict, Verdict::rank_failed) << report.headline;
   EXPECT_THAT(about_recovery(report),
-              ElementsAre(HasSubstr("took up after 2 steps"),
-                          AllOf(StartsWith("the same seed without faults fails, too: RANK FAILED"),
+              ElementsAre(HasSubstr("after 2 steps, from what"),
+                          AllOf(StartsWith("the run of the same seed without faults fails, too: RANK FAILED"),
                                 HasSubstr("not those expected")),
-                          "all saved states are those of the same seed without faults"));
+                          "all saved states equal those of the run of the same seed without faults"));
 }
 
 TEST(RecoveryReport, NamesTheStateThatWasNotTakenUp) {
   const Report report = run({.forgets = Forgets::Parameters}, kCrash);
-  EXPECT_THAT(about_recovery(report),
-              ElementsAre(HasSubstr("took up after 2 steps in round 1"), HasSubstr("is the one after 3 steps")));
+  EXPECT_THAT(about_recovery(report), ElementsAre(HasSubstr("resumed in round 1"), HasSubstr("is that after 3 steps")));
 }
 
 // The crash came before the first checkpoint, so no rank resumed from one.

@@ -45,7 +45,7 @@ Entries caches() {
        Verdict::deadlock,
        {0},
        "allreduce #2 on group \"world\": rank 0 has ended and will never come",
-       "ranks differ in the lines they called from since #1 of group \"world\": rank 0 left out the allreduce at {} in "
+       "from #1 of group \"world\" on, ranks call from different lines: rank 0 left out the allreduce at {} in "
        "corpus::decides_where_cache_is_cold, or rank 1 made too many"},
       {"B135",
        chooses_kernel_by_own_time,

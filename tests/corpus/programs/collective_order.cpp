@@ -114,14 +114,14 @@ Entries collective_order() {
        Verdict::mismatch,
        {2},
        "rank 2 called allgather(float32 3 x [4], cpu) label=\"layers.1\" where ranks 0-1 called allgather(float32 3 x "
-       "[4], cpu) label=\"layers.0\" as #1 of group \"world\": other label"},
+       "[4], cpu) label=\"layers.0\" as #1 of group \"world\": label differs"},
       {"B036",
        fills_bucket_in_own_order,
        {.ranks = 3},
        Verdict::mismatch,
        {1},
        "rank 1 called allreduce(sum, float32[8], cpu) label=\"layer1,layer2\" where ranks 0,2 called allreduce(sum, "
-       "float32[8], cpu) label=\"layer2,layer1\" as #1 of group \"world\": other label"},
+       "float32[8], cpu) label=\"layer2,layer1\" as #1 of group \"world\": label differs"},
       {"B037",
        broadcasts_buffers_in_own_order,
        {.ranks = 3},

@@ -53,7 +53,7 @@ Entries object_collectives() {
        Verdict::deadlock,
        {0, 1},
        "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #3 on group \"world\", rank 1 in a mutex held by "
-       "rank 0; a mutex is a global, which ranks share here and processes do not"},
+       "rank 0; a mutex is a global variable: the ranks of a simulation share it, processes do not"},
   };
 }
 

@@ -72,7 +72,7 @@ Entries uneven_inputs() {
        {0},
        "rank 0 called reduce_scatter(sum, float32 3 x [2], cpu) label=\"expert0\" where ranks 1-2 called "
        "allgather(float32 3 x [2], cpu) label=\"expert1\" as #2 of group \"world\": op reduce_scatter, not allgather, "
-       "other label"},
+       "label differs"},
   };
 }
 

@@ -81,11 +81,11 @@ TEST(ExplainDumps, RankThatDidNotCome_IsTheCulprit) {
       to_text(report),
       R"(DEADLOCK: allreduce #2 on group "0:default_pg": rank 2 has not come; rank 2 called last: broadcast #1 on group
   "0:default_pg" at train.py:10 in step
-ranks 0-1,3  blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks have called it)  waits for rank 2
-             at train.py:20 in step  last completed: broadcast #1 on group "0:default_pg"
-rank 2       stopped: all its calls are complete, it was in code of its own  at train.py:10 in step
+culprit: rank 2 at train.py:10 in step
+ranks 0-1,3: blocked in allreduce #2 on group "0:default_pg" (3 of 4 ranks have called it), at train.py:20 in step;
+             wait for rank 2; last completed: broadcast #1 on group "0:default_pg"
+rank 2:      all its calls are complete; it was in its own code, at train.py:10 in step;
              last completed: broadcast #1 on group "0:default_pg"
-culprit: rank 2
 stack of rank 2 in broadcast #1 on group "0:default_pg":
   step at /job/train.py:10
 stack of ranks 0-1,3 in allreduce #2 on group "0:default_pg":
@@ -157,10 +157,10 @@ TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreDistinguished) {
   }
   const auto report = job.explained();
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_EQ(
-      report.headline,
-      "rank 0 called allreduce #1 on group \"a\" before allreduce #1 on group \"b\", and rank 1 after it: all their "
-      "ranks called both alike, and neither has ended; calls on several groups need one order on all ranks");
+  EXPECT_EQ(report.headline,
+            "rank 0 called allreduce #1 on group \"a\" before allreduce #1 on group \"b\", and rank 1 after it: all "
+            "ranks called both with the same arguments, and neither has ended; make calls on several groups in the "
+            "same order on all ranks");
 }
 
 // The ranks must expect as many elements in all as they send in all. Formats before 2.4 do not record the sizes.
@@ -231,10 +231,9 @@ TEST(ExplainDumps, CoalescedCalls_AreComparedAsOne) {
 TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
   DumpMaker job(3);
   for (const int rank : {0, 1, 2}) job.call(rank, rank == 1 ? "fused" : "mixed", {4 + rank}, false);
-  EXPECT_EQ(
-      job.explained().headline,
-      "rank 1 called unknown() label=\"nccl:fused\" where ranks 0,2 called unknown() label=\"nccl:mixed\" as #1 of "
-      "group \"0:default_pg\": other label");
+  EXPECT_EQ(job.explained().headline,
+            "rank 1 called unknown() label=\"nccl:fused\" where ranks 0,2 called unknown() label=\"nccl:mixed\" as #1 "
+            "of group \"0:default_pg\": label differs");
 }
 
 // In a stack of C++ and Python frames, only the user's own frames lead to the line.

@@ -11,7 +11,7 @@
 
 #include "dump_maker.h"
 #include "report/page/report_page.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::sim {
 namespace {

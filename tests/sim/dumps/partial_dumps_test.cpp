@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 namespace rehearse::sim {
 namespace {
@@ -66,9 +66,9 @@ TEST(PartialDumps, CallsThatARecorderDropped_CountAsMade) {
   EXPECT_EQ(report.headline,
             "allreduce #5 on group \"0:default_pg\": rank 2 has not come; rank 2 called last: allreduce #4 on group "
             "\"0:default_pg\"");
-  EXPECT_EQ(report.remarks, std::vector<std::string>{
-                                "the recorder of ranks 0-1 no longer had the earliest calls, which are not compared; "
-                                "TORCH_FR_BUFFER_SIZE has it keep more"});
+  EXPECT_EQ(report.remarks,
+            std::vector<std::string>{"the recorder of ranks 0-1 had already dropped its earliest calls, so they are "
+                                     "not compared; set TORCH_FR_BUFFER_SIZE higher to keep more"});
 }
 
 // Rank 1's recorder is full of another group's calls and has none of this group left.

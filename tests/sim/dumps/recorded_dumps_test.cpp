@@ -91,9 +91,10 @@ TEST(RecordedDumps, OfNccl_BatchesOfMessages) {
 TEST(RecordedDumps, OfGloo_AllWell) {
   const auto report = explained("gloo");
   EXPECT_EQ(report.headline, "all 16 calls in the dumps are complete");
-  EXPECT_EQ(report.remarks, (std::vector<std::string>{
-                                "the dumps do not say who belongs to group \"0:default_pg\"; it is taken for ranks 0-1",
-                                "the dumps do not say who belongs to group \"1:pair\"; it is taken for ranks 0-1"}));
+  EXPECT_EQ(report.remarks,
+            (std::vector<std::string>{
+                "the dumps do not say which ranks belong to group \"0:default_pg\"; Rehearse assumes ranks 0-1",
+                "the dumps do not say which ranks belong to group \"1:pair\"; Rehearse assumes ranks 0-1"}));
 }
 
 // One dump was made while rank 0 waited, the other after its wait had timed out.

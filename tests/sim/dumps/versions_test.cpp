@@ -61,8 +61,8 @@ TEST(DumpVersions, OneThatCameLater_IsReadWithARemark) {
   const auto report = job_of(12).explained();
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
   EXPECT_EQ(report.remarks,
-            std::vector<std::string>{"the dumps are of format 2.12, and 2.11 is the last that is known: "
-                                     "fields that came later are not read"});
+            std::vector<std::string>{
+                "the dumps have format 2.12; this version knows 2.11 at most, and ignores fields that came later"});
 }
 
 TEST(DumpVersions, OfAnotherMajorNumber_IsRefused) {

@@ -188,7 +188,7 @@ TEST(Crash, OfAReceiver_IsMissedByTheSender) {
 TEST(Crash, OfEveryRank_EndsTheWorld) {
   const auto report = run({"crash rank=all at=allreduce#1"});
   EXPECT_EQ(report.verdict, Verdict::crashed);
-  EXPECT_EQ(report.headline, "no rank is left: all crashed");
+  EXPECT_EQ(report.headline, "all ranks crashed");
   EXPECT_EQ(report.faults[0].times, 4u);
   for (const auto& line : report.rank_lines) EXPECT_EQ(line.state, RankOutcome::crashed);
 }

@@ -48,9 +48,9 @@ TEST(Memory, WhatWasTakenAtMost_IsRemarkedByPlace) {
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   ASSERT_EQ(report.remarks.size(), 2u);
-  EXPECT_TRUE(report.remarks[0].starts_with("memory: rank 0 took 24MiB of 64MiB at most: 16MiB at memory_test.cpp:"))
+  EXPECT_TRUE(report.remarks[0].starts_with("memory: rank 0 peaked at 24MiB of 64MiB: 16MiB at memory_test.cpp:"))
       << report.remarks[0];
-  EXPECT_TRUE(report.remarks[1].starts_with("memory: rank 1 took 40MiB of 64MiB at most: 32MiB at memory_test.cpp:"))
+  EXPECT_TRUE(report.remarks[1].starts_with("memory: rank 1 peaked at 40MiB of 64MiB: 32MiB at memory_test.cpp:"))
       << report.remarks[1];
   EXPECT_TRUE(remarks_on(report, ", 8MiB at memory_test.cpp:")) << report.remarks[0];
 }
@@ -59,7 +59,7 @@ TEST(Memory, RanksThatTookTheSame_AreOneRemark) {
   World world(world_of(64 * kMiB));
   const auto report = world.run([](RankContext&) { take(kMiB); });
   ASSERT_EQ(report.remarks.size(), 1u);
-  EXPECT_TRUE(report.remarks[0].starts_with("memory: ranks 0-1 took 1MiB of 64MiB at most: 1MiB at "))
+  EXPECT_TRUE(report.remarks[0].starts_with("memory: ranks 0-1 peaked at 1MiB of 64MiB: 1MiB at "))
       << report.remarks[0];
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the culprits of a run, found from its report, also if no rank failed and none waits.
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 #include <algorithm>
 #include <string>
@@ -8,6 +8,7 @@
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <rehearse/sim/fault.h>
@@ -126,11 +127,11 @@ std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::st
 }
 
 TEST(Culprits, OfCompilingAlone_AreTheFewer) {
-  EXPECT_EQ(of_ranks_that_compile({3}, "rank 3 compiles f (call 3), ranks 0-2 hit entry 0 in call 3"),
+  EXPECT_EQ(of_ranks_that_compile({3}, "rank 3 compiles f (call 3), ranks 0-2 used compiled entry 0 in call 3"),
             std::vector<int>{3});
-  EXPECT_EQ(of_ranks_that_compile({0, 1, 2}, "ranks 0-2 compile f (call 3), rank 3 hit entry 0 in call 3"),
+  EXPECT_EQ(of_ranks_that_compile({0, 1, 2}, "ranks 0-2 compile f (call 3), rank 3 used compiled entry 0 in call 3"),
             std::vector<int>{3});
-  EXPECT_EQ(of_ranks_that_compile({0, 1}, "ranks 0-1 compile f (call 3), ranks 2-3 hit entry 0 in call 3"),
+  EXPECT_EQ(of_ranks_that_compile({0, 1}, "ranks 0-1 compile f (call 3), ranks 2-3 used compiled entry 0 in call 3"),
             (std::vector<int>{0, 1}));
 }
 
@@ -139,6 +140,55 @@ TEST(Culprits, OfRanksThatWaitForEachOther_AreThoseInAnotherCallThanMost) {
   const std::string headline = "ranks 0 -> 3 -> 0 wait for each other";
   EXPECT_EQ(of_ranks_that_compile({3}, headline), std::vector<int>{3});
   EXPECT_EQ(of_ranks_that_compile({2, 3}, headline), (std::vector<int>{0, 1, 2, 3}));
+}
+
+// The second line of a report.
+std::string culprit_line(const Report& report) {
+  const auto text = sim::to_text(report, {.width = 1000});
+  const auto begin = text.find('\n') + 1;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+Report report_of(const std::string& headline, std::vector<RankLine> lines) {
+  Report report;
+  report.verdict = Verdict::deadlock;
+  report.headline = headline;
+  report.ranks = static_cast<int>(lines.size());
+  report.rank_lines = std::move(lines);
+  return report;
+}
+
+TEST(CulpritLine, OfRanksThatReturned_HasTheirLastCalls) {
+  RankLine returned{1, RankOutcome::returned, {}, "", "broadcast #1", "", {}, "job.cpp:7 in step"};
+  const auto report =
+      report_of("allreduce #2: rank 1 has ended",
+                {{0, RankOutcome::blocked, {}, "allreduce #2", "", "job.cpp:9 in step", {1}}, returned});
+  EXPECT_EQ(culprit_line(report), "culprit: rank 1, after its last call at job.cpp:7 in step");
+  EXPECT_EQ(culprit_line(sim::report_from_json(sim::to_json(report))), culprit_line(report));
+}
+
+TEST(CulpritLine, OfPlacesThatTheHeadlineHas_IsLeftOut) {
+  const RankLine waits{0, RankOutcome::blocked, {}, "barrier #1", "", "job.cpp:9 in step", {1}};
+  const RankLine stuck{1, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:5 in rest", {}};
+  EXPECT_EQ(culprit_line(report_of("rank 1 waits forever", {waits, stuck})), "culprit: rank 1 at job.cpp:5 in rest");
+  EXPECT_THAT(culprit_line(report_of("rank 1 waits forever at job.cpp:5 in rest", {waits, stuck})),
+              testing::StartsWith("rank 0: blocked in barrier #1, at job.cpp:9 in step; waits for rank 1"));
+}
+
+TEST(CulpritLine, OfRanksThatAreAllThere_IsLeftOut) {
+  const RankLine one{0, RankOutcome::blocked, {}, "recv #1", "", "job.cpp:9 in step", {1}};
+  const RankLine other{1, RankOutcome::blocked, {}, "recv #1", "", "job.cpp:8 in step", {0}};
+  EXPECT_THAT(culprit_line(report_of("both wait", {one, other})), testing::StartsWith("rank 0: blocked in recv #1"));
+}
+
+TEST(Places, OfARankThatReturned_AreThoseOfItsLastCall) {
+  const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
+    ctx.group().allreduce(at::ones({2}))->wait();
+    if (ctx.rank() == 0) ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::deadlock);
+  EXPECT_THAT(report.rank_lines[1].last_where, testing::StartsWith("culprits_test.cpp:"));
+  EXPECT_EQ(report.rank_lines[0].last_where, "");
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ TEST(StaticThreads, PoolInAStaticVariable_IsRemarked) {
   EXPECT_EQ(of_its_own.verdict, Verdict::ok);
   EXPECT_THAT(of_its_own.remarks, testing::IsEmpty());
 
-  const auto is_named = ElementsAre(
-      MatchesRegex("rank [01] started a thread at static_threads_test.cpp:[0-9]+ in .*, in the initialisation of a "
-                   "static variable: here all ranks share .*"));
+  const auto is_named =
+      ElementsAre(MatchesRegex("rank [01] started a thread at static_threads_test.cpp:[0-9]+ in .* while it "
+                               "initialised a static variable. All ranks of a simulation share .*"));
   const auto first = rehearse::World({.ranks = 2}).run(uses_the_shared_pool);
   EXPECT_EQ(first.verdict, Verdict::ok);
   EXPECT_THAT(first.remarks, is_named);

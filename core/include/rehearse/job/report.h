@@ -27,6 +27,7 @@ struct RankLine {
   std::string last;   // the last operation that it completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
+  std::string last_where{};  // where it called `last`; only if `where` is unknown, as that of ranks that returned
 };
 
 // Calls that should have been equal.

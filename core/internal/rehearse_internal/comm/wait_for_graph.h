@@ -60,7 +60,8 @@ struct WaitAnalysis {
 // from every rank, which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
-// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for rank 1 or any other (store wait for key "k")`.
+// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for any other rank, such as rank 1 (store
+// wait for key "k")`.
 std::string to_string(const WaitEdge& edge);
 
 }  // namespace rehearse::comm

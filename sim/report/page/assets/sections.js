@@ -121,11 +121,14 @@ function awaitedText(row) {
 
 const RANK_HEADS = ["ranks", "how it ended", "doing", "last completed", "where", "waits for", "time"];
 
+// How the report in text says it.
+const endText = (row) => row.state === "stopped" ? "still running" : row.state;
+
 function rankRow(model, row) {
   const guilty = ranksIn(row.ranks).some((rank) => model.guilty.has(rank));
   return tableRow(RANK_HEADS, [
     [numbersText(row.ranks), guilty && el("span", { class: "hidden" }, " (culprit)")],
-    el("span", { class: `state ${row.state}` }, row.state),
+    el("span", { class: `state ${row.state}` }, endText(row)),
     { class: "doing", content: linked(model, row.doing ?? "") }, row.last ?? "",
     row.where ? el("code", {}, linked(model, row.where)) : "",
     row.waits_for ? awaitedText(row) : "", { class: "number", content: timesText(row) },
@@ -138,7 +141,7 @@ function ranksPart(model, filters) {
   view.querySelector("tbody").replaceWith(body);
   const list = growing(body, (row) => rankRow(model, row), ROWS_AT_ONCE, "rows");
   const shown = () => model.rows.filter((row) => (filters.rank === null || ranksIn(row.ranks).some(filters.rank)) &&
-    filters.showsText(row.doing, row.last, row.where, row.state));
+    filters.showsText(row.doing, row.last, row.where, endText(row)));
   const refill = () => {
     const rows = shown();
     list.refill(rows);
@@ -215,7 +218,7 @@ function placesPart(model) {
     places.length > 0 && [el("h3", {}, "First calls made from different places"), el("ul", { class: "lines" },
       places.map((each) => el("li", {}, `#${each.seq_id} on group "${each.process_group_name}"`,
         sides(each, (side) => el("code", {}, linked(model, side.where))))))],
-    counts.length > 0 && [el("h3", {}, "Lines that ranks called different numbers of times"),
+    counts.length > 0 && [el("h3", {}, "Lines that some ranks called more often than others"),
       el("ul", { class: "lines" }, counts.map((each) => el("li", {},
         el("code", {}, linked(model, each.where)), `, group "${each.process_group_name}"`,
         sides(each, (side) => plural(side.times, "time")))))]);

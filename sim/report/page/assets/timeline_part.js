@@ -12,7 +12,7 @@ function legend() {
     bar("broken", "failed call"), bar("work", "work between calls"), glyph("fault", "\u25BC", "fault"),
     glyph("restart", "\u25B2", "began again"),
     glyph("", "\u25C6", "compiles"), glyph("failed", "\u2715", "rank failed"),
-    glyph("", "\u25A0", "returned"), glyph("", "\u25CB", "stopped"));
+    glyph("", "\u25A0", "returned"), glyph("", "\u25CB", "still running"));
 }
 
 function tools(view) {

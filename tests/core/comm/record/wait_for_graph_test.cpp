@@ -48,11 +48,11 @@ TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
   EXPECT_EQ(ring({store_wait(0), waits_for_0}, {2}),
             "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
   EXPECT_EQ(ring({store_wait(0), waits_for_0, {2, "recv", {1}}}),
-            "rank 0 waits for rank 1 or any other (store key) -> rank 1 waits for rank 0 (barrier)");
+            "rank 0 waits for any other rank, such as rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
   EXPECT_EQ(ring({store_wait(0), store_wait(1, "another key")}),
             "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (another key)");
   EXPECT_EQ(ring({store_wait(0), store_wait(1), {2, "recv", {1}}}),
-            "rank 1 waits for rank 2 or any other (store key) -> rank 2 waits for rank 1 (recv)");
+            "rank 1 waits for any other rank, such as rank 2 (store key) -> rank 2 waits for rank 1 (recv)");
 }
 
 TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {

@@ -129,8 +129,8 @@ TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
     }
   });
   EXPECT_EQ(outcome.ending, Ending::livelock);
-  EXPECT_EQ(outcome.stop_reason, "10 polls of things that no rank is left to change");
-  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a poll (of something that does not change)"));
+  EXPECT_EQ(outcome.stop_reason, "10 polls, and no rank is left to change what they ask for");
+  EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a poll of something that does not change"));
   EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
 }
 

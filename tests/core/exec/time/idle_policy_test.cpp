@@ -152,7 +152,7 @@ TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
     const auto step = policy.next(polls());
     ASSERT_EQ(step.kind, Kind::end);
     EXPECT_EQ(step.end.ending, Ending::livelock);
-    EXPECT_EQ(step.end.why, std::to_string(limit) + " polls of things that no rank is left to change");
+    EXPECT_EQ(step.end.why, std::to_string(limit) + " polls, and no rank is left to change what they ask for");
   }
 }
 

@@ -59,10 +59,11 @@ TEST(RankRuns, FirstAndLastOfEachRun) {
 }
 
 TEST(RankRows, RanksThatEndedAlike_ShareARow) {
-  EXPECT_EQ(json_text(rank_rows(golden::deadlock_report().rank_lines).rows),
-            R"([{"ranks":[0,1,3,7],"state":"blocked","times_ns":[1203000],"doing":"allreduce #7 on group \"world\"",)"
-            R"("last":"broadcast #6 on group \"world\"","where":"train.cpp:41 in train_step","waits_for":[2,2]},)"
-            R"({"ranks":[2,2],"state":"returned","times_ns":[903000],"last":"broadcast #6 on group \"world\""}])");
+  EXPECT_EQ(
+      json_text(rank_rows(golden::deadlock_report().rank_lines).rows),
+      R"([{"ranks":[0,1,3,7],"state":"blocked","times_ns":[1203000],"doing":"allreduce #7 on group \"world\"",)"
+      R"("last":"broadcast #6 on group \"world\"","where":"train.cpp:41 in train_step","waits_for":[2,2]},)"
+      R"({"ranks":[2,2],"state":"returned","times_ns":[903000],"last":"broadcast #6 on group \"world\" at train.cpp:38 in train_step"}])");
 }
 
 TEST(RankRows, OtherTimes_AreListedInTheOrderOfTheRanks) {
@@ -91,7 +92,7 @@ TEST(RankRows, ManyRanksThatWaitForEachOther_AreOne) {
   Report report;
   report.ranks = 101;
   report.rank_lines = lines_that_wait_for_each_other(100);
-  EXPECT_THAT(to_text(report), HasSubstr("ranks 0-99  blocked in allreduce #1  wait for each other and for rank 100"));
+  EXPECT_THAT(to_text(report), HasSubstr("ranks 0-99: blocked in allreduce #1; wait for each other and for rank 100"));
   const auto json = to_json(report);
   EXPECT_THAT(json, HasSubstr("\"waits_for_runs\": [\n        0,\n        41,\n        43,\n        100\n      ]"));
   EXPECT_EQ(report_from_json(json).rank_lines[42].waits_for, report.rank_lines[42].waits_for);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "report/ranks/culprits.h"
+#include "report/writers/culprits.h"
 
 #include <algorithm>
 #include <charconv>
