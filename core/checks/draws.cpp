@@ -53,7 +53,7 @@ std::string against(const Side& odd, const Side& most) {
     return fmt::format("{} {} drawn {} more than {}", who, has, numbers_text(*more), others);
   if (const auto fewer = draws_between(odd.place, most.place))
     return fmt::format("{} {} drawn {} fewer than {}", who, has, numbers_text(*fewer), others);
-  return fmt::format("{} {} drawn otherwise than {}", who, has, others);
+  return fmt::format("{} {} drawn differently from {}", who, has, others);
 }
 
 // The calls that drew differently. Empty if they were not watched, or if they explain nothing.
@@ -64,9 +64,9 @@ std::vector<std::string> draws_against(const Side& odd, const Side& most, const 
   if (odd.place.seed() != most.place.seed()) return {};
   auto lines = other_draws(rank, own->second, other, its->second);
   if (!lines.empty()) return lines;
-  return {
-      fmt::format("rank {} drew by the same calls as rank {}, as often: one of them draws as often as its values say",
-                  rank, other)};
+  return {fmt::format(
+      "ranks {} and {} made the same calls, equally often: how much one of these calls draws depends on values", rank,
+      other)};
 }
 
 std::string check_text(const DrawsRound& round) {
@@ -79,14 +79,14 @@ std::optional<StateFinding> judge_same(const DrawsRound& round) {
   if (sides.size() < 2) return std::nullopt;
   StateFinding finding;
   finding.headline =
-      fmt::format("generators of ranks differ in {}: {}", check_text(round), against(sides[1], sides[0]));
+      fmt::format("the random generators of ranks differ in {}: {}", check_text(round), against(sides[1], sides[0]));
   const bool majority = sides[0].ranks.size() * 2 > round.here.size();
   for (std::size_t i = majority ? 1 : 0; i < sides.size(); ++i)
     finding.ranks.insert(finding.ranks.end(), sides[i].ranks.begin(), sides[i].ranks.end());
   std::sort(finding.ranks.begin(), finding.ranks.end());
   finding.details = draws_against(sides[1], sides[0], round);
   for (std::size_t i = 2; i < sides.size(); ++i) finding.details.push_back(against(sides[i], sides[0]));
-  finding.details.emplace_back("whatever ranks draw from here on differs: shuffles, masks, initial values");
+  finding.details.emplace_back("all that ranks draw from here on differs: shuffles, masks, initial values");
   return finding;
 }
 
@@ -98,11 +98,12 @@ std::optional<StateFinding> judge_different(const DrawsRound& round) {
     return std::all_of(side.ranks.begin(), side.ranks.end(),
                        [&](int rank) { return round.shown.places.at(rank) == side.place; });
   };
-  const auto* const what = places(most) ? "draw the same numbers" : "draw from one sequence, at different places";
-  StateFinding finding{fmt::format("generators of ranks are alike in {}: {} {} (seeded with {})", check_text(round),
-                                   describe_ranks(most.ranks), what, most.place.seed()),
+  const auto* const what =
+      places(most) ? "draw the same numbers" : "draw from the same sequence, at different positions";
+  StateFinding finding{fmt::format("the random generators of ranks are alike in {}: {} {} (seeded with {})",
+                                   check_text(round), describe_ranks(most.ranks), what, most.place.seed()),
                        most.ranks,
-                       {"seed each rank with a number of its own: torch::manual_seed(seed + rank)"}};
+                       {"give each rank its own seed: torch::manual_seed(seed + rank)"}};
   return finding;
 }
 

@@ -71,8 +71,8 @@ void add(std::vector<Group>& groups, std::string meaning, const std::string& nam
 std::string text_of(const Group& group, std::size_t all) {
   const auto more = group.names.size() - 1;
   const auto who = group.names.size() == all && all > 1 ? fmt::format("all {} gradients are", all)
-                   : more == 0                          ? fmt::format("that of \"{}\" is", group.names.front())
-                               : fmt::format("those of \"{}\" and {} more are", group.names.front(), more);
+                   : more == 0                          ? fmt::format("the gradient of \"{}\" is", group.names.front())
+                               : fmt::format("the gradients of \"{}\" and {} more are", group.names.front(), more);
   return who + " " + group.meaning;
 }
 
@@ -94,10 +94,10 @@ std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference,
   const bool mean = ratio_of(sum / ranks, wanted, scale, error).kind == GradientRatio::Kind::equal;
   const bool whole = ratio_of(sum, wanted, scale, error).kind == GradientRatio::Kind::equal;
   if (mean || whole) {
-    return fmt::format("not reduced: each rank has its own part of it ({} of all is that of one process)",
+    return fmt::format("not reduced: each rank has only its own part ({} of all parts would be right)",
                        mean ? "the mean" : "the sum");
   }
-  return "not the same on all ranks, and neither mean nor sum of all is that of one process";
+  return "not the same on all ranks, and neither their mean nor their sum is that of one process";
 }
 
 bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
@@ -110,7 +110,7 @@ at::Tensor flat(const at::Tensor& values) { return plain(values).to(at::kDouble)
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
   constexpr std::size_t kMost = 4;  // more reductions mean that several steps lie between two checks
   if (calls.size() < 2 || calls.size() > kMost) return {};
-  return {fmt::format("that of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
+  return {fmt::format("the gradient of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
 }
 
 // A gradient that is a multiple of the gradient of one process.
@@ -147,7 +147,7 @@ StateFinding finding_of(const GradientsRound& round, std::vector<Group> groups, 
                    [](const Group& a, const Group& b) { return a.names.size() > b.names.size(); });
   const auto all = round.shown.table.rows().size();
   const auto of = round.name == kGradients ? "" : fmt::format(" of \"{}\"", round.name);
-  StateFinding finding{fmt::format("gradients{} are not those of one process in check #{}: {}", of, round.number,
+  StateFinding finding{fmt::format("gradients{} differ from those of one process in check #{}: {}", of, round.number,
                                    text_of(groups.front(), all)),
                        {},
                        {}};
@@ -214,7 +214,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     const auto place = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
                                     [&](const NamedTensor& each) { return each.name == row.name; });
     if (place == wanted.tensors().end()) {
-      add(groups, "of a parameter that not all ranks have", row.name);
+      add(groups, "that of a parameter that not all ranks have", row.name);
       continue;
     }
     const auto& right = reference[static_cast<std::size_t>(place - wanted.tensors().begin())];
@@ -245,14 +245,14 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
     } else if (!no_multiples.empty()) {
       no_multiples.push_back(each.name);
     } else {
-      add(groups, fmt::format("{:.6g} times it: one element alone does not tell why", each.ratio), each.name);
+      add(groups, fmt::format("{:.6g} times as large: a single element does not tell why", each.ratio), each.name);
     }
   }
   if (!no_multiples.empty()) {
     auto meaning = meaning_of({GradientRatio::Kind::no_multiple, 0}, ranks);
     const auto uneven = reductions != nullptr ? uneven_parts(reduced, *reductions, tolerance) : std::nullopt;
     if (uneven) {
-      meaning = "no multiple of it: " + uneven->what;
+      meaning = "no multiple of what one process computes: " + uneven->what;
       details.push_back(uneven->cure);
     }
     for (const auto& name : no_multiples) add(groups, meaning, name);

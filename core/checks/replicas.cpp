@@ -78,7 +78,7 @@ OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& all) {
   odd.ranks = sorted(std::move(odd.ranks));
   const auto by = difference_text(other->copy, most.copy);
   if (most.ranks.size() * 2 > here.size()) {
-    odd.text = fmt::format("{} {} another \"{}\" than {} ({})", describe_ranks(odd.ranks),
+    odd.text = fmt::format("{} {} a different \"{}\" than {} ({})", describe_ranks(odd.ranks),
                            odd.ranks.size() == 1 ? "has" : "have", row.name, describe_ranks(sorted(most.ranks)), by);
     return odd;
   }
@@ -139,8 +139,8 @@ std::optional<StateFinding> evaluate(const ReplicaRound& round) {
   if (odd.size() > kRowsTold) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsTold));
   if (only_buffers) {
     finding.details.emplace_back(
-        "what a module keeps of its own inputs, as BatchNorm does, follows each rank's data unless somebody "
-        "synchronizes it (broadcast_buffers, SyncBatchNorm)");
+        "statistics that a module keeps of its inputs, as BatchNorm does, follow each rank's data unless something "
+        "synchronizes them (broadcast_buffers, SyncBatchNorm)");
   }
   for (auto& text : first_divergence(round.shown.writes, round.here)) finding.details.push_back(std::move(text));
   return finding;

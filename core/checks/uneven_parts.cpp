@@ -62,12 +62,11 @@ std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& grad
   if (std::abs(sum - ranks_in_all) > 1e-2 * ranks_in_all) return std::nullopt;
   std::vector<double> shares;
   for (const double weight : *weights) shares.push_back(weight / sum);
-  return UnevenParts{
-      fmt::format("ranks have parts of different sizes ({}), and each weighs {:.3g}", by_rank(ranks, shares, " of all"),
-                  1.0 / static_cast<double>(ranks.size())),
-      fmt::format("it is that of one process with each rank's part times {}: a mean of means is one over all only "
-                  "where parts are of one size",
-                  by_rank(ranks, *weights, ""))};
+  return UnevenParts{fmt::format("ranks have parts of different sizes ({}), and each part counts for {:.3g}",
+                                 by_rank(ranks, shares, " of all"), 1.0 / static_cast<double>(ranks.size())),
+                     fmt::format("it would be right with each rank's part multiplied by {}: the mean of the ranks' "
+                                 "means is the mean over all only if all parts have the same size",
+                                 by_rank(ranks, *weights, ""))};
 }
 
 }  // namespace rehearse::checks

@@ -151,8 +151,8 @@ void WorldChecks::show_replicas(int rank, const ModelState& state, const Asked& 
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
   round->shown.before = !asked.since.empty() ? ""
-                        : round->number == 1 ? "it is the first check of this name: nothing was compared before"
-                                             : fmt::format("in check #{} all were equal", round->number - 1);
+                        : round->number == 1 ? "this is the first check of this name: nothing was compared before"
+                                             : fmt::format("in check #{} all ranks were equal", round->number - 1);
   round->shown.table.add(rank, shown);
   const bool any_before = round->number > 1 || !asked.since.empty();
   if (any_before && watch != nullptr) round->shown.writes[rank] = std::move(writes);
@@ -229,7 +229,7 @@ void WorldChecks::finite(int rank, const ModelState& state, const CheckOptions& 
   if (shown_->watch_of(rank) != nullptr) {
     const auto origin = shown_->origins.of(finding->tensor);
     finding->finding.details.push_back(origin ? fmt::format("the {} was {}", origin->kind, origin->text())
-                                              : "no operator was seen to make it");
+                                              : "no operator that was seen made it");
   }
   found(std::move(finding->finding));
 }

@@ -85,14 +85,15 @@ void FunctionRecord::compiles(std::string why, exec::CallSite where) {
 
 std::string FunctionRecord::text(bool several) const {
   if (calls_ == 0) return fmt::format("never called {}", name_);
-  if (doing_ == Doing::Agreeing) return fmt::format("{} in call {} of {}", several ? "are" : "is", calls_, name_);
+  if (doing_ == Doing::Agreeing)
+    return fmt::format("{} agreeing with the other ranks in call {} of {}", several ? "are" : "is", calls_, name_);
   if (doing_ == Doing::Compiling) {
     const auto& compile = compiles_.back();
     return fmt::format("{} {} (call {}{}{})", several ? "compile" : "compiles", name_, compile.call,
                        compile.why.empty() ? "" : ": ", compile.why);
   }
-  if (last_hit_ >= 0) return fmt::format("hit entry {} in call {}", last_hit_, calls_);
-  if (compiles_.empty()) return fmt::format("ran {} as it is in call {}", name_, calls_);
+  if (last_hit_ >= 0) return fmt::format("used compiled entry {} in call {}", last_hit_, calls_);
+  if (compiles_.empty()) return fmt::format("ran {} uncompiled in call {}", name_, calls_);
   return fmt::format("compiled {} in call {}", name_, compiles_.back().call);
 }
 

@@ -78,7 +78,7 @@ std::string difference(const Parameter& zero, const Parameter& theirs, const cha
     return c10::str("dtype ", theirs.dtype, " appears not to match dtype of the same param in process 0, ", zero.dtype,
                     ".");
   }
-  return c10::str("the same form is another one in process 0: of ", marked, " something differs.");
+  return c10::str("the same sizes, strides and dtype differs from that of process 0 in ", marked, ".");
 }
 
 [[noreturn]] void fail(int rank, int other, const Numbers& zero_numbers, const Numbers& other_numbers,

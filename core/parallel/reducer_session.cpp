@@ -118,10 +118,10 @@ std::size_t ReducerSession::Impl::count_gradients() const {
 }
 
 std::string unreduced_text(Use use) {
-  constexpr std::string_view kCall = "Call the DistributedDataParallel in the place of the module";
-  constexpr std::string_view kReduce = "Let the last forward and backward of each step be outside of no_sync()";
+  constexpr std::string_view kCall = "Call the DistributedDataParallel instead of the module";
+  constexpr std::string_view kReduce = "Make the last forward and backward of each step outside of no_sync()";
   const auto text = [](std::string_view how, std::string_view cure) {
-    return fmt::format("was {}, and its module has gradients: nobody has reduced them. {}", how, cure);
+    return fmt::format("was {}, but its module has gradients, which nobody reduced. {}", how, cure);
   };
   if (use == Use::none) return text("never called", kCall);
   return use == Use::without_gradients ? text("called with grad mode off only", kCall)

@@ -21,8 +21,8 @@ std::string not_waited_for(int rank) { return fmt::format(", which rank {} has n
 
 std::string spoilt_by(const SpoilingCall& call) {
   return fmt::format(
-      " reads the tensor of {}, of which the root alone has the result: Gloo leaves partial results in the tensors of "
-      "the other ranks",
+      " reads the tensor of {}, but only the root has the result: Gloo leaves partial results in the tensors of the "
+      "other ranks",
       describe(call.title, call.where));
 }
 
@@ -187,8 +187,9 @@ void BufferCheck::look_at_outputs(const WatchedCall& call) {
   for (auto each = written.begin(); each != written.end(); ++each) {
     for (auto next = each + 1; next != written.end() && begin_of(*next) < (*each)->bounds().end; ++next) {
       if (!overlap(**each, **next)) continue;
-      finding_.stop_here(fmt::format("rank {}: {}{} has two outputs in the same memory, where one overwrites the other",
-                                     call.rank, call.title.text(), here()));
+      finding_.stop_here(
+          fmt::format("rank {}: {}{} has two outputs in the same memory, so that one overwrites the other", call.rank,
+                      call.title.text(), here()));
     }
   }
 }
@@ -199,11 +200,11 @@ void BufferCheck::look_at_memory(const WatchedBuffer& buffer) {
   const auto& bounds = buffer.footprint.bounds();
   if (owned >= bounds.size()) return;
   const auto& tensor = *buffer.tensor;
-  finding_.stop_here(fmt::format(
-      "rank {}: {}{} works on more memory than its tensor owns: {} of sizes [{}] take {} bytes, and only the first {} "
-      "of them are there",
-      buffer.call->rank, buffer.call->title.text(), here(), tensor.dtype().name(), fmt::join(tensor.sizes(), ", "),
-      bounds.size(), owned));
+  finding_.stop_here(
+      fmt::format("rank {}: {}{} works on more memory than its tensor owns: {} of sizes [{}] take {} bytes, but only "
+                  "the first {} of them exist",
+                  buffer.call->rank, buffer.call->title.text(), here(), tensor.dtype().name(),
+                  fmt::join(tensor.sizes(), ", "), bounds.size(), owned));
 }
 
 bool BufferCheck::move(const WatchedCall& call) {
@@ -211,13 +212,13 @@ bool BufferCheck::move(const WatchedCall& call) {
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_readable()) {
       finding_.tell(
-          fmt::format("rank {}: the memory of {} was freed while it was under way", call.rank, describe(buffer)));
+          fmt::format("rank {}: the memory of {} was freed while the call was under way", call.rank, describe(buffer)));
       return false;
     }
     if (hash_of(buffer.footprint) == buffer.hash) continue;
     finding_.tell(
-        fmt::format("rank {}: {} was written while it was under way, and by no operator of the rank: through a "
-                    "pointer, or by a thread",
+        fmt::format("rank {}: {} changed while the call was under way, and no operator of the rank wrote it: look for "
+                    "a write through a pointer, or by another thread",
                     call.rank, describe(buffer)));
     return false;
   }
@@ -235,10 +236,10 @@ void BufferCheck::learn(const WatchedCall& call) noexcept {
   for (const auto& buffer : call.buffers) {
     if (buffer.others_write || !buffer.is_there() || !buffer.is_readable()) continue;
     if (hash_of(buffer.footprint) == buffer.hash) continue;
-    return finding_.tell(fmt::format(
-        "rank {}: {} was written after its data had moved and before rank {} knew of it, and by no operator "
-        "of the rank: through a pointer, or by a thread",
-        call.rank, describe(buffer), call.rank));
+    return finding_.tell(
+        fmt::format("rank {}: {} changed after the call had moved its data and before rank {} waited for the call, and "
+                    "no operator of the rank wrote it: look for a write through a pointer, or by another thread",
+                    call.rank, describe(buffer), call.rank));
   }
 }
 
@@ -246,8 +247,8 @@ bool BufferCheck::is_unchanged(const WatchedCall& call) {
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_exchanged()) continue;
     finding_.tell(
-        fmt::format("rank {}: {} got other memory or another size while it was under way, and by no operator "
-                    "of the rank: through the tensor or its storage",
+        fmt::format("rank {}: {} got other memory or another size while the call was under way, and no operator of the "
+                    "rank did that: look for a call of the tensor or of its storage",
                     call.rank, describe(buffer)));
     return false;
   }

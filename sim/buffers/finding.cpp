@@ -10,7 +10,7 @@ namespace rehearse::sim {
 
 void Finding::stop_here(std::string what) {
   tell(std::move(what));
-  exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
+  exec::this_rank::wait_for_the_end(exec::FixedObserver("a call in which a checker found an error"));
 }
 
 }  // namespace rehearse::sim

@@ -109,14 +109,13 @@ void WatchingFabric::check_compared(const comm::Transfer& transfer) {
     const auto origin = checks_.origins().of(*tensor);
     const bool is_known = origin && origin->kind == "NaN";
     const auto op = comm::name_of((call.parts.empty() ? call : call.parts.front()).reduce_op);
-    checks_.found(
-        {fmt::format("{}{} takes NaN from rank {} into a {}, which may lose it{}", title_of(transfer), payload_of(call),
-                     rank, op, is_known ? ", " + origin->text() : ""),
-         {is_known ? origin->rank : rank},
-         {fmt::format("rank {} brings {}", rank, checks::nan_text(*tensor)),
-          fmt::format("Gloo keeps or loses a NaN in a {} by the order of the ranks, and NCCL loses it: reduce "
-                      "isnan().any() of each rank to learn whether one is there",
-                      op)}});
+    checks_.found({fmt::format("{}{} takes NaN from rank {} into a {}, which may lose it{}", title_of(transfer),
+                               payload_of(call), rank, op, is_known ? ", " + origin->text() : ""),
+                   {is_known ? origin->rank : rank},
+                   {fmt::format("rank {} brings {}", rank, checks::nan_text(*tensor)),
+                    fmt::format("whether Gloo keeps or loses a NaN in a {} depends on the order of the ranks, and NCCL "
+                                "loses it: to learn whether there is one, reduce isnan().any() of each rank",
+                                op)}});
     return;
   }
 }
@@ -140,7 +139,7 @@ checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
       checks::Origin unknown;
       unknown.rank = rank;
       unknown.kind = checks::non_finite_kind(*tensor);
-      unknown.made_by = "whoever wrote it (no operator that was seen)";
+      unknown.made_by = "unknown code (no operator that was seen)";
       origin = std::make_shared<const checks::Origin>(std::move(unknown));
     }
     if (checks_.automatic().finite && adds_up(call)) {
@@ -174,7 +173,7 @@ void WatchingFabric::brought(const comm::Transfer& transfer, const checks::Origi
       } else {
         origin.rank = rank;
         origin.kind = checks::non_finite_kind(output);
-        origin.made_by = title_of(transfer) + ", into which no rank brought one,";
+        origin.made_by = title_of(transfer) + ", into which no rank had brought one,";
         if (checks_.automatic().finite && adds_up(call)) {
           checks_.found({fmt::format("{}{} brings {} to rank {}, and all that went into it is finite",
                                      title_of(transfer), payload_of(call), origin.kind, rank),

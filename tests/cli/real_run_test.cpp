@@ -98,7 +98,7 @@ TEST_F(RealRun, ADdpThatIsNeverCalled_IsReportedAsInSimulation) {
   };
   const auto simulated = remarks({"run", "leaves_ddp_out.toml", "--quiet"});
   ASSERT_EQ(simulated.size(), 1u);
-  EXPECT_THAT(simulated[0], StartsWith("ranks 0-2: DDP #1 on group \"world\" was never called, and its module has "));
+  EXPECT_THAT(simulated[0], StartsWith("ranks 0-2: DDP #1 on group \"world\" was never called, but its module has "));
   EXPECT_EQ(remarks({"run", "leaves_ddp_out.toml", "--with=gloo", "--quiet"}), simulated);
 }
 

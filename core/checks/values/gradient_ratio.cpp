@@ -34,14 +34,15 @@ std::string n_times(int ranks, Reduced reduced) {
   const bool twice_too = ranks == 2;
   if (reduced == Reduced::mean) {
     return fmt::format(
-        ", n, although the reduction takes the mean: each rank's loss is a sum over a batch of {} where the mean is "
-        "meant, or is multiplied by the number of ranks{}",
+        " (= number of ranks), although the reduction takes the mean: each rank's loss is a sum over a batch of {} "
+        "where the mean is meant, or is multiplied by the number of ranks{}",
         ranks, twice_too ? ", or was counted twice (a second backward, or no zero_grad)" : "");
   }
-  if (twice_too) return ", n: a sum where the mean is meant, or reduced or added up twice";
+  if (twice_too) return " (= number of ranks): a sum where the mean is meant, or reduced or added up twice";
   return reduced == Reduced::sum
-             ? ", n: a sum over the ranks where the mean is meant"
-             : fmt::format(", n: a sum over the ranks, or over a batch of {}, where the mean is meant", ranks);
+             ? " (= number of ranks): a sum over the ranks where the mean is meant"
+             : fmt::format(" (= number of ranks): a sum over the ranks, or over a batch of {}, where the mean is meant",
+                           ranks);
 }
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-2 * std::abs(b); }
@@ -76,31 +77,33 @@ std::string meaning_of(const GradientRatio& found, int ranks, Reduced reduced) {
     case Kind::equal:
       return "equal";
     case Kind::no_multiple:
-      return "no multiple of it: it is of other data, or reduced otherwise";
+      return "no multiple of what one process computes: it comes from other data, or was reduced in another way";
     case Kind::missing:
-      return "nothing: no backward came to it, or its gradient was cleared";
+      return "zero or missing: no backward reached the parameter, or the gradient was cleared";
     case Kind::unexpected:
-      return "something, where one process has nothing";
+      return "not zero, and one process computes zero";
     case Kind::not_finite:
-      return "not finite, or that of one process is not";
+      return "not finite, or one process computes one that is not finite";
     case Kind::other_shape:
       return "of another shape";
     case Kind::multiple:
       break;
   }
   const double n = ranks, ratio = found.ratio;
-  const auto value = fmt::format("{:.6g} times it", ratio);
+  const auto value = fmt::format("{:.6g} times as large", ratio);
   if (ranks > 1 && near(ratio, 1 / n))
-    return value + ", 1/n: averaged twice (a loss divided by the number of ranks, and a reduction that divides, too)";
+    return value +
+           " (= 1 / number of ranks): averaged twice (a loss divided by the number of ranks, and a reduction that "
+           "divides, too)";
   if (ranks > 1 && near(ratio, n)) return value + n_times(ranks, reduced);
-  if (ranks > 1 && near(ratio, n * n)) return value + ", n*n: summed over the ranks twice";
-  if (ranks > 1 && near(ratio, 1 / (n * n))) return value + ", 1/(n*n): averaged three times";
+  if (ranks > 1 && near(ratio, n * n)) return value + " (= number of ranks squared): summed over the ranks twice";
+  if (ranks > 1 && near(ratio, 1 / (n * n))) return value + " (= 1 / number of ranks squared): averaged three times";
   if (near(ratio, 2)) {
     return value +
            ": counted twice (reduced twice, a second backward, or no zero_grad), or a sum over a batch of 2 where the "
            "mean is meant";
   }
-  if (near(ratio, -1)) return value + ": the sign is turned round";
+  if (near(ratio, -1)) return value + ": the sign is reversed";
   const double whole = std::round(ratio), part = std::round(1 / ratio);
   if (whole >= 2 && near(ratio, whole))
     return value + fmt::format(": added up {0} times, or a sum over a batch of {0} where the mean is meant", whole);

@@ -77,7 +77,7 @@ std::vector<std::string> other_draws(int rank, const std::vector<Drawn>& draws, 
         fmt::format("{}: {} on rank {}, {} on rank {}", lines[i].text, times_text(own), rank, times_text(its), other));
   }
   if (lines.size() > kLinesTold)
-    texts.push_back(fmt::format("and {} lines more that drew otherwise", lines.size() - kLinesTold));
+    texts.push_back(fmt::format("and {} more lines that drew differently", lines.size() - kLinesTold));
   return texts;
 }
 

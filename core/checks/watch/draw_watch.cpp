@@ -42,7 +42,7 @@ void DrawWatch::look(const std::string& before_what) {
   if (!last || *last == now) return;
   const bool is_set = now.is_fresh();
   if (is_set) log_.clear();
-  const auto* const what = is_set ? "the generator was set" : "what is no operator, or another thread's,";
+  const auto* const what = is_set ? "the generator was set" : "code that is no operator, or another thread,";
   log_.note({fmt::format("{} before {}", what, before_what), exec::CallSite::capture()});
 }
 

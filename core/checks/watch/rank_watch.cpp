@@ -131,8 +131,8 @@ OriginPtr RankWatch::origin_of(const WatchedCall& call, const at::Tensor& output
     origin.behind += fmt::format("{}of the {} {}", origin.behind.empty() ? "" : ", ", before->kind, before->text());
   for (const auto& input : call.inputs) {
     if (before || input.is_written || !has_non_finite(input.tensor)) continue;
-    origin.made_by = fmt::format("whoever wrote argument \"{}\" of {} (no operator that was seen)", input.argument,
-                                 call.schema->name());
+    origin.made_by = fmt::format("unknown code that wrote argument \"{}\" of {} (no operator that was seen)",
+                                 input.argument, call.schema->name());
     break;
   }
   return std::make_shared<const Origin>(std::move(origin));

@@ -56,7 +56,7 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
   std::string text = "first operation that differs: ";
   for (const auto& side : sides) {
     if (&side != &sides.front()) text += "; ";
-    const auto* const nothing = side.ranks.size() == 1 ? "does no more to them" : "do no more to them";
+    const auto* const nothing = side.ranks.size() == 1 ? "makes no further change" : "make no further change";
     text += describe_ranks(side.ranks) +
             (side.write == nullptr ? fmt::format(" {}", nothing) : ": " + title_of(*side.write));
   }
@@ -69,11 +69,11 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
   std::vector<int> odd;
   for (std::size_t i = 1; i < sides.size(); ++i) odd.insert(odd.end(), sides[i].ranks.begin(), sides[i].ranks.end());
   std::sort(odd.begin(), odd.end());
-  auto text = fmt::format("first operation that differs: {}: {} {} another result", title_of(first),
+  auto text = fmt::format("first operation that differs: {}: {} {} a different result", title_of(first),
                           describe_ranks(odd), odd.size() == 1 ? "has" : "have");
   const auto numbers = sides_of(steps, [](const Write& a, const Write& b) { return a.numbers == b.numbers; });
   if (numbers.size() > 1) {
-    return text + fmt::format(", for its arguments differ: {} on {}, {} on {}", numbers[0].write->numbers,
+    return text + fmt::format(", because its arguments differ: {} on {}, {} on {}", numbers[0].write->numbers,
                               describe_ranks(numbers[0].ranks), numbers[1].write->numbers,
                               describe_ranks(numbers[1].ranks));
   }
@@ -83,9 +83,10 @@ std::string other_outcome(const std::vector<Step>& steps, const std::vector<Writ
     });
     if (hashes.size() == 1) continue;
     const auto& operand = first.operands[i];
-    return text + (operand.is_gradient
-                       ? ", for its gradient differed already: it is not the same on all ranks, as a reduced one is"
-                       : fmt::format(", for its argument \"{}\" differed already", operand.name));
+    return text +
+           (operand.is_gradient
+                ? ", because its gradient differed already: if it had been reduced, it would be the same on all ranks"
+                : fmt::format(", because its argument \"{}\" differed already", operand.name));
   }
   return text;
 }
@@ -114,7 +115,9 @@ std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>
     const auto by_result = sides_of(steps, [](const Write& a, const Write& b) { return a.after == b.after; });
     if (by_result.size() > 1) return {other_outcome(steps, by_result)};
   }
-  return {"no operator's write differed: a collective wrote it, or code past LibTorch's dispatcher"};
+  return {
+      "all operators wrote the same on all ranks: a collective wrote the difference, or code that bypasses LibTorch's "
+      "dispatcher"};
 }
 
 }  // namespace rehearse::checks

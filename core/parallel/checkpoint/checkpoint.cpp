@@ -28,10 +28,10 @@ std::vector<std::int64_t> versions_of(const std::vector<at::Tensor>& tensors) {
 void require_unchanged(const std::vector<at::Tensor>& inputs, const std::vector<std::int64_t>& versions) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined() || inputs[i]._version() == versions[i]) continue;
-    throw CheckpointError(fmt::format(
-        "rehearse::checkpoint(): the code changes its input tensor {} in place, and its backward would run it again on "
-        "what is left. Change a clone of it",
-        i));
+    throw CheckpointError(
+        fmt::format("rehearse::checkpoint(): the code changes its input tensor {} in place, so its backward would run "
+                    "it again on the changed values. Change a clone of it",
+                    i));
   }
 }
 

@@ -85,10 +85,10 @@ std::vector<at::Tensor> CheckpointNode::unpack() {
 std::vector<at::Tensor> CheckpointNode::run_again(const CheckpointInputs& inputs) {
   std::vector<at::Tensor> results = code_(inputs.leaves, nullptr);
   if (results.size() != results_ || differentiable(results) != places_) {
-    throw CheckpointError(fmt::format(
-        "rehearse::checkpoint(): the code gave {} tensors, of which {} require grad, and {}, of which {}, when the "
-        "backward ran it again. It must do the same twice",
-        results_, places_.size(), results.size(), differentiable(results).size()));
+    throw CheckpointError(
+        fmt::format("rehearse::checkpoint(): the code returned {} tensors, of which {} require grad, but {}, of which "
+                    "{} require grad, when the backward ran it again. It must do the same both times",
+                    results_, places_.size(), results.size(), differentiable(results).size()));
   }
   return results;
 }
@@ -102,7 +102,7 @@ void CheckpointNode::require_same(const LocalGraph& graph, const CheckpointInput
     }
     throw CheckpointError(fmt::format(
         "rehearse::checkpoint(): when the backward ran the code again, it used other tensors that require grad than "
-        "before: {} where it was {}. It must do the same twice",
+        "before: {} instead of {}. It must do the same both times",
         i < exits.size() ? text_of(exits[i]) : "nothing", i < exits_.size() ? text_of(exits_[i].edge) : "nothing"));
   }
 }

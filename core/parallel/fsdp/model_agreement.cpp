@@ -45,7 +45,7 @@ ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan) {
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored) {
   const auto parameters = planned_parameters(plan);
-  const MarkedParameters how{"FSDP", marks_of(plan), "its names, its unit, and whether it requires grad,"};
+  const MarkedParameters how{"FSDP", marks_of(plan), "its names, its unit, or whether it requires grad"};
   std::vector<at::Tensor> state;
   for (const auto& unit : plan) {
     for (const auto& each : unit.parameters) {

@@ -72,11 +72,10 @@ void ShardedModel::leave_remark() const {
   auto* const remarks = std::uncaught_exceptions() > 0 ? nullptr : checks::rank_remarks();
   if (remarks == nullptr || group_.identity() == nullptr || backward_) return;
   if (std::none_of(units_.begin(), units_.end(), [](const auto& unit) { return unit.has_gradients(); })) return;
-  remarks->remark(
-      group_.identity()->global_rank(group_.rank()),
-      fmt::format("{} on group \"{}\" has gradients that nobody has reduced, and shards without them. Let the "
-                  "last forward and backward of each step be outside of no_sync()",
-                  group_.model(), group_.identity()->name));
+  remarks->remark(group_.identity()->global_rank(group_.rank()),
+                  fmt::format("{} on group \"{}\" has gradients that nobody reduced, so its shards lack them. Make the "
+                              "last forward and backward of each step outside of no_sync()",
+                              group_.model(), group_.identity()->name));
 }
 
 void ShardedModel::shard() {

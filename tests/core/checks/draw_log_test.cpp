@@ -49,7 +49,7 @@ TEST(OtherDraws, AreTheLinesThatDoNotCountAlike) {
 TEST(OtherDraws, AreThreeAtTheMost) {
   const auto lines = other_draws(1, drawn({{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}}), 0, {});
   ASSERT_EQ(lines.size(), 4u);
-  EXPECT_EQ(lines[3], "and 2 lines more that drew otherwise");
+  EXPECT_EQ(lines[3], "and 2 more lines that drew differently");
 }
 
 }  // namespace

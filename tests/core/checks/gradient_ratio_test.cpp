@@ -47,37 +47,39 @@ TEST(GradientRatio, WhatIsNoMultiple) {
 
 TEST(GradientRatio, MeaningsAmongFourRanks) {
   EXPECT_EQ(meaning(0.25, 4),
-            "0.25 times it, 1/n: averaged twice (a loss divided by the number of ranks, and a reduction that divides, "
-            "too)");
-  EXPECT_EQ(meaning(4, 4), "4 times it, n: a sum over the ranks, or over a batch of 4, where the mean is meant");
-  EXPECT_EQ(meaning(16, 4), "16 times it, n*n: summed over the ranks twice");
-  EXPECT_EQ(meaning(0.0625, 4), "0.0625 times it, 1/(n*n): averaged three times");
+            "0.25 times as large (= 1 / number of ranks): averaged twice (a loss divided by the number of ranks, and a "
+            "reduction that divides, too)");
+  EXPECT_EQ(
+      meaning(4, 4),
+      "4 times as large (= number of ranks): a sum over the ranks, or over a batch of 4, where the mean is meant");
+  EXPECT_EQ(meaning(16, 4), "16 times as large (= number of ranks squared): summed over the ranks twice");
+  EXPECT_EQ(meaning(0.0625, 4), "0.0625 times as large (= 1 / number of ranks squared): averaged three times");
   EXPECT_EQ(meaning(2, 4),
-            "2 times it: counted twice (reduced twice, a second backward, or no zero_grad), or a sum over a batch of 2 "
-            "where the mean is meant");
-  EXPECT_EQ(meaning(3, 4), "3 times it: added up 3 times, or a sum over a batch of 3 where the mean is meant");
-  EXPECT_EQ(meaning(1.0 / 3, 4), "0.333333 times it: divided by 3 once too often");
-  EXPECT_EQ(meaning(-1, 4), "-1 times it: the sign is turned round");
-  EXPECT_EQ(meaning(0.7, 4), "0.7 times it: scaled, as by clipping or a loss scale");
+            "2 times as large: counted twice (reduced twice, a second backward, or no zero_grad), or a sum over a "
+            "batch of 2 where the mean is meant");
+  EXPECT_EQ(meaning(3, 4), "3 times as large: added up 3 times, or a sum over a batch of 3 where the mean is meant");
+  EXPECT_EQ(meaning(1.0 / 3, 4), "0.333333 times as large: divided by 3 once too often");
+  EXPECT_EQ(meaning(-1, 4), "-1 times as large: the sign is reversed");
+  EXPECT_EQ(meaning(0.7, 4), "0.7 times as large: scaled, as by clipping or a loss scale");
 }
 
 TEST(GradientRatio, AmongTwoRanks_TwoMayBeEither) {
-  EXPECT_EQ(meaning(2, 2), "2 times it, n: a sum where the mean is meant, or reduced or added up twice");
+  EXPECT_EQ(meaning(2, 2),
+            "2 times as large (= number of ranks): a sum where the mean is meant, or reduced or added up twice");
 }
 
 // The number of ranks equals the batch size. The kind of reduction tells which of the two the factor comes from.
 TEST(GradientRatio, NTimes_IsOfTheRanksOrOfTheBatch) {
   const auto four = of(kReference * 4), two = of(kReference * 2);
-  EXPECT_EQ(meaning_of(four, 4, Reduced::sum), "4 times it, n: a sum over the ranks where the mean is meant");
-  EXPECT_EQ(
-      meaning_of(four, 4, Reduced::mean),
-      "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
-      "mean is meant, or is multiplied by the number of ranks");
-  EXPECT_EQ(
-      meaning_of(two, 2, Reduced::mean),
-      "2 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 2 where the "
-      "mean is meant, or is multiplied by the number of ranks, or was counted twice (a second backward, or no "
-      "zero_grad)");
+  EXPECT_EQ(meaning_of(four, 4, Reduced::sum),
+            "4 times as large (= number of ranks): a sum over the ranks where the mean is meant");
+  EXPECT_EQ(meaning_of(four, 4, Reduced::mean),
+            "4 times as large (= number of ranks), although the reduction takes the mean: each rank's loss is a sum "
+            "over a batch of 4 where the mean is meant, or is multiplied by the number of ranks");
+  EXPECT_EQ(meaning_of(two, 2, Reduced::mean),
+            "2 times as large (= number of ranks), although the reduction takes the mean: each rank's loss is a sum "
+            "over a batch of 2 where the mean is meant, or is multiplied by the number of ranks, or was counted twice "
+            "(a second backward, or no zero_grad)");
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ TEST(LocalChecks, GradientsAgainstOneProcess) {
   weight.mutable_grad().mul_(4);
   const auto finding = found();
   ASSERT_TRUE(finding.has_value());
-  EXPECT_TRUE(finding->headline.ends_with(
-      "that of \"w\" is 4 times it, n: a sum over the ranks, or over a batch of 4, where the mean is meant"))
+  EXPECT_TRUE(
+      finding->headline.ends_with("the gradient of \"w\" is 4 times as large (= number of ranks): a sum over the "
+                                  "ranks, or over a batch of 4, where the mean is meant"))
       << finding->headline;
   EXPECT_EQ(text_of(*finding), finding->headline);
 }

@@ -23,39 +23,37 @@ std::string first(const Log& log) {
 TEST(FirstDivergence, NothingWasLookedAt) { EXPECT_TRUE(first_divergence({}, {0, 1}).empty()); }
 
 TEST(FirstDivergence, AnotherArgument) {
-  EXPECT_EQ(
-      first({{0, {write("add_", 1, 5)}}, {1, {write("add_", 1, 5)}}, {2, {write("add_", 2, 6)}}}),
-      "first operation that differs: add_ on \"w\": rank 2 has another result, for its argument \"other\" differed "
-      "already");
+  EXPECT_EQ(first({{0, {write("add_", 1, 5)}}, {1, {write("add_", 1, 5)}}, {2, {write("add_", 2, 6)}}}),
+            "first operation that differs: add_ on \"w\": rank 2 has a different result, because its argument "
+            "\"other\" differed already");
 }
 
 TEST(FirstDivergence, AnotherNumber) {
-  EXPECT_EQ(
-      first({{0, {write("add_", 1, 5, "alpha=-0.1")}}, {1, {write("add_", 2, 5, "alpha=-0.2")}}}),
-      "first operation that differs: add_ on \"w\": rank 1 has another result, for its arguments differ: alpha=-0.1 "
-      "on rank 0, alpha=-0.2 on rank 1");
+  EXPECT_EQ(first({{0, {write("add_", 1, 5, "alpha=-0.1")}}, {1, {write("add_", 2, 5, "alpha=-0.2")}}}),
+            "first operation that differs: add_ on \"w\": rank 1 has a different result, because its arguments differ: "
+            "alpha=-0.1 on rank 0, alpha=-0.2 on rank 1");
 }
 
 TEST(FirstDivergence, AGradient) {
   const auto with_gradient = [](std::uint64_t hash) {
     return Write{"w", "add_", {}, hash, {{"other", true, hash}}, ""};
   };
-  EXPECT_EQ(
-      first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
-      "first operation that differs: add_ on \"w\": rank 1 has another result, for its gradient differed already: "
-      "it is not the same on all ranks, as a reduced one is");
+  EXPECT_EQ(first({{0, {with_gradient(1)}}, {1, {with_gradient(2)}}}),
+            "first operation that differs: add_ on \"w\": rank 1 has a different result, because its gradient differed "
+            "already: if it had been reduced, it would be the same on all ranks");
 }
 
 TEST(FirstDivergence, OneMoreOrAnotherCall) {
   EXPECT_EQ(first({{0, {write("add_", 1)}}, {1, {write("add_", 1)}}, {2, {write("add_", 1), write("mul_", 2)}}}),
-            "first operation that differs: ranks 0-1 do no more to them; rank 2: mul_ on \"w\"");
+            "first operation that differs: ranks 0-1 make no further change; rank 2: mul_ on \"w\"");
   EXPECT_EQ(first({{0, {write("add_", 1)}}, {1, {write("zero_", 1)}}}),
             "first operation that differs: rank 0: add_ on \"w\"; rank 1: zero_ on \"w\"");
 }
 
 TEST(FirstDivergence, NoOperatorDidIt) {
   EXPECT_EQ(first({{0, {write("add_", 1)}}, {1, {write("add_", 1)}}}),
-            "no operator's write differed: a collective wrote it, or code past LibTorch's dispatcher");
+            "all operators wrote the same on all ranks: a collective wrote the difference, or code that bypasses "
+            "LibTorch's dispatcher");
 }
 
 }  // namespace

@@ -34,16 +34,16 @@ TEST(FunctionRecords, Text_SaysWhatTheRankDoes) {
   FunctionRecord record("f", 1, true);
   EXPECT_EQ(record.text(), "never called f");
   record.called();
-  EXPECT_EQ(record.text(), "ran f as it is in call 1");
+  EXPECT_EQ(record.text(), "ran f uncompiled in call 1");
   record.agrees();
-  EXPECT_EQ(record.text(), "is in call 1 of f");
+  EXPECT_EQ(record.text(), "is agreeing with the other ranks in call 1 of f");
   record.compiles("", {});
   EXPECT_EQ(record.text(), "compiles f (call 1)");
   record.done();
   EXPECT_EQ(record.text(), "compiled f in call 1");
   record.called();
   record.hit(3);
-  EXPECT_EQ(record.text(), "hit entry 3 in call 2");
+  EXPECT_EQ(record.text(), "used compiled entry 3 in call 2");
   record.called();
   record.compiles("y is 4, guard y == 3 of entry 0", {});
   EXPECT_EQ(record.text(), "compiles f (call 3: y is 4, guard y == 3 of entry 0)");
@@ -127,7 +127,7 @@ TEST(Divergences, FunctionsWithCompilerCollectives_AreLeftOut) {
 TEST(FunctionRecords, OutsideOfWorlds_StandAlone) {
   const auto record = record_function("f", false);
   play(*record, "ch");
-  EXPECT_EQ(record->text(), "hit entry 0 in call 2");
+  EXPECT_EQ(record->text(), "used compiled entry 0 in call 2");
   EXPECT_EQ(record->rank(), -1);
 }
 

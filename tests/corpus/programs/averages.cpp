@@ -106,18 +106,18 @@ Entries averages() {
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"weight\" is no multiple of it: ranks have parts "
-       "of different sizes (0.1 of all on rank 0, 0.9 on rank 1), and each weighs 0.5",
-       "it is that of one process with each rank's part times 0.2 on rank 0, 1.8 on rank 1: *"},
+       "gradients differ from those of one process in check #1: the gradient of \"weight\" is no multiple of what one "
+       "process computes: ranks have parts of different sizes (0.1 of all on rank 0, 0.9 on rank 1), and each part "
+       "counts for 0.5",
+       "it would be right with each rank's part multiplied by 0.2 on rank 0, 1.8 on rank 1: *"},
       {"B047",
        multiplies_loss_by_ranks,
        {.ranks = 4},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"weight\" is 4 times it, n, although the "
-       "reduction "
-       "takes the mean: each rank's loss is a sum over a batch of 4 where the mean is meant, or is multiplied by the "
-       "number of ranks"},
+       "gradients differ from those of one process in check #1: the gradient of \"weight\" is 4 times as large (= "
+       "number of ranks), although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
+       "mean is meant, or is multiplied by the number of ranks"},
       {"B048",
        clips_by_own_norm,
        {.ranks = 2},
@@ -130,30 +130,31 @@ Entries averages() {
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"experts.w1\" is 2 times it, n: a sum where the "
-       "mean is meant, or reduced or added up twice"},
+       "gradients differ from those of one process in check #1: the gradient of \"experts.w1\" is 2 times as large (= "
+       "number of ranks): a sum where the mean is meant, or reduced or added up twice"},
       {"B050",
        reduces_twice,
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"weight\" is 2 times it, n: a sum where the mean "
-       "is meant, or reduced or added up twice",
-       "that of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at *, allreduce #2 on *"},
+       "gradients differ from those of one process in check #1: the gradient of \"weight\" is 2 times as large (= "
+       "number of ranks): a sum where the mean is meant, or reduced or added up twice",
+       "the gradient of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at *, allreduce #2 on *"},
       {"B072",
        averages_over_ranks_in_backward,
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #1: that of \"bn.weight\" is no multiple of it: ranks have "
-       "parts of different sizes (0.25 of all on rank 0, 0.75 on rank 1), and each weighs 0.5"},
+       "gradients differ from those of one process in check #1: the gradient of \"bn.weight\" is no multiple of what "
+       "one process computes: ranks have parts of different sizes (0.25 of all on rank 0, 0.75 on rank 1), and each "
+       "part counts for 0.5"},
       {"B080",
        learns_the_number_of_micro_batches,
        {.ranks = 2},
        Verdict::check_failed,
        {},
-       "gradients are not those of one process in check #2: that of \"bucket 0\" is not the same on all ranks, and "
-       "neither mean nor sum of all is that of one process"},
+       "gradients differ from those of one process in check #2: the gradient of \"bucket 0\" is not the same on all "
+       "ranks, and neither their mean nor their sum is that of one process"},
   };
 }
 

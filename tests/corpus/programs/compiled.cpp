@@ -58,11 +58,10 @@ Entries compiled() {
        Verdict::deadlock,
        {1},
        "rank 1 compiles score_of (call 2: arg0.size(0) is 12, guard arg0.size(0) == 8 of entry 0) at {} in "
-       "corpus::recompiles_on_one_rank, ranks 0,2 hit entry 0 in call 2 and are in allreduce #2 on group \"world\" (2 "
-       "of 3 ranks have called it) at compiled.cpp:* in corpus::recompiles_on_one_rank; guard collectives would have "
-       "made "
-       "all compile; ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #2 on group \"world\", rank 1 in "
-       "allgather #5 of \"inputs of score_of\" on group \"compile of world\""},
+       "corpus::recompiles_on_one_rank, ranks 0,2 used compiled entry 0 in call 2 and are in allreduce #2 on group "
+       "\"world\" (2 of 3 ranks have called it) at compiled.cpp:* in corpus::recompiles_on_one_rank; guard collectives "
+       "would have made all compile; ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #2 on group \"world\", "
+       "rank 1 in allgather #5 of \"inputs of score_of\" on group \"compile of world\""},
       {"B057",
        traces_on_one_rank,
        {.ranks = 2},

@@ -87,8 +87,8 @@ Entries drift() {
        with_bad_link(),
        Verdict::check_failed,
        {1},
-       "replicas differ in check #1: rank 1 has another \"gathered\" than ranks 0,2 (1 of 24 elements, by up to 2 at "
-       "[0]: 2, not 0)",
+       "replicas differ in check #1: rank 1 has a different \"gathered\" than ranks 0,2 (1 of 24 elements, by up to 2 "
+       "at [0]: 2, not 0)",
        {},
        true,
        WorldOptions{.ranks = 3}},

@@ -137,8 +137,8 @@ Entries replicas() {
        {.ranks = 3},
        Verdict::check_failed,
        {0},
-       "buffers differ in check #1 although all parameters agree: rank 0 has another \"mean\" than ranks 1-2 (4 of 4 "
-       "elements, by up to 3 at [0]: 3, not 0)"},
+       "buffers differ in check #1 although all parameters agree: rank 0 has a different \"mean\" than ranks 1-2 (4 of "
+       "4 elements, by up to 3 at [0]: 3, not 0)"},
   };
 }
 

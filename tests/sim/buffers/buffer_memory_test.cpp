@@ -71,8 +71,8 @@ TEST(BufferMemory, LargerThanItsMemory_NamesLineAndSizes) {
     EXPECT_TRUE(says(report, R"(rank 1: allreduce #1 on group "world" at )" + place(__FILE__, kLine)))
         << report.headline;
     EXPECT_TRUE(says(report,
-                     "works on more memory than its tensor owns: float of sizes [2, 1024] take 8192 bytes, and "
-                     "only the first 4096 of them are there"))
+                     "works on more memory than its tensor owns: float of sizes [2, 1024] take 8192 bytes, but "
+                     "only the first 4096 of them exist"))
         << report.headline;
   }
 }
@@ -83,7 +83,7 @@ TEST(BufferMemory, LargerThanItsStorage_IsFound) {
     if (ctx.rank() == 0) value.storage().unsafeGetStorageImpl()->set_nbytes(8);
     ctx.group().allreduce(value)->wait();
   });
-  EXPECT_TRUE(says(report, "take 16 bytes, and only the first 8 of them are there")) << report.headline;
+  EXPECT_TRUE(says(report, "take 16 bytes, but only the first 8 of them exist")) << report.headline;
 }
 
 TEST(BufferMemory, UnmappedInFlight_IsFound) {
@@ -96,7 +96,7 @@ TEST(BufferMemory, UnmappedInFlight_IsFound) {
     work->wait();
   });
   EXPECT_TRUE(says(report, R"(rank 1: the memory of the tensor of allreduce #1 on group "world")")) << report.headline;
-  EXPECT_TRUE(says(report, "was freed while it was under way")) << report.headline;
+  EXPECT_TRUE(says(report, "was freed while the call was under way")) << report.headline;
 }
 
 TEST(BufferMemory, BlobOfItsSize_IsNoFinding) {

@@ -24,7 +24,8 @@ TEST(BufferPointers, Write_IsFoundAtTheTransfer) {
     work->wait();
   });
   EXPECT_TRUE(says(report, R"(rank 0: the tensor of allreduce #1 on group "world" (called at )")) << report.headline;
-  EXPECT_TRUE(says(report, "was written while it was under way, and by no operator of the rank")) << report.headline;
+  EXPECT_TRUE(says(report, "changed while the call was under way, and no operator of the rank wrote it"))
+      << report.headline;
 }
 
 TEST(BufferPointers, WriteIntoALargeTensor_IsFound) {
@@ -36,7 +37,7 @@ TEST(BufferPointers, WriteIntoALargeTensor_IsFound) {
     }
     work->wait();
   });
-  EXPECT_TRUE(says(report, "was written while it was under way")) << report.headline;
+  EXPECT_TRUE(says(report, "changed while the call was under way")) << report.headline;
 }
 
 TEST(BufferPointers, OtherMemory_IsFound) {
@@ -46,7 +47,7 @@ TEST(BufferPointers, OtherMemory_IsFound) {
     if (ctx.rank() == 0) value.set_data(at::ones({4}));
     work->wait();
   });
-  EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
+  EXPECT_TRUE(says(report, "got other memory or another size while the call was under way")) << report.headline;
 }
 
 // Some pipelines release a tensor after sending it. The receiver's size is right, so this is no mismatch.
@@ -63,7 +64,7 @@ TEST(BufferPointers, OtherMemoryOfAMessage_IsNoMismatch) {
     }
   });
   EXPECT_TRUE(says(report, "rank 0: the input of send #1 to rank 1 on group \"world\"")) << report.headline;
-  EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
+  EXPECT_TRUE(says(report, "got other memory or another size while the call was under way")) << report.headline;
 }
 
 TEST(BufferPointers, FreedStorage_IsFoundBeforeItIsRead) {
@@ -77,7 +78,7 @@ TEST(BufferPointers, FreedStorage_IsFoundBeforeItIsRead) {
     }
     work->wait();
   });
-  EXPECT_TRUE(says(report, "got other memory or another size while it was under way")) << report.headline;
+  EXPECT_TRUE(says(report, "got other memory or another size while the call was under way")) << report.headline;
 }
 
 TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
@@ -111,7 +112,8 @@ TEST(BufferPointers, WriteBetweenTheDataAndTheWait_IsFound) {
   for (int way = 0; way < 4; ++way) {
     const auto report = run(way);
     EXPECT_TRUE(says(report, R"(rank 1: the tensor of allreduce #1 on group "world" (called at )")) << report.headline;
-    EXPECT_TRUE(says(report, "was written after its data had moved and before rank 1 knew of it")) << report.headline;
+    EXPECT_TRUE(says(report, "changed after the call had moved its data and before rank 1 waited for the call"))
+        << report.headline;
   }
 }
 

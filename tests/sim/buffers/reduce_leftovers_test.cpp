@@ -27,8 +27,7 @@ Report after_reduce(const std::function<void(RankContext& ctx, at::Tensor& value
 
 bool is_said(const Report& report, const std::string& who) {
   return says(report, who) && says(report, " reads the tensor of reduce #1 on group \"world\" (called at ") &&
-         says(report,
-              ", of which the root alone has the result: Gloo leaves partial results in the tensors of the other");
+         says(report, ", but only the root has the result: Gloo leaves partial results in the tensors of the other");
 }
 
 TEST(ReduceLeftovers, ReadByAnOperator_NamesBothLines) {

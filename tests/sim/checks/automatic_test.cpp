@@ -96,8 +96,9 @@ TEST(AutomaticChecks, AReplicaThatWasChanged_IsFoundAtTheNextForward) {
                             if (ctx.rank() == 1 && step == 2) net->named_parameters()["2.bias"].add_(1);
                           }));
   EXPECT_EQ(report.verdict, Verdict::check_failed);
-  EXPECT_TRUE(report.headline.starts_with(
-      "replicas of \"DDP #1 on group \"world\"\" differ in check #3: rank 1 has another \"2.bias\" than ranks 0,2-3"))
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas of \"DDP #1 on group \"world\"\" differ in check #3: rank 1 has a "
+                                  "different \"2.bias\" than ranks 0,2-3"))
       << report.headline;
   EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
@@ -111,8 +112,8 @@ TEST(AutomaticChecks, WhatTheLastStepLeft_IsFoundAtTheEnd) {
                           }));
   EXPECT_EQ(report.verdict, Verdict::check_failed);
   EXPECT_TRUE(
-      report.headline.starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: "
-                                  "rank 1 has another \"2.bias\" than ranks 0,2-3"))
+      report.headline.starts_with("replicas of \"DDP #1 on group \"world\" at its end\" differ in check #1: rank 1 has "
+                                  "a different \"2.bias\" than ranks 0,2-3"))
       << report.headline;
   EXPECT_TRUE(is_said(report, "first operation that differs: ")) << sim::to_text(report);
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
@@ -229,10 +230,9 @@ TEST(AutomaticChecks, DrawsOfOneRank_AreFoundAtTheNextForward) {
       run(checking({.draws = rehearse::checks::Draws::same}), training([](RankContext& ctx, int step, auto&) {
             if (ctx.rank() == 1 && step == 2) at::rand({5});
           }));
-  EXPECT_EQ(
-      report.headline,
-      "generators of ranks differ in check #3 of \"DDP #1 on group \"world\"\": rank 1 has drawn 5 numbers more than "
-      "ranks 0,2-3");
+  EXPECT_EQ(report.headline,
+            "the random generators of ranks differ in check #3 of \"DDP #1 on group \"world\"\": rank 1 has drawn 5 "
+            "numbers more than ranks 0,2-3");
 }
 
 // A typical mistake: the loop calls the module instead of the DistributedDataParallel.
@@ -253,9 +253,8 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
   const auto report = train(1);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   ASSERT_EQ(report.remarks.size(), 1u);
-  EXPECT_TRUE(
-      report.remarks[0].starts_with("ranks 0-3: DDP #1 on group \"world\" was never called, and its module has "
-                                    "gradients: nobody has reduced them."))
+  EXPECT_TRUE(report.remarks[0].starts_with(
+      "ranks 0-3: DDP #1 on group \"world\" was never called, but its module has gradients, which nobody reduced."))
       << report.remarks[0];
 }
 
@@ -284,7 +283,7 @@ TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
     EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
     ASSERT_EQ(report.remarks.size(), 1u) << told;
     EXPECT_TRUE(report.remarks[0].starts_with(std::string("ranks 0-3: DDP #1 on group \"world\" ") + told +
-                                              ", and its module has gradients: nobody has reduced them."))
+                                              ", but its module has gradients, which nobody reduced."))
         << report.remarks[0];
     const auto checked = run(checking({.replicas = true}), train);
     EXPECT_EQ(checked.verdict, Verdict::check_failed) << told;
@@ -320,7 +319,7 @@ TEST(AutomaticChecks, OfSeveralGroupsOfOneName_AreEachTheirOwn) {
                          if (ctx.rank() == 3) net->bias.add_(1);
                        }));
   EXPECT_EQ(bad.verdict, Verdict::check_failed);
-  EXPECT_TRUE(bad.headline.find("rank 3 has another \"bias\" than rank 2") != std::string::npos ||
+  EXPECT_TRUE(bad.headline.find("rank 3 has a different \"bias\" than rank 2") != std::string::npos ||
               bad.headline.find("ranks 2-3 have 2 different \"bias\"") != std::string::npos)
       << bad.headline;
 }

@@ -35,7 +35,8 @@ TEST(Draws, MoreOnOneRank_AreCounted) {
     ctx.check_draws();
   });
   EXPECT_EQ(report.verdict, Verdict::check_failed);
-  EXPECT_EQ(report.headline, "generators of ranks differ in check #2: rank 3 has drawn 17 numbers more than ranks 0-2");
+  EXPECT_EQ(report.headline,
+            "the random generators of ranks differ in check #2: rank 3 has drawn 17 numbers more than ranks 0-2");
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{3});
   const auto details = details_of(report);
   ASSERT_EQ(details.size(), 3u);
@@ -63,7 +64,7 @@ TEST(Draws, MoreOnOneRank_AreLaidToTheirLine) {
       ctx.check_draws();
     }
   });
-  EXPECT_TRUE(report.headline.starts_with("generators of ranks differ in check #2: rank 2 has drawn "))
+  EXPECT_TRUE(report.headline.starts_with("the random generators of ranks differ in check #2: rank 2 has drawn "))
       << report.headline;
   const auto details = details_of(report);
   ASSERT_EQ(details.size(), 2u);
@@ -100,7 +101,8 @@ TEST(Draws, FromElsewhere_AreNone) {
     if (ctx.rank() == 3) at::randperm(18);
     ctx.check_draws();
   });
-  EXPECT_EQ(report.headline, "generators of ranks differ in check #1: rank 3 has drawn 17 numbers more than ranks 0-2");
+  EXPECT_EQ(report.headline,
+            "the random generators of ranks differ in check #1: rank 3 has drawn 17 numbers more than ranks 0-2");
   const auto details = details_of(report);
   ASSERT_EQ(details.size(), 2u);
   EXPECT_TRUE(details[0].starts_with("aten::randperm(n=18) at draws_test.cpp:")) << details[0];
@@ -115,7 +117,7 @@ TEST(Draws, ByNoOperator) {
     at::ones({1});
     ctx.check_draws();
   });
-  EXPECT_TRUE(is_said(report, "what is no operator, or another thread's, before aten::ones at draws_test.cpp:"));
+  EXPECT_TRUE(is_said(report, "code that is no operator, or another thread, before aten::ones at draws_test.cpp:"));
 }
 
 TEST(Draws, FewerOnOneRank_AreCounted) {
@@ -124,7 +126,7 @@ TEST(Draws, FewerOnOneRank_AreCounted) {
     ctx.check_draws();
   });
   EXPECT_EQ(report.headline,
-            "generators of ranks differ in check #1: rank 1 has drawn 1000 numbers fewer than ranks 0,2-3");
+            "the random generators of ranks differ in check #1: rank 1 has drawn 1000 numbers fewer than ranks 0,2-3");
 }
 
 TEST(Draws, AnotherSeed_IsNamed) {
@@ -132,7 +134,8 @@ TEST(Draws, AnotherSeed_IsNamed) {
     ctx.generator().set_current_seed(ctx.rank() == 2 ? 8 : 7);
     ctx.check_draws();
   });
-  EXPECT_EQ(report.headline, "generators of ranks differ in check #1: rank 2 was seeded with 8, ranks 0-1,3 with 7");
+  EXPECT_EQ(report.headline,
+            "the random generators of ranks differ in check #1: rank 2 was seeded with 8, ranks 0-1,3 with 7");
 }
 
 TEST(Draws, ThatShouldDiffer) {
@@ -145,7 +148,7 @@ TEST(Draws, ThatShouldDiffer) {
   EXPECT_EQ(run(seeded(102)).verdict, Verdict::ok);
   const auto report = run(seeded(101));
   EXPECT_EQ(report.headline,
-            "generators of ranks are alike in check #1: ranks 1-2 draw the same numbers (seeded with 101)");
+            "the random generators of ranks are alike in check #1: ranks 1-2 draw the same numbers (seeded with 101)");
   EXPECT_EQ(report.findings.at(0).ranks, (std::vector<int>{1, 2}));
 }
 
@@ -156,9 +159,9 @@ TEST(Draws, ThatShouldDiffer_WithoutSeedsOfTheirOwn) {
     ctx.check_draws(Draws::different);
   });
   EXPECT_EQ(report.headline,
-            "generators of ranks are alike in check #1: ranks 0-3 draw from one sequence, at different places (seeded "
-            "with 1)");
-  EXPECT_TRUE(is_said(report, "seed each rank with a number of its own"));
+            "the random generators of ranks are alike in check #1: ranks 0-3 draw from the same sequence, at different "
+            "positions (seeded with 1)");
+  EXPECT_TRUE(is_said(report, "give each rank its own seed"));
 }
 
 }  // namespace

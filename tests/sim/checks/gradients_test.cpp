@@ -47,7 +47,7 @@ void reduce(RankContext& ctx, Net& net, double factor) {
 }
 
 std::string headline(const std::string& what) {
-  return "gradients are not those of one process in check #1: all 2 gradients are " + what;
+  return "gradients differ from those of one process in check #1: all 2 gradients are " + what;
 }
 
 TEST(Gradients, OfDdp_AreThoseOfOneProcess) {
@@ -71,15 +71,15 @@ TEST(Gradients, AMeanByHand_IsRight) {
 TEST(Gradients, ASum_IsNTimes) {
   const auto report = with([](RankContext& ctx, Net& net) { reduce(ctx, net, 1); });
   EXPECT_EQ(report.verdict, Verdict::check_failed);
-  EXPECT_EQ(report.headline, headline("4 times it, n: a sum over the ranks where the mean is meant"));
+  EXPECT_EQ(report.headline,
+            headline("4 times as large (= number of ranks): a sum over the ranks where the mean is meant"));
 }
 
 // The batch has as many samples as there are ranks. The all-reduces reveal which of the two numbers is the factor.
 TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   constexpr auto said =
-      "4 times it, n, although the reduction takes the mean: each rank's loss is a sum over a batch of 4 where the "
-      "mean "
-      "is meant, or is multiplied by the number of ranks";
+      "4 times as large (= number of ranks), although the reduction takes the mean: each rank's loss is a sum over a "
+      "batch of 4 where the mean is meant, or is multiplied by the number of ranks";
   const auto sum_of_batch = [](RankContext& ctx, const auto& model) {
     return model(batch_of(ctx.rank())).pow(2).mean(1).sum();
   };
@@ -113,19 +113,21 @@ Report with_one_bias(double weight_factor, double bias_factor) {
 
 TEST(Gradients, OfOneElement_TellWhyOnlyWithLargerOnes) {
   EXPECT_EQ(with_one_bias(3, 3).headline,
-            headline("3 times it: added up 3 times, or a sum over a batch of 3 where the mean is meant"));
-  EXPECT_TRUE(
-      with_one_bias(1, 3).headline.ends_with("that of \"bias\" is 3 times it: one element alone does not tell why"));
-  EXPECT_TRUE(with_one_bias(3, 4).headline.find("that of \"bias\" is 4 times it: one element alone") !=
+            headline("3 times as large: added up 3 times, or a sum over a batch of 3 where the mean is meant"));
+  EXPECT_TRUE(with_one_bias(1, 3).headline.ends_with(
+      "the gradient of \"bias\" is 3 times as large: a single element does not tell why"));
+  EXPECT_TRUE(with_one_bias(3, 4).headline.find("the gradient of \"bias\" is 4 times as large: a single element") !=
                   std::string::npos ||
-              is_said(with_one_bias(3, 4), "that of \"bias\" is 4 times it: one element alone"));
+              is_said(with_one_bias(3, 4), "the gradient of \"bias\" is 4 times as large: a single element"));
   const auto of_other_data = run([](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
     net->to(at::kDouble);
     net(at::ones({2, 3}, at::kDouble)).pow(2).mean().backward();
     ctx.check_gradients(net, [&] { return net(batch_of(0)).pow(2).mean(); });
   });
-  EXPECT_EQ(of_other_data.headline, headline("no multiple of it: it is of other data, or reduced otherwise"));
+  EXPECT_EQ(
+      of_other_data.headline,
+      headline("no multiple of what one process computes: it comes from other data, or was reduced in another way"));
 }
 
 // One rank runs the function alone.
@@ -151,9 +153,8 @@ TEST(Gradients, AMeanOfAMean_IsOneNth) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     (ddp(batch_of(ctx.rank())).pow(2).mean() / ctx.size()).backward();
   });
-  EXPECT_EQ(report.headline,
-            headline("0.25 times it, 1/n: averaged twice (a loss divided by the number of ranks, and a "
-                     "reduction that divides, too)"));
+  EXPECT_EQ(report.headline, headline("0.25 times as large (= 1 / number of ranks): averaged twice (a loss divided by "
+                                      "the number of ranks, and a reduction that divides, too)"));
 }
 
 TEST(Gradients, WithoutZeroGrad_AreTwice) {
@@ -161,9 +162,8 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     for (int i = 0; i < 2; ++i) ddp(batch_of(ctx.rank())).pow(2).mean().backward();
   });
-  EXPECT_EQ(report.headline,
-            headline("2 times it: counted twice (reduced twice, a second backward, or no zero_grad), or a sum "
-                     "over a batch of 2 where the mean is meant"));
+  EXPECT_EQ(report.headline, headline("2 times as large: counted twice (reduced twice, a second backward, or no "
+                                      "zero_grad), or a sum over a batch of 2 where the mean is meant"));
 }
 
 // Rank 1 has three times as many rows as the others, and computes the mean of its own rows.
@@ -186,11 +186,10 @@ TEST(Gradients, AMeanOfMeansOfUnevenParts_SaysWhatEachShouldWeigh) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     ddp(rows).pow(2).mean().backward();
   });
-  EXPECT_EQ(report.headline,
-            headline("no multiple of it: ranks have parts of different sizes (0.167 of all on ranks 0,2-3, 0.5 on rank "
-                     "1), and each weighs 0.25"));
+  EXPECT_EQ(report.headline, headline("no multiple of what one process computes: ranks have parts of different sizes "
+                                      "(0.167 of all on ranks 0,2-3, 0.5 on rank 1), and each part counts for 0.25"));
   EXPECT_TRUE(
-      is_said(report, "it is that of one process with each rank's part times 0.667 on ranks 0,2-3, 2 on rank 1: "));
+      is_said(report, "it would be right with each rank's part multiplied by 0.667 on ranks 0,2-3, 2 on rank 1: "));
 }
 
 // With the matching weights in the loss, the gradients are right.
@@ -207,22 +206,24 @@ TEST(Gradients, OfOtherData_AreNoPartsOfIt) {
     DistributedDataParallel ddp(net.linear, ctx.group());
     ddp((rows + 1).cos()).pow(2).mean().backward();
   });
-  EXPECT_EQ(report.headline, headline("no multiple of it: it is of other data, or reduced otherwise"));
+  EXPECT_EQ(
+      report.headline,
+      headline("no multiple of what one process computes: it comes from other data, or was reduced in another way"));
 }
 
 TEST(Gradients, ReducedTwice_NamesBothCalls) {
   const auto report = with([](RankContext& ctx, Net& net) {
     for (int i = 0; i < 2; ++i) reduce(ctx, net, 0.25);
   });
-  EXPECT_TRUE(
-      is_said(report, "that of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at gradients_test.cpp:"))
+  EXPECT_TRUE(is_said(
+      report, "the gradient of \"weight\" was reduced 2 times: allreduce #1 on group \"world\" at gradients_test.cpp:"))
       << sim::to_text(report);
 }
 
 TEST(Gradients, OfARanksOwnData_AreNotReduced) {
   const auto report = with([](RankContext& ctx, Net& net) { net.loss(ctx.rank()).backward(); });
-  EXPECT_EQ(report.headline, headline("not reduced: each rank has its own part of it (the mean of all is that of one "
-                                      "process)"));
+  EXPECT_EQ(report.headline,
+            headline("not reduced: each rank has only its own part (the mean of all parts would be right)"));
 }
 
 TEST(Gradients, OneParameterLeftOut_IsNamed) {
@@ -232,10 +233,9 @@ TEST(Gradients, OneParameterLeftOut_IsNamed) {
     ctx.group().allreduce(gradient)->wait();
     gradient.div_(ctx.size());
   });
-  EXPECT_EQ(
-      report.headline,
-      "gradients are not those of one process in check #1: that of \"bias\" is not reduced: each rank has its own "
-      "part of it (the mean of all is that of one process)");
+  EXPECT_EQ(report.headline,
+            "gradients differ from those of one process in check #1: the gradient of \"bias\" is not reduced: each "
+            "rank has only its own part (the mean of all parts would be right)");
 }
 
 TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
@@ -248,10 +248,10 @@ TEST(Gradients, OfOneRankThatKeepsItsOwn_AreNamed) {
     }
   });
   EXPECT_EQ(report.headline,
-            headline("not the same on all ranks, and neither mean nor sum of all is that of one process"));
+            headline("not the same on all ranks, and neither their mean nor their sum is that of one process"));
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{3});
   EXPECT_TRUE(
-      is_said(report, "of the gradients rank 3 has another \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
+      is_said(report, "of the gradients rank 3 has a different \"weight\" than ranks 0-2 (6 of 6 elements, by up to "));
 }
 
 // The check could not compare. The report says so, and names the missing rank.
@@ -296,7 +296,8 @@ TEST(Gradients, DroppedComparisons_AreReportedToo) {
 
 TEST(Gradients, ThatAreMissing_AreNamed) {
   const auto report = with([](RankContext&, Net&) {});
-  EXPECT_EQ(report.headline, headline("nothing: no backward came to it, or its gradient was cleared"));
+  EXPECT_EQ(report.headline,
+            headline("zero or missing: no backward reached the parameter, or the gradient was cleared"));
 }
 
 // Buffers, generator and gradients are unchanged, and the run gets no further event, time or decision.

@@ -40,14 +40,15 @@ TEST(Replicas, AForgottenSync_IsFoundInItsStep) {
   const auto report = run([](RankContext& ctx) { train_by_hand(ctx, 2); });
   EXPECT_EQ(report.verdict, Verdict::check_failed);
   EXPECT_EQ(report.headline,
-            "replicas differ in check #3: rank 2 has another \"fc.weight\" than ranks 0-1,3 (6 of 6 elements, by up to "
-            "0.5 at [0, 0]: -8, not -7.5)");
+            "replicas differ in check #3: rank 2 has a different \"fc.weight\" than ranks 0-1,3 (6 of 6 elements, by "
+            "up to 0.5 at [0, 0]: -8, not -7.5)");
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(report.findings[0].ranks, std::vector<int>{2});
-  EXPECT_EQ(report.findings[0].details.at(0), "in check #2 all were equal");
+  EXPECT_EQ(report.findings[0].details.at(0), "in check #2 all ranks were equal");
   EXPECT_TRUE(is_said(report, "first operation that differs: aten::sub_ on \"fc.weight\" at replicas_test.cpp:"));
-  EXPECT_NE(details_of(report).back().find("rank 2 has another result, for its argument \"other\" differed already"),
-            std::string::npos);
+  EXPECT_NE(
+      details_of(report).back().find("rank 2 has a different result, because its argument \"other\" differed already"),
+      std::string::npos);
   EXPECT_EQ(report.checks.at("replicas"), 2u);
 }
 
@@ -68,7 +69,7 @@ TEST(Replicas, OfTwoRanks_NoneIsTheMajority) {
       "replicas differ in check #1: ranks 0-1 have 2 different \"w\" (rank 1 against rank 0: 2 of 2 elements, by up "
       "to 1 at [0]: 1, not 0)");
   EXPECT_EQ(report.findings.at(0).ranks, (std::vector<int>{0, 1}));
-  EXPECT_TRUE(is_said(report, "it is the first check of this name"));
+  EXPECT_TRUE(is_said(report, "this is the first check of this name"));
 }
 
 TEST(Replicas, AllSteppedAlone_AllAreNamed) {
@@ -87,12 +88,11 @@ TEST(Replicas, AStepLeftOut_IsNamed) {
       ctx.check_replicas({{"w", weight}});
     }
   });
-  EXPECT_EQ(
-      report.headline,
-      "replicas differ in check #2: rank 1 has another \"w\" than ranks 0,2-3 (2 of 2 elements, by up to 1 at [0]: "
-      "1, not 2)");
+  EXPECT_EQ(report.headline,
+            "replicas differ in check #2: rank 1 has a different \"w\" than ranks 0,2-3 (2 of 2 elements, by up to 1 "
+            "at [0]: 1, not 2)");
   EXPECT_TRUE(is_said(report, "first operation that differs: ranks 0,2-3: aten::add_ on \"w\" at replicas_test.cpp:"));
-  EXPECT_NE(details_of(report).back().find("; rank 1 does no more to them"), std::string::npos);
+  EXPECT_NE(details_of(report).back().find("; rank 1 makes no further change"), std::string::npos);
 }
 
 TEST(Replicas, AnotherLearningRate_IsNamed) {
@@ -107,9 +107,11 @@ TEST(Replicas, AnotherLearningRate_IsNamed) {
       optimizer.step();
     }
   });
-  EXPECT_TRUE(report.headline.starts_with("replicas differ in check #2: rank 3 has another \"weight\" than ranks 0-2"));
-  EXPECT_NE(details_of(report).back().find("for its arguments differ: alpha=-0.25 on ranks 0-2, alpha=-0.5 on rank 3"),
-            std::string::npos)
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas differ in check #2: rank 3 has a different \"weight\" than ranks 0-2"));
+  EXPECT_NE(
+      details_of(report).back().find("because its arguments differ: alpha=-0.25 on ranks 0-2, alpha=-0.5 on rank 3"),
+      std::string::npos)
       << details_of(report).back();
 }
 
@@ -128,7 +130,7 @@ TEST(Replicas, BuffersAlone_AreReportedAsBuffers) {
   EXPECT_TRUE(report.headline.starts_with(
       "buffers differ in check #1 although all parameters agree: ranks 0-3 have 4 different \"running_mean\""))
       << report.headline;
-  EXPECT_TRUE(is_said(report, "what a module keeps of its own inputs"));
+  EXPECT_TRUE(is_said(report, "statistics that a module keeps of its inputs"));
   EXPECT_EQ(run(body(false, false)).verdict, Verdict::ok);
   // The buffers belong to each rank until the next forward.
   EXPECT_EQ(run(body(true, {})).verdict, Verdict::ok);
@@ -139,12 +141,14 @@ TEST(Replicas, OfOtherShapeDtypeAndNumber) {
   const auto headline = [](const std::function<rehearse::checks::ModelState(int)>& of) {
     return run([&](RankContext& ctx) { ctx.check_replicas(of(ctx.rank())); }).headline;
   };
-  EXPECT_EQ(headline([](int rank) { return rehearse::checks::ModelState{{"w", at::ones({rank == 1 ? 3 : 2})}}; }),
-            "replicas differ in check #1: rank 1 has another \"w\" than ranks 0,2-3 (Float of [3], not Float of [2])");
-  EXPECT_EQ(headline([](int rank) {
-              return rehearse::checks::ModelState{{"w", at::ones({2}, rank == 1 ? at::kHalf : at::kFloat)}};
-            }),
-            "replicas differ in check #1: rank 1 has another \"w\" than ranks 0,2-3 (Half of [2], not Float of [2])");
+  EXPECT_EQ(
+      headline([](int rank) { return rehearse::checks::ModelState{{"w", at::ones({rank == 1 ? 3 : 2})}}; }),
+      "replicas differ in check #1: rank 1 has a different \"w\" than ranks 0,2-3 (Float of [3], not Float of [2])");
+  EXPECT_EQ(
+      headline([](int rank) {
+        return rehearse::checks::ModelState{{"w", at::ones({2}, rank == 1 ? at::kHalf : at::kFloat)}};
+      }),
+      "replicas differ in check #1: rank 1 has a different \"w\" than ranks 0,2-3 (Half of [2], not Float of [2])");
   EXPECT_EQ(headline([](int rank) {
               std::vector<rehearse::checks::NamedTensor> tensors{{"w", at::ones({2})}};
               if (rank != 3) tensors.push_back({"extra", at::ones({1})});
@@ -184,7 +188,8 @@ TEST(Replicas, RanksThatLeaveEarly_AreNotWaitedFor) {
   EXPECT_EQ(run(body(-1)).verdict, Verdict::ok);
   const auto report = run(body(3));
   EXPECT_EQ(report.verdict, Verdict::check_failed);
-  EXPECT_TRUE(report.headline.starts_with("replicas differ in check #151: rank 3 has another \"w\" than ranks 0,2"));
+  EXPECT_TRUE(
+      report.headline.starts_with("replicas differ in check #151: rank 3 has a different \"w\" than ranks 0,2"));
 }
 
 // The report says which rank was missing.
@@ -220,7 +225,7 @@ TEST(Replicas, OfANamedCheck_HaveItsName) {
     ctx.check_replicas({{"w", at::full({1}, ctx.rank() == 0 ? 1.0 : 0.0)}}, {.name = "discriminator"});
   });
   EXPECT_TRUE(
-      report.headline.starts_with("replicas of \"discriminator\" differ in check #1: rank 0 has another \"w\""));
+      report.headline.starts_with("replicas of \"discriminator\" differ in check #1: rank 0 has a different \"w\""));
 }
 
 }  // namespace

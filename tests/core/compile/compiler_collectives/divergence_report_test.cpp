@@ -66,11 +66,10 @@ TEST(DivergenceReports, RankThatHitItsCache_IsNamedWithItsCall) {
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(
       report.headline,
-      testing::MatchesRegex(
-          "rank 1 compiles f \\(call 2: y is 4, guard y == 3 of entry 0\\) at divergence_report_test\\.cpp:[0-9]+ in "
-          ".*, rank 0 hit entry 0 in call 2 and is in allreduce #1 on group \"world\".* at "
-          "divergence_report_test\\.cpp:[0-9]+ in .*; guard collectives would have made both compile; ranks 0 -> 1 "
-          "-> 0 wait for each other: .*"));
+      testing::MatchesRegex("rank 1 compiles f \\(call 2: y is 4, guard y == 3 of entry 0\\) at "
+                            "divergence_report_test\\.cpp:[0-9]+ in .*, rank 0 used compiled entry 0 in call 2 and is "
+                            "in allreduce #1 on group \"world\".* at divergence_report_test\\.cpp:[0-9]+ in .*; guard "
+                            "collectives would have made both compile; ranks 0 -> 1 -> 0 wait for each other: .*"));
   EXPECT_LT(report.rank_lines[0].at - kTimeZero, 1s);  // the report comes at once
 }
 
@@ -104,7 +103,7 @@ TEST(DivergenceReports, RanksInTheSameState_ShareAPhrase) {
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(report.headline, StartsWith("ranks 2-3 compile f (call 2: "));
-  EXPECT_THAT(report.headline, HasSubstr(", ranks 0-1 hit entry 0 in call 2 and are in barrier #1"));
+  EXPECT_THAT(report.headline, HasSubstr(", ranks 0-1 used compiled entry 0 in call 2 and are in barrier #1"));
   EXPECT_THAT(report.headline, HasSubstr("; guard collectives would have made all compile; "));
 }
 
@@ -136,7 +135,8 @@ TEST(DivergenceReports, GuardCollectives_NameTheCall) {
     if (ctx.rank() == 0) f.guarded_call();
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
-  EXPECT_THAT(report.headline, StartsWith("rank 0 is in call 2 of f, rank 1 hit entry 0 in call 1 and has returned; "));
+  EXPECT_THAT(report.headline, StartsWith("rank 0 is agreeing with the other ranks in call 2 of f, rank 1 used "
+                                          "compiled entry 0 in call 1 and has returned; "));
 }
 
 TEST(DivergenceReports, LoneCompilation_IsARemark) {

@@ -119,7 +119,7 @@ TEST(StoreGather, RankThatHitItsCache_IsNamed) {
   EXPECT_EQ(report.verdict, Verdict::deadlock) << sim::to_text(report);
   EXPECT_THAT(report.headline,
               testing::StartsWith("rank 1 compiles f (call 2: arg1 is 4, guard arg1 == 3 of entry 0) at "));
-  EXPECT_THAT(report.headline, HasSubstr(", rank 0 hit entry 0 in call 2 and is in barrier #1"));
+  EXPECT_THAT(report.headline, HasSubstr(", rank 0 used compiled entry 0 in call 2 and is in barrier #1"));
 }
 
 }  // namespace

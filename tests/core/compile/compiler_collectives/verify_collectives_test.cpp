@@ -57,7 +57,7 @@ TEST(VerifyCollectives, ChangeOnOneRank_NamesTheRank) {
   });
   EXPECT_EQ(report.verdict, Verdict::deadlock);
   EXPECT_THAT(report.headline, StartsWith("rank 1 compiles f (call 2: it gives another graph than entry 0 now) at "));
-  EXPECT_THAT(report.headline, testing::HasSubstr("rank 0 hit entry 0 in call 2 and has returned"));
+  EXPECT_THAT(report.headline, testing::HasSubstr("rank 0 used compiled entry 0 in call 2 and has returned"));
 }
 
 TEST(VerifyCollectives, GuardCollectives_SeeTheChange) {

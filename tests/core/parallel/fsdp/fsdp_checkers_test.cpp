@@ -105,8 +105,8 @@ TEST(FsdpCheckers, Gradients_AreComparedWithTheRowsOfOneProcess) {
   EXPECT_EQ(wrong.verdict, rehearse::Verdict::check_failed);
   EXPECT_EQ(
       wrong.headline,
-      "gradients are not those of one process in check #1: all 6 gradients are 0.25 times it, 1/n: averaged twice "
-      "(a loss divided by the number of ranks, and a reduction that divides, too)");
+      "gradients differ from those of one process in check #1: all 6 gradients are 0.25 times as large (= 1 / number "
+      "of ranks): averaged twice (a loss divided by the number of ranks, and a reduction that divides, too)");
 }
 
 TEST(FsdpCheckers, Replicas_AreComparedRowByRow) {

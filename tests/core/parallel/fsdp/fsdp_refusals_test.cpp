@@ -342,8 +342,8 @@ TEST(FsdpRefuses, OtherParametersOfTheSameSizes) {
     };
     const auto text = [&](const char* name) {
       return "[" + std::to_string(ctx.rank()) + "]: params[0] in " + (is_second ? "this process" : "process 1") +
-             " with the same form is another one in process 0: of its names, its unit, and whether it requires grad, "
-             "something differs. Its name here is " +
+             " with the same sizes, strides and dtype differs from that of process 0 in its names, its unit, or "
+             "whether it requires grad. Its name here is " +
              name + ".";
     };
     EXPECT_THAT(refusal_of(Twins(is_second), {}), HasSubstr(text(is_second ? "q" : "p")));

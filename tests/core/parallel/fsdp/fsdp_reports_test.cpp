@@ -163,9 +163,9 @@ TEST(FsdpReports, UnreducedGradients_AreRemarked) {
       text += line + "\n";
     return text;
   };
-  EXPECT_THAT(remarks_of(false), HasSubstr("FSDP on group \"world\" has gradients that nobody has reduced, and shards "
-                                           "without them. Let the last forward and backward of each step be outside of "
-                                           "no_sync()"));
+  EXPECT_THAT(remarks_of(false),
+              HasSubstr("FSDP on group \"world\" has gradients that nobody reduced, so its shards lack them. Make the "
+                        "last forward and backward of each step outside of no_sync()"));
   EXPECT_THAT(remarks_of(true), ::testing::Not(HasSubstr("FSDP")));
 }
 

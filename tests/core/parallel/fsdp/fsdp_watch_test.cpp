@@ -92,8 +92,8 @@ TEST(FsdpWatch, ShardChangedWhileOthersUseIt_IsNamedWithParameterAndRow) {
                                  }},
                             {.units = kEachLinear});
   EXPECT_EQ(report.verdict, rehearse::Verdict::check_failed);
-  EXPECT_THAT(report.headline, HasSubstr("rank 1 has another \"second.weight[6:12]\" than ranks 0,2 (1 of 96 elements, "
-                                         "by up to "));
+  EXPECT_THAT(report.headline,
+              HasSubstr("rank 1 has a different \"second.weight[6:12]\" than ranks 0,2 (1 of 96 elements, by up to "));
   EXPECT_THAT(report.headline, HasSubstr(" at [3, 5]: 8, not "));
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
 }
@@ -107,8 +107,8 @@ TEST(FsdpWatch, WholeParameterChangedOnOneRank_IsNamed) {
                                  }},
                             {.units = kEachLinear});
   EXPECT_EQ(report.verdict, rehearse::Verdict::check_failed);
-  EXPECT_THAT(report.headline, HasSubstr("rank 2 has another \"second.bias[0:6]\" than ranks 0-1 (1 of 6 elements, by "
-                                         "up to "));
+  EXPECT_THAT(report.headline,
+              HasSubstr("rank 2 has a different \"second.bias[0:6]\" than ranks 0-1 (1 of 6 elements, by up to "));
   EXPECT_THAT(report.headline, HasSubstr(" at [1]: 8, not "));
 }
 
@@ -156,9 +156,8 @@ TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
                                  }},
                             {.units = kEachLinear}, {3, 2});
   EXPECT_EQ(report.verdict, rehearse::Verdict::check_failed);
-  EXPECT_THAT(report.headline,
-              HasSubstr("differ in check #3: rank 3 has another \"second.weight[8:16]\" than ranks 1,5 "
-                        "(16 of 128 elements, by up to 1 at [7, "));
+  EXPECT_THAT(report.headline, HasSubstr("differ in check #3: rank 3 has a different \"second.weight[8:16]\" than "
+                                         "ranks 1,5 (16 of 128 elements, by up to 1 at [7, "));
   std::string details;
   for (const auto& line : report.findings.at(0).details) details += line + "\n";
   EXPECT_THAT(details, HasSubstr("aten::add_"));
@@ -177,7 +176,8 @@ TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtTheEnd) {
     optimizer.step();
   });
   EXPECT_EQ(report.verdict, rehearse::Verdict::check_failed);
-  EXPECT_THAT(report.headline, HasSubstr("at its end\" differ in check #1: rank 4 has another \"first.weight[0:8]\""));
+  EXPECT_THAT(report.headline,
+              HasSubstr("at its end\" differ in check #1: rank 4 has a different \"first.weight[0:8]\""));
 }
 
 TEST(FsdpWatch, Draws_AreComparedAtEachForward) {

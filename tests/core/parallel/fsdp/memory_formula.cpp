@@ -16,13 +16,12 @@ namespace {
 
 constexpr double kUnits[] = {1, 1 << 10, 1 << 20, 1 << 30};
 
-// The largest of all ranks' peaks, read from lines of the report such as "memory: rank 0 took 1.5GiB of 8GiB at most:
-// ...".
+// The largest of all ranks' peaks, read from lines of the report such as "memory: rank 0 peaked at 1.5GiB of 8GiB: ...".
 double peak_of(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {
   rehearse::World world(options);
   const auto report = world.run(body);
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
-  const std::regex pattern("took ([0-9.]+)(B|KiB|MiB|GiB) of");
+  const std::regex pattern("peaked at ([0-9.]+)(B|KiB|MiB|GiB) of");
   double peak = 0;
   for (const auto& remark : report.remarks) {
     for (std::sregex_iterator it(remark.begin(), remark.end(), pattern); it != std::sregex_iterator(); ++it) {
