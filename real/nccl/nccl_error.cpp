@@ -19,9 +19,9 @@ std::string_view advice_on(ncclResult_t result) noexcept {
       return "NCCL_DEBUG=WARN in the environment makes NCCL say more";
     case ncclInvalidArgument:
     case ncclInvalidUsage:
-      return "two ranks on one device are an invalid usage, as are tensors on another rank's";
+      return "NCCL refuses two ranks on one device, and tensors on another rank's device";
     case ncclRemoteError:
-      return "another process is gone, or the network to it is";
+      return "another process has ended, or the network to it is down";
     default:
       return "";
   }

@@ -43,7 +43,8 @@ void leave_device_libraries_alone() {
   try {
     exec::exempt_libraries(is_nvidias);
   } catch (const std::system_error& error) {
-    throw RunnerUnavailable(fmt::format("a run on GPUs has to write to tables of loaded libraries: {}", error.what()));
+    throw RunnerUnavailable(
+        fmt::format("a run on GPUs must redirect functions of loaded libraries, and that failed: {}", error.what()));
   }
 }
 

@@ -36,7 +36,8 @@ void require_free(const path& page, const Arguments& arguments, const Report& re
       throw UsageError(fmt::format("--output={}: is the input of the page", page.string()));
   }
   if (report.dumps && arguments.output.empty() && std::filesystem::exists(page, ignored))
-    throw UsageError(fmt::format("{}: is there already; --output says where the page of dumps goes", page.string()));
+    throw UsageError(
+        fmt::format("{}: exists already; name another file for the page, as in --output=hang.html", page.string()));
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ int html(const Arguments& arguments, Console& console) {
   auto run = sim::stored_page_run(report, path(arguments.operand).parent_path());
   const bool misses_timeline = !report.dumps && !run.contains("timeline");
   sim::write_file(page, [&](std::ostream& out) { sim::write_report_page(out, report, std::move(run)); });
-  if (misses_timeline) console.note("without a timeline: neither a page nor a trace.json of this run lies beside it\n");
+  if (misses_timeline)
+    console.note("the page has no timeline: there is neither a page nor a trace.json of this run beside the input\n");
   return console.conclude(fmt::format("page: {}\n", page.string()), 0);
 }
 

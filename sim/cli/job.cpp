@@ -42,7 +42,7 @@ std::string meant_by(const std::filesystem::path& file) {
 // the report of a real run says that they did not apply.
 void require_none_of_simulation(const Arguments& arguments, const WorldOptions& world) {
   const auto refuse = [&](const std::string& what) {
-    throw UsageError(fmt::format("{}: {} is for the simulation, and this run is a real one", arguments.operand, what));
+    throw UsageError(fmt::format("{}: {} works in simulations only, and this run is real", arguments.operand, what));
   };
   if (!world.faults.empty()) refuse(fmt::format("fault \"{}\"", to_string(world.faults.front())));
   if (world.swarm.on) refuse(arguments.swarm ? "--swarm" : "[swarm] on");

@@ -112,11 +112,11 @@ int replay(const Arguments& arguments, Console& console) {
   scenario.output.leave_events_out();
   console.note(banner(scenario));
   if (log.build != sim::executable_build_id()) {
-    console.note("another build of the program made this log: it may not fit\n");
+    console.note("another build of the program wrote this log, so the replay may differ\n");
   }
   if (log.finished) return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
   // Only the seed is known.
-  console.note("the run in the log did not end; this is its seed from the start\n");
+  console.note("the run in the log did not end, so this runs its seed from the start\n");
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }
 

@@ -19,8 +19,9 @@ class ReplayNote final : public ::testing::EmptyTestEventListener {
   void OnTestProgramEnd(const ::testing::UnitTest&) override {
     for (const auto& [file, log] : logs) {
       if (log.taken) continue;
-      fmt::print(stderr, "rehearse: no check took REHEARSE_REPLAY={}: \"{}\" wrote it, and that did not run\n", file,
-                 log.program);
+      fmt::print(stderr,
+                 "rehearse: no check used REHEARSE_REPLAY={}: the test \"{}\" wrote that log, and it did not run\n",
+                 file, log.program);
     }
   }
 

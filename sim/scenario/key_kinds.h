@@ -259,7 +259,7 @@ inline ScenarioKey report_file(const ReportFile& file) {
   const bool always = file.written == Written::always;
   return {file.key,
           always ? fmt::format("whether `{}` is written", file.name)
-                 : fmt::format("whether `{}` is written; of real runs `true` ([why](REAL.md))", file.name),
+                 : fmt::format("whether `{}` is written; `true` in real runs ([why](REAL.md))", file.name),
           [&file](Section& section, Scenario& scenario) {
             std::optional<bool> said;
             section.flag(file.key, said);

@@ -40,23 +40,26 @@ ScenarioSection top_level() {
   std::vector<std::pair<std::string, Verdict>> verdicts;
   for (const auto verdict : all_verdicts()) verdicts.emplace_back(to_string(verdict), verdict);
   auto expect = keys::unless_default(
-      keys::choice<Verdict>("expect", std::move(verdicts), ": the exit code is 0 if it is so", at(&Scenario::expect)));
+      keys::choice<Verdict>("expect", std::move(verdicts),
+                            ": the verdict that the run must have; then the exit code is 0", at(&Scenario::expect)));
   expect.fallback = "`\"OK\"`";
   return {"", {program, executable, mode, with, expect}};
 }
 
 ScenarioSection world_section() {
-  auto preempt =
-      keys::flag("preempt", "may store calls, locks and unlocks switch, too?", at(kWorld, &WorldOptions::preempt));
+  auto preempt = keys::flag("preempt", "`true`: store calls, locks and unlocks may switch ranks, too",
+                            at(kWorld, &WorldOptions::preempt));
   preempt.fallback = "in sweeps `true`, else `false`";
-  auto pct_depth = keys::unless_default(keys::integer(
-      "pct_depth", 1, kPctDepthMost,
-      "of `\"pct\"`, 1 to 64: how many events must come in one order for a bug ([more](DETERMINISM.md#priorities))",
-      at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
+  auto pct_depth = keys::unless_default(keys::integer("pct_depth", 1, kPctDepthMost,
+                                                      "for `\"pct\"`, 1 to 64: how many events must come in a certain "
+                                                      "order for a bug to show ([more](DETERMINISM.md#priorities))",
+                                                      at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
   auto pct_steps =
-      keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "of `\"pct\"`: how many choices a run makes",
+      keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "for `\"pct\"`: how many choices a run makes",
                                          at(kWorld, &WorldOptions::pct, &PctOptions::steps)));
-  auto memory = keys::memory("memory", "what each rank's tensors may take (`\"80GiB\"`): more is OUT OF MEMORY",
+  auto memory = keys::memory("memory",
+                             "how much memory each rank's tensors may take (`\"80GiB\"`); a rank that needs more ends "
+                             "the run as OUT OF MEMORY",
                              at(kWorld, &WorldOptions::memory_bytes));
   pct_depth.fallback = "`3`";
   pct_steps.fallback = "each seed takes another";
@@ -73,14 +76,14 @@ ScenarioSection world_section() {
           pct_depth,
           pct_steps,
           preempt,
-          keys::milliseconds("timeout", "of every operation, in virtual time; `\"0s\"`: none",
+          keys::milliseconds("timeout", "the timeout of every operation, in virtual time; `\"0s\"`: none",
                              at(kWorld, &WorldOptions::timeout)),
-          keys::flag("buffered_sends", "`true`: a send ends before its receive comes",
+          keys::flag("buffered_sends", "`true`: a send ends before its receive is called",
                      at(kWorld, &WorldOptions::buffered_sends)),
-          keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as NCCL's",
+          keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as with NCCL",
                      at(kWorld, &WorldOptions::coalesced_as_one)),
           memory,
-          keys::stack("stack", "of each rank", at(kWorld, &WorldOptions::stack_bytes)),
+          keys::stack("stack", "the stack of each rank", at(kWorld, &WorldOptions::stack_bytes)),
           keys::integer("steps_max", 1, kIntegerMost, "switches after which the run ends as STEP BUDGET",
                         at(kWorld, &WorldOptions::steps_max)),
       }};
@@ -95,7 +98,7 @@ ScenarioSection network_section() {
                               at(kWorld, kNetwork, &NetworkModel::bytes_per_second)),
               keys::number("jitter", 0, kJitterMost, "0 to 100: an operation takes up to this much longer",
                            at(kWorld, kNetwork, &NetworkModel::jitter)),
-              keys::duration("store", "0ns", "a duration: each call of the store takes so long",
+              keys::duration("store", "0ns", "a duration: how long each call of the store takes",
                              at(kWorld, kNetwork, &NetworkModel::store)),
           }};
 }
@@ -104,12 +107,13 @@ ScenarioSection compute_section() {
   return {"compute",
           {
               keys::flops("flops",
-                          "operations a second (`\"20TFLOP/s\"`): what operators take "
+                          "operations a second (`\"20TFLOP/s\"`), from which the time of operators follows "
                           "([how](decisions/0006-compute-in-virtual-time.md))",
                           at(kWorld, kCompute, &ComputeModel::flops_per_second)),
-              keys::bandwidth("bandwidth", "a bandwidth, as in \"2TB/s\"", "a size and `/s`: the same",
+              keys::bandwidth("bandwidth", "a bandwidth, as in \"2TB/s\"",
+                              "a size and `/s`: the speed of memory, for the time of operators",
                               at(kWorld, kCompute, &ComputeModel::bytes_per_second)),
-              keys::duration("per_operator", "5us", "a duration that each operator takes besides",
+              keys::duration("per_operator", "5us", "a duration that each operator takes in addition",
                              at(kWorld, kCompute, &ComputeModel::per_operator)),
           },
           [](const Scenario& scenario) { return scenario.world.compute.on(); }};
@@ -124,7 +128,7 @@ ScenarioSection compile_section() {
                            at(kWorld, kCompileTime, &compiler::CompileTimeModel::jitter)),
               keys::choice<CompileDivergence>(
                   "divergence", {{"remark", CompileDivergence::remark}, {"fail", CompileDivergence::fail}},
-                  ": where some ranks recompile a function alone, and nothing comes of it",
+                  ": what happens if some ranks recompile a function alone and the run ends well all the same",
                   at(kWorld, &WorldOptions::compile_divergence)),
           },
           [](const Scenario& scenario) {
@@ -138,23 +142,26 @@ ScenarioSection swarm_section() {
   constexpr auto kSwarm = &WorldOptions::swarm;
   constexpr std::int64_t kFaultsMost = 1'000;
   constexpr std::int64_t kCallsMost = 1'000'000;
-  auto within = keys::unless_default(keys::duration("within", "10ms", "a duration: faults may be at a time below it",
-                                                    at(kWorld, kSwarm, &SwarmOptions::within)));
+  auto within =
+      keys::unless_default(keys::duration("within", "10ms", "a duration: faults may also come at a time before it",
+                                          at(kWorld, kSwarm, &SwarmOptions::within)));
   within.fallback = "none: at calls only";
-  return {"swarm",
-          {
-              keys::fault_families("families",
-                                   "faults without who and when, in an array: what `--swarm` draws from "
-                                   "([how](FAULTS.md#many-at-once))",
-                                   at(kWorld, kSwarm, &SwarmOptions::families)),
-              keys::flag("on", "`true`: as with `--swarm`", at(kWorld, kSwarm, &SwarmOptions::on)),
-              keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: of one run",
-                            at(kWorld, kSwarm, &SwarmOptions::faults_most)),
-              keys::integer("calls", 1, kCallsMost, "1 to 1000000: a fault at a call is at one of the first so many",
-                            at(kWorld, kSwarm, &SwarmOptions::calls)),
-              within,
-          },
-          [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
+  return {
+      "swarm",
+      {
+          keys::fault_families(
+              "families",
+              "an array of faults without ranks and times, from which `--swarm` draws ([how](FAULTS.md#many-at-once))",
+              at(kWorld, kSwarm, &SwarmOptions::families)),
+          keys::flag("on", "`true`: draws faults without `--swarm`, too", at(kWorld, kSwarm, &SwarmOptions::on)),
+          keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: how many faults one run has at most",
+                        at(kWorld, kSwarm, &SwarmOptions::faults_most)),
+          keys::integer("calls", 1, kCallsMost,
+                        "1 to 1000000: a fault at a call hits one of the first calls, up to this number",
+                        at(kWorld, kSwarm, &SwarmOptions::calls)),
+          within,
+      },
+      [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
 }
 
 ScenarioSection checks_section() {
@@ -162,21 +169,24 @@ ScenarioSection checks_section() {
   using checks::AutomaticChecks, checks::Draws;
   auto draws = keys::choice<std::optional<Draws>>(
       "draws", {{"off", {}}, {"same", Draws::same}, {"different", Draws::different}},
-      ": what the generators of its ranks draw", at(kWorld, kChecks, &AutomaticChecks::draws));
-  auto buffers = keys::flag("buffers", "is no tensor touched between a call and its wait ([how](CHECKERS.md))?",
-                            at(kWorld, &WorldOptions::check_buffers));
-  auto sharing =
-      keys::flag("sharing", "is no memory in the calls of two ranks?", at(kWorld, &WorldOptions::check_sharing));
+      ": whether the random generators of the ranks must draw the same numbers, or different ones",
+      at(kWorld, kChecks, &AutomaticChecks::draws));
+  auto buffers =
+      keys::flag("buffers", "finds tensors that are touched between a call and its wait ([how](CHECKERS.md))",
+                 at(kWorld, &WorldOptions::check_buffers));
+  auto sharing = keys::flag("sharing", "finds memory that two ranks give to their calls",
+                            at(kWorld, &WorldOptions::check_sharing));
   buffers.fallback = sharing.fallback = "`false`";
   return {"checks",
           {
               keys::flag("replicas",
-                         "are the replicas of a `DistributedDataParallel` equal at each of its forwards and at its end "
-                         "([how](STATE_CHECKS.md))?",
+                         "compares the replicas of each `DistributedDataParallel` at each of its forwards and at its "
+                         "end ([how](STATE_CHECKS.md))",
                          at(kWorld, kChecks, &AutomaticChecks::replicas)),
               draws,
               keys::flag("finite",
-                         "does no NaN or Inf come into a sum or out of one, no NaN into a maximum, and where from?",
+                         "finds a NaN or Inf that enters or leaves a sum, and a NaN that enters a maximum, and says "
+                         "where it comes from",
                          at(kWorld, kChecks, &AutomaticChecks::finite)),
               buffers,
               sharing,

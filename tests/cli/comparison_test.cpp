@@ -137,7 +137,7 @@ TEST(Comparison, OfResults_TakesIntegersShapesAndNaNExactly) {
                                      {0, "loss", at::full({1}, 1.0)},
                                      {1, "shape", at::full({1, 2}, 1.0)}});
   EXPECT_THAT(compare(one, other, 1.0).results.differences,
-              ElementsAre("result \"count\" (0) of rank 0 differs, and its dtype is exact",
+              ElementsAre("result \"count\" (0) of rank 0 differs, and values of its dtype must be equal",
                           StartsWith("result \"loss\" (0) of rank 0 differs by inf"),
                           HasSubstr("is float32[2, 1] by simulation, float32[1, 2] by gloo"),
                           "result \"only\" (0) of rank 1 was given only by simulation"));

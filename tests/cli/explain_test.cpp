@@ -53,7 +53,7 @@ TEST_F(ExplainDumps, AsAPage_OverwriteNothing) {
   write_file(folder_ / "dumps/report.html", "another page");
   const auto there = job({"html", "dumps/dump_rank_0"});
   EXPECT_EQ(there.exit_code, 64);
-  EXPECT_THAT(there.err, HasSubstr("dumps/report.html: is there already; --output says where"));
+  EXPECT_THAT(there.err, HasSubstr("dumps/report.html: exists already; name another file"));
   EXPECT_EQ(read_file(folder_ / "dumps/report.html"), "another page");
 }
 

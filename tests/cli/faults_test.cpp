@@ -78,21 +78,22 @@ TEST_F(Faults, Mistakes_AreRefused) {
   EXPECT_THAT(beyond.err, HasSubstr("rank is 4; the world has ranks 0 to 3"));
   const auto real = job({"run", "sum.toml", "--real", kCrash});
   EXPECT_EQ(real.exit_code, 64);
-  EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation"));
+  EXPECT_THAT(real.err, HasSubstr("fault \"crash rank=3 at=allreduce#2\" works in simulations only"));
   for (const auto* const option : {"--check-buffers", "--check-sharing"}) {
     const auto refused = job({"run", "sum.toml", "--with=gloo", option});
     EXPECT_EQ(refused.exit_code, 64);
-    EXPECT_THAT(refused.err, HasSubstr(std::string("sum.toml: ") + option + " is for the simulation, and this run is"));
+    EXPECT_THAT(refused.err,
+                HasSubstr(std::string("sum.toml: ") + option + " works in simulations only, and this run is"));
   }
   scenario("", "[swarm]\nfamilies = [\"crash\"]\non = true\n");
   const auto swarm = job({"run", "sum.toml", "--with=gloo"});
   EXPECT_EQ(swarm.exit_code, 64);
-  EXPECT_THAT(swarm.err, HasSubstr("sum.toml: [swarm] on is for the simulation, and this run is a real one"));
+  EXPECT_THAT(swarm.err, HasSubstr("sum.toml: [swarm] on works in simulations only, and this run is real"));
   scenario("", kTable);
   const auto both = job({"validate", "sum.toml"});
   EXPECT_EQ(both.exit_code, 64);
   EXPECT_THAT(both.err,
-              HasSubstr("fault \"crash rank=3 at=allreduce#2\" is for the simulation, and validate runs for"));
+              HasSubstr("fault \"crash rank=3 at=allreduce#2\" works in simulations only, and validate runs for"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rehearse-out/sum/simulation"));
   scenario("", "[[fault]]\ndo = \"crash\"\nrank = 3\n");
   const auto written = job({"run", "sum.toml"});

@@ -95,7 +95,7 @@ TEST_F(Pages, HtmlWithoutATrace_TakesTheCallsOfTheEarlierPage) {
   EXPECT_EQ(run_in("skip/report.html"), first);
   std::filesystem::remove(folder_ / "rehearse-out/skip/report.html");
   EXPECT_EQ(job({"html", "rehearse-out/skip/run.rlog"}).out,
-            "without a timeline: neither a page nor a trace.json of this run lies beside it\n"
+            "the page has no timeline: there is neither a page nor a trace.json of this run beside the input\n"
             "page: rehearse-out/skip/report.html\n");
   EXPECT_FALSE(run_in("skip/report.html").contains("timeline"));
 }
@@ -109,7 +109,7 @@ TEST_F(Pages, Html_TakesNothingOfAnotherRun) {
   ASSERT_EQ(job({"run", "skip.toml", "--quiet"}).exit_code, 3);
   std::filesystem::rename(folder_ / "trace.json", out / "trace.json");
   std::filesystem::rename(folder_ / "report.html", out / "report.html");
-  EXPECT_THAT(job({"html", "rehearse-out/skip/run.rlog"}).out, HasSubstr("without a timeline"));
+  EXPECT_THAT(job({"html", "rehearse-out/skip/run.rlog"}).out, HasSubstr("the page has no timeline"));
   const auto run = run_in("skip/report.html");
   EXPECT_FALSE(run.contains("timeline"));
   EXPECT_EQ(run["report"]["seed"], "0x1");

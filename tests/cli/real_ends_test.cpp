@@ -150,7 +150,7 @@ TEST_F(RealEnds, ARankThatWaitsForAKey_IsReportedWithTheKey) {
   ASSERT_EQ(report.rank_lines.size(), 3u);
   const auto& line = report.rank_lines[2];
   EXPECT_EQ(line.state, RankOutcome::blocked);
-  EXPECT_EQ(line.doing, "store wait for key \"never\", and did not come back from its body after the job's end");
+  EXPECT_EQ(line.doing, "store wait for key \"never\", and did not return from its body after the job had ended");
   EXPECT_THAT(line.where, HasSubstr("modes_job.cpp:"));
   EXPECT_EQ(line.last, "barrier #1 on group \"world\"");
 }

@@ -130,7 +130,7 @@ void Session::listen(const std::stop_token& stop) {
   } catch (const c10::DistError& error) {
     store_is_gone(error);
   } catch (const std::exception& error) {
-    give_up(rank_, FailureKind::plain, fmt::format("a message of rank 0's to it cannot be read: {}", error.what()));
+    give_up(rank_, FailureKind::plain, fmt::format("it cannot read a message from rank 0: {}", error.what()));
   }
   ends_.note();
 }

@@ -112,7 +112,7 @@ void Session::watch(const std::stop_token& stop) {
 void Session::end_of_body(std::unique_lock<std::mutex>& lock) {
   if (ended_ || now() - over_since_ < time_to_end(job_outcome_->ending, check_timeout_)) return;
   const EarlyEnd end{verdict_of(*job_outcome_), headline_of(*job_outcome_), rank_,
-                     "did not come back from its body after the job's end"};
+                     "did not return from its body after the job had ended"};
   lock.unlock();
   end_early(end);
 }

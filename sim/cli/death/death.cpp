@@ -17,7 +17,7 @@ std::string interrupt_headline(const CrashRecord& crash) {
   const auto how = fmt::format("ended by a second {}", signal_text(crash.signal));
   if (crash.rank < 0) return how;
   const std::string call = crash.call.data();
-  const auto doing = call.empty() ? "computes and came to no switch" : "is blocked in " + call;
+  const auto doing = call.empty() ? "computes and made no call at which it could be ended" : "is blocked in " + call;
   return fmt::format("rank {} {}: {}", crash.rank, doing, how);
 }
 

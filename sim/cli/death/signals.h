@@ -10,8 +10,8 @@ namespace rehearse::cli {
 
 // The message that the first signal prints on stderr.
 inline constexpr std::string_view kRunInterrupted =
-    "interrupted: the run ends at its next switch, and its report follows; a rank that computes without end "
-    "is stopped by a second Ctrl-C, which ends the process at once\n";
+    "interrupted: the run ends at the next call of a rank that can be ended, and its report follows; if a rank "
+    "computes without end, a second Ctrl-C ends the process at once\n";
 inline constexpr std::string_view kSweepInterrupted =
     "interrupted: what the sweep found so far follows; a second Ctrl-C ends the process at once\n";
 

@@ -71,7 +71,7 @@ Found report_in(const path& folder) {
   } catch (const sim::InputError& error) {
     return {std::nullopt, error.what()};
   }
-  throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks by itself", file.string()));
+  throw MergeError(fmt::format("{}: is the report of a simulation, which has all ranks already", file.string()));
 }
 
 // A damaged report is an error, because a verdict without it could be wrong.

@@ -43,15 +43,15 @@ struct ShardPart {
 
 SeedRange seeds_in(const std::string& text) {
   const auto range = parse_seed_range(text);
-  if (!range) throw UsageError(fmt::format("\"{}\" are no seeds", text));
+  if (!range) throw UsageError(fmt::format("\"{}\" is not a range of seeds", text));
   return *range;
 }
 
 ShardPart part_of_json(const Json& json) {
-  if (json.at("rehearse_shard").get<int>() != kShardFormat) throw UsageError("is of another version");
+  if (json.at("rehearse_shard").get<int>() != kShardFormat) throw UsageError("has another format version");
   ShardPart part;
   const auto shard = parse_shard(json.at("shard").get<std::string>());
-  if (!shard) throw UsageError("says no shard");
+  if (!shard) throw UsageError("does not say which shard it is");
   part.shard = *shard;
   part.whole = json.at("seeds").get<std::string>();
   part.outcome.program = json.at("program").get<std::string>();

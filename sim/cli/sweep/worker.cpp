@@ -86,7 +86,8 @@ class Worker {
   void forget_printed() const {
     std::cout.flush();
     std::fflush(nullptr);
-    if (ftruncate(files_.printed, 0) != 0) throw std::runtime_error("what was printed cannot be forgotten");
+    if (ftruncate(files_.printed, 0) != 0)
+      throw std::runtime_error("the file of what a worker printed cannot be emptied");
   }
 
   const SweepSetup& setup_;

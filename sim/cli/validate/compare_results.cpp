@@ -103,7 +103,7 @@ class ResultComparer {
       return;
     }
     const auto* const dtype = inexact(first.dtype);
-    if (dtype == nullptr) return differs(first, "differs, and its dtype is exact");
+    if (dtype == nullptr) return differs(first, "differs, and values of its dtype must be equal");
     const bool whole = first.is_whole() && second.is_whole();
     const double apart =
         whole ? distance(numbers_in(first, dtype->type), numbers_in(second, dtype->type))

@@ -28,7 +28,7 @@ std::string results_note(const ResultComparison& results) {
   auto text = fmt::format("{} bit-equal", results.bit_equal);
   if (results.within > 0)
     text += fmt::format(", {} within the tolerance, {:.2g} apart at most", results.within, results.largest);
-  if (results.by_figures > 0) text += fmt::format(" ({} by least, most and norm)", results.by_figures);
+  if (results.by_figures > 0) text += fmt::format(" ({} compared by minimum, maximum and norm)", results.by_figures);
   return text;
 }
 

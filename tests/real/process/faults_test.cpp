@@ -182,7 +182,7 @@ TEST(Faults, RankThatComputesOnAfterTheEnd_EndsWithTheVerdictOfTheJob) {
   const auto runs = run_processes({"long_step"}, 2, {"REHEARSE_CHECK_TIMEOUT=1"});
   EXPECT_EQ(runs[0].exit_code, exit_code(Verdict::crashed));
   EXPECT_THAT(runs[0].output, HasSubstr("rank 1: its process is gone: no message came from it for"));
-  EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not come back from its body after the job's end"));
+  EXPECT_THAT(runs[0].output, HasSubstr("rank 0 did not return from its body after the job had ended"));
 }
 
 TEST(Faults, KilledRank0_WhereALauncherServesTheStore_IsNamedByAllThatAreLeft) {

@@ -296,10 +296,9 @@ TEST(Environment, ReplayThatNoCheckTakes_IsReportedAtTheEnd) {
                                             {"REHEARSE_REPLAY=" + file.string()});
     return std::pair{finished.exit_code, std::regex_replace(finished.err, std::regex("=.*/"), "=")};
   };
-  EXPECT_EQ(
-      replayed_by("Another.Test"),
-      (std::pair{0, std::string("rehearse: no check took REHEARSE_REPLAY=other.rlog: \"Another.Test\" wrote it, and "
-                                "that did not run\n")}));
+  EXPECT_EQ(replayed_by("Another.Test"),
+            (std::pair{0, std::string("rehearse: no check used REHEARSE_REPLAY=other.rlog: the test \"Another.Test\" "
+                                      "wrote that log, and it did not run\n")}));
   const auto [exit_code, err] = replayed_by("Check.GoodBody_AddsNothing");
   EXPECT_EQ(exit_code, 1);  // the log belongs to another body
   EXPECT_EQ(err, "");

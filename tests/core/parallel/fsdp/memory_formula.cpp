@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kUnits[] = {1, 1 << 10, 1 << 20, 1 << 30};
 
-// The largest of all ranks' peaks, read from lines of the report such as "memory: rank 0 peaked at 1.5GiB of 8GiB: ...".
+// The largest of all ranks' peaks, read from lines of the report such as "memory: rank 0 peaked at 1.5GiB of 8GiB:
+// ...".
 double peak_of(const rehearse::WorldOptions& options, const rehearse::World::Body& body) {
   rehearse::World world(options);
   const auto report = world.run(body);
