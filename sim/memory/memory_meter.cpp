@@ -41,9 +41,10 @@ std::size_t MemoryMeter::take(int rank, std::uint64_t bytes) {
                                                   units::about_bytes(bytes)));
   }
   if (limit_ > 0 && bytes > limit_ - account.taken) {
-    C10_THROW_ERROR(OutOfMemoryError, fmt::format("out of memory: an allocation of {}, where {} of {} are taken",
-                                                  units::about_bytes(bytes), units::about_bytes(account.taken),
-                                                  units::print_bytes(limit_)));
+    C10_THROW_ERROR(
+        OutOfMemoryError,
+        fmt::format("out of memory: an allocation of {} does not fit, with {} of {} in use", units::about_bytes(bytes),
+                    units::about_bytes(account.taken), units::print_bytes(limit_)));
   }
   const auto place = place_here();
   account.by_place.resize(sites_.size());

@@ -20,11 +20,12 @@ std::string when(const RunPath& first, const RunPath& second, std::size_t decisi
   if (!in_first) return " at t=" + format_time(second.places[decision].at);
   const VirtualTime at = first.places[decision].at;
   if (!in_second || second.places[decision].at == at) return " at t=" + format_time(at);
-  return fmt::format(" at t={} and t={}", format_time(at), format_time(second.places[decision].at));
+  return fmt::format(" at t={} in the first run and t={} in the second", format_time(at),
+                     format_time(second.places[decision].at));
 }
 
 std::string answer(const Decision& decision) {
-  return fmt::format("chose {} of {}", decision.answer, decision.options);
+  return fmt::format("chose option {} of {}", decision.answer, decision.options);
 }
 
 RunDifference decision_difference(const RunPath& first, const RunPath& second, std::size_t at) {
@@ -32,20 +33,21 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
   if (at >= first.decisions.size() || at >= second.decisions.size()) {
     const bool first_goes_on = at < first.decisions.size();
     const Decision& taken = first_goes_on ? first.decisions[at] : second.decisions[at];
-    return {RunDifference::What::decision, at,
-            fmt::format("decision {} ({}): {} run {}, {} run took none{}", at, to_string(taken.kind),
-                        first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first", time)};
+    return {
+        RunDifference::What::decision, at,
+        fmt::format("decision {} ({}): the {} run {}, the {} run made no such decision{}", at, to_string(taken.kind),
+                    first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first", time)};
   }
   const Decision& one = first.decisions[at];
   const Decision& two = second.decisions[at];
   if (one.kind != two.kind) {
     return {RunDifference::What::decision, at,
-            fmt::format("decision {}: first run {} ({}), second run {} ({}){}", at, answer(one), to_string(one.kind),
-                        answer(two), to_string(two.kind), time)};
+            fmt::format("decision {}: the first run {} ({}), the second run {} ({}){}", at, answer(one),
+                        to_string(one.kind), answer(two), to_string(two.kind), time)};
   }
   return {RunDifference::What::decision, at,
-          fmt::format("decision {} ({}): first run {}, second {} of {}{}", at, to_string(one.kind), answer(one),
-                      two.answer, two.options, time)};
+          fmt::format("decision {} ({}): the first run {}, the second run option {} of {}{}", at, to_string(one.kind),
+                      answer(one), two.answer, two.options, time)};
 }
 
 // Index of the first decision before which the runs took different steps. If they part after the last decision, or the
@@ -63,11 +65,12 @@ RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
   const std::size_t at = first_other_place(first, second);
   std::string text;
   if (!places_known) {
-    text = fmt::format("all {} decisions are equal, but other fibers ran, or at other times", at);
+    text = fmt::format("all {} decisions are equal, but ranks ran in another order, or at other times", at);
   } else if (at == first.decisions.size()) {
-    text = fmt::format("all {} decisions are equal, but after the last one other fibers ran, or at other times", at);
+    text = fmt::format(
+        "all {} decisions are equal, but after the last one ranks ran in another order, or at other times", at);
   } else {
-    text = fmt::format("before decision {} ({}), other fibers ran, or at other times{}", at,
+    text = fmt::format("before decision {} ({}), ranks ran in another order, or at other times{}", at,
                        to_string(first.decisions[at].kind), when(first, second, at));
   }
   return {RunDifference::What::schedule, at, std::move(text)};

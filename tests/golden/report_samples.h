@@ -127,8 +127,8 @@ inline Report rank_failed_report() {
 
 inline Report nondeterminism_report() {
   Report report = base(Verdict::nondeterminism,
-                       "two runs of seed 7 differ: decision 41 (next_fiber): first run chose 3 of 8, second run chose "
-                       "5 of 8 at t=1.2 ms",
+                       "two runs of seed 7 differ: decision 41 (next_fiber): the first run chose option 3 of 8, the "
+                       "second run option 5 of 8 at t=1.2 ms",
                        2);
   report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;

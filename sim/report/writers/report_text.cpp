@@ -214,15 +214,16 @@ class TextWriter {
       return line(what) + line(ran) + (report_.transport.empty() ? "" : line("transport: " + report_.transport));
     }
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
-           line(
-               fmt::format("ran {} in {} of virtual time, with {} scheduling decisions and {} switches between ranks{}",
-                           operations(), format_time(report_.end_time), report_.decisions, report_.switches,
-                           after_the_standstill()));
+           line(fmt::format("ran {} in {} of virtual time, with {} and {} between ranks{}", operations(),
+                            format_time(report_.end_time), count_text(report_.decisions, "scheduling decision", "s"),
+                            count_text(report_.switches, "switch", "es"), after_the_standstill()));
   }
 
-  std::string operations() const {
-    return fmt::format("{} operation{}", report_.operations, report_.operations == 1 ? "" : "s");
+  static std::string count_text(std::uint64_t count, std::string_view what, std::string_view plural) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : plural);
   }
+
+  std::string operations() const { return count_text(report_.operations, "operation", "s"); }
 
   std::string_view clock() const { return is_real(report_) ? "real time" : "virtual time"; }
 

@@ -40,33 +40,38 @@ TEST(FirstDifference, EqualRuns_Nothing) { EXPECT_FALSE(first_difference(path(),
 TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
   RunPath second = path();
   second.decisions[41].answer = 5;
-  expect_difference(path(), second, What::decision, 41,
-                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms");
+  expect_difference(
+      path(), second, What::decision, 41,
+      "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2 ms");
   second.places[41].at = kTimeZero;
   expect_difference(path(), second, What::decision, 41,
-                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8 at t=1.2 ms and t=0 ns");
+                    "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at "
+                    "t=1.2 ms in the first run and t=0 ns in the second");
   second.places.clear();
   RunPath first = path();
   first.places.clear();
   expect_difference(first, second, What::decision, 41,
-                    "decision 41 (next_fiber): first run chose 3 of 8, second 5 of 8");
+                    "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8");
 }
 
 TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
   RunPath second = path();
   second.decisions[7] = {ChoiceKind::latency, 16, 0};
   expect_difference(path(), second, What::decision, 7,
-                    "decision 7: first run chose 3 of 8 (next_fiber), second run chose 0 of 16 (latency) at t=1.2 ms");
+                    "decision 7: the first run chose option 3 of 8 (next_fiber), the second run chose option 0 of 16 "
+                    "(latency) at t=1.2 ms");
 }
 
 TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
   RunPath shorter = path();
   shorter.decisions.pop_back();
   shorter.places.pop_back();
-  expect_difference(path(), shorter, What::decision, 42,
-                    "decision 42 (next_fiber): first run chose 3 of 8, second run took none at t=1.2 ms");
-  expect_difference(shorter, path(), What::decision, 42,
-                    "decision 42 (next_fiber): second run chose 3 of 8, first run took none at t=1.2 ms");
+  expect_difference(
+      path(), shorter, What::decision, 42,
+      "decision 42 (next_fiber): the first run chose option 3 of 8, the second run made no such decision at t=1.2 ms");
+  expect_difference(
+      shorter, path(), What::decision, 42,
+      "decision 42 (next_fiber): the second run chose option 3 of 8, the first run made no such decision at t=1.2 ms");
 }
 
 TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
@@ -75,14 +80,14 @@ TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
   second.places[12].hash = 98;
   second.decisions[20].answer = 0;  // a consequence
   expect_difference(path(), second, What::schedule, 12,
-                    "before decision 12 (next_fiber), other fibers ran, or at other times at t=1.2 ms");
+                    "before decision 12 (next_fiber), ranks ran in another order, or at other times at t=1.2 ms");
   second = path();
   second.decisions_hash = 77;
   expect_difference(path(), second, What::schedule, 43,
-                    "all 43 decisions are equal, but after the last one other fibers ran, or at other times");
+                    "all 43 decisions are equal, but after the last one ranks ran in another order, or at other times");
   second.places.clear();
   expect_difference(path(), second, What::schedule, 43,
-                    "all 43 decisions are equal, but other fibers ran, or at other times");
+                    "all 43 decisions are equal, but ranks ran in another order, or at other times");
 }
 
 TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
