@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: c10d::ProcessGroup's own ways to make groups from groups work on our groups, and Group::shrink() adds the
-// one that c10d lacks. Groups work under any schedule of the ranks.
+// Contract: our groups support c10d::ProcessGroup's ways to split and merge groups. Group::shrink() adds one that
+// c10d::ProcessGroup lacks. All of them work under any schedule of the ranks.
 #include <vector>
 
 #include <ATen/ATen.h>

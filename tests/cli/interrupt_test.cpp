@@ -9,8 +9,9 @@
 
 #include "cli/process.h"
 
-// Contract: after Ctrl-C, the command still leaves report, log and trace. A second Ctrl-C ends the process, and a
-// sweep's with all its workers. A full disk costs the files, not the report; a reader that goes away costs neither.
+// Contract: after Ctrl-C, the command still leaves report, log and trace. A second Ctrl-C ends the process; in a sweep,
+// it ends all workers, too. If the disk is full, the files are lost, but not the report. If the reader of the output
+// goes away, neither is lost.
 namespace rehearse::test {
 namespace {
 

@@ -144,7 +144,7 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   if (by == "abort") std::abort();
   volatile int depth = 0;
   if (by == "recursion") recurse(depth);
-  // An address in the unmapped first page. A null pointer itself would be UndefinedBehaviorSanitizer's to report.
+  // An address in the unmapped first page, and not a null pointer, which UndefinedBehaviorSanitizer would report.
   auto* volatile nowhere = reinterpret_cast<volatile int*>(64);
   if (by == "fault") *nowhere = 1;
   if (by == "alarm") std::raise(SIGALRM);

@@ -24,7 +24,7 @@ struct Entry {
   WorldOptions options = {};
 
   // ok with a headline: the headline is the run's only remark. ok without a headline: the reported program was correct,
-  // and the tool that simulated it was wrong. It must pass here.
+  // and the tool that simulated it was wrong. The program must pass here.
   Verdict verdict = Verdict::ok;
   std::vector<int> culprits = {};  // ranks; empty: none, or whichever comes first
   // Names the rank and the operation. "{}" stands for the marked line, such as "train.cpp:31"; "*" for any text.

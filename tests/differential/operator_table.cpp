@@ -103,7 +103,7 @@ std::map<std::string, std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// Chosen by the name, so that a new operator moves no other operator to another part.
+// The name alone determines the part, so that a new operator moves no other operator to another part.
 bool is_in_part(const std::string& name, const Options& options) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -180,7 +180,8 @@ int check(const Options& options, const std::vector<Row>& found) {
   return findings == 0 ? 0 : 1;
 }
 
-// Returns whether the row's runs compared `sampled` with eager mode: they were captured, or it is the row's operator.
+// Returns whether the row's runs compared the operator `sampled` with eager mode: they were captured, or they ran
+// eagerly and `sampled` is the row's own operator.
 bool was_compared(const Row& row, const std::string& sampled) {
   if (row.fate == to_string(Fate::Captured)) return true;
   return row.fate == to_string(Fate::RunsEagerly) && row.name == sampled;

@@ -22,7 +22,7 @@ void skips_a_backward_on_the_way(RankContext& ctx);
 // In the last step, the last rank's data bypasses a layer, although DDP's options do not allow that.
 void leaves_a_layer_out(RankContext& ctx);
 
-// The same one step earlier: DDP itself finds that in the rank's next forward.
+// The same, one step earlier: DDP itself finds the mistake in the rank's next forward.
 void leaves_a_layer_out_before_the_last_step(RankContext& ctx);
 
 // Correct: the same, with an option that allows it. A second model trains on sub-groups meanwhile.

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using namespace golden_worlds;
 
-// All ranks but the last wait in the same all-reduce of their backward for the last one.
+// Expects that all other ranks wait for the last rank, in the same all-reduce of their backward.
 void expect_the_last_rank_missing(const World::Body& body, const std::string& function) {
   for (const int ranks : {2, 3, 8}) {
     for (const std::uint64_t seed : {1, 2, 3, 4}) {

@@ -12,9 +12,9 @@
 
 namespace rehearse::real {
 
-// NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. That work ends when all
-// ranks of its communicators have reached theirs and the bytes are moved. Calls that would hang in NCCL also hang
-// here.
+// NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. A piece ends when all
+// ranks of the group's communicators have reached their own pieces and the bytes are moved. Calls that would hang in
+// NCCL also hang here.
 class FakeNccl : public NcclApi {
  public:
   FakeNccl();

@@ -16,7 +16,8 @@
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
 
-// user_frames() leaves libraries out: these by their namespaces, ours also by its own source files.
+// user_frames() leaves out frames of libraries. It knows LibTorch's by their namespaces, and Rehearse's also by their
+// source files.
 using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;

@@ -134,8 +134,8 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
   });
 }
 
-// The rethrown exception may have the address of an earlier, thrown one. It was never thrown itself: for example, a
-// future's error that was made and not caught.
+// Rethrows an exception that was made but never thrown, as a future's error may be. It may have the address of an
+// earlier exception, which was thrown.
 TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
   run_to_the_end(1, [](int) {
     for (int k = 0; k < 10; ++k) {

@@ -70,7 +70,7 @@ bool ends_well(const std::string& input, Action&& action) {
   return false;
 }
 
-// Everything that walks over a module.
+// Calls every function that walks over a module.
 void walk(const std::shared_ptr<GraphModule>& module, const std::string& input) {
   ends_well<GraphError>(input, [&] { verify(*module); });
   ends_well<GraphError>(input, [&] {

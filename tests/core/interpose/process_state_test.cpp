@@ -19,7 +19,7 @@ class ProcessState : public Worlds {};
 INSTANTIATE_TEST_SUITE_P(Sizes, ProcessState,
                          ::testing::Combine(::testing::Values(2, 3, 8), ::testing::Values(1, 2, 3)), world_name);
 
-// Computed by libc's functions that take the state as an argument.
+// The reference, from libc's functions that take the state as an argument.
 std::vector<int> numbers_of_seed(unsigned seed, int count) {
   random_data data{};
   std::array<char, 128> table{};

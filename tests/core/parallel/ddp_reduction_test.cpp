@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The iterations that DDP reduces, over which ranks and how: no_sync(), join(), static graphs, ignored parameters,
-// hooks. Each test compares DDP with one process that has all ranks' inputs.
+// What DDP reduces, and how: ignored parameters, static graphs, communication hooks, and the scope of no_sync()'s
+// guard.
 #include <optional>
 
 #include <gmock/gmock.h>

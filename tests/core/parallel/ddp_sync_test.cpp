@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The iterations that DDP reduces, over which ranks and how: no_sync(), join(), static graphs, ignored parameters,
-// hooks. Each test compares DDP with one process that has all ranks' inputs.
+// The iterations that DDP reduces, and over which ranks: no_sync() and join(). The reference is one process that has
+// all ranks' inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

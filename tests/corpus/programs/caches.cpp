@@ -7,7 +7,7 @@
 namespace corpus {
 namespace {
 
-// Ranks decide together before they compile, but rank 0 has the graph in its cache. Training reduces the same size.
+// Ranks without a cached graph make an all-reduce to decide; rank 0 has one. Training reduces a tensor of that size.
 void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   const bool is_warm = ctx.rank() == 0;
   const auto hit = at::full({1}, is_warm ? 1.0 : 0.0);

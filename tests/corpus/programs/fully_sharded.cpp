@@ -68,7 +68,7 @@ void frees_in_a_hook_of_the_output(RankContext& ctx, bool corrected) {
   }
 }
 
-// Its second argument has a gradient, but the module does not use the argument.
+// A module that does not use its second argument, although the argument requires a gradient.
 struct IgnoresImpl : torch::nn::Module {
   IgnoresImpl() : inner(register_module("inner", torch::nn::Linear(4, 4))) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor&) { return inner(x); }

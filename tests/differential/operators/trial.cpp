@@ -30,7 +30,8 @@ constexpr const char* kByAlignment = "aten::linalg_lstsq";
 
 constexpr const char* kOfDevices[] = {"cudnn", "miopen", "_mps_", "triton", "cufft", "xla", "vulkan", "_xpu", "cuda"};
 
-// Sparse, quantized, nested, mkldnn and packed tensors, process groups, storages, devices, forward-mode gradients.
+// Names of operators for sparse, quantized, nested, mkldnn and packed tensors, process groups, storages, devices, and
+// forward-mode gradients: their namespaces, and parts of their names.
 constexpr const char* kForeignNamespaces[] = {
     "_c10d_functional",   "c10d::",         "_dtensor::", "symm_mem::", "quantized::",
     "_quantized::",       "quantization::", "mkldnn::",   "onednn::",   "prepacked::",
@@ -96,7 +97,7 @@ std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::st
   return out.str();
 }
 
-// Kernels of devices have CPU overloads that only call them.
+// An operator of another device may have an overload with a CPU kernel that only calls the device's kernel.
 bool is_of_a_device(const std::string& name) {
   return std::any_of(std::begin(kOfDevices), std::end(kOfDevices),
                      [&](const char* each) { return name.find(each) != std::string::npos; });
@@ -109,7 +110,7 @@ bool fills_nothing(const c10::OperatorHandle& op) {
                      [&](const char* each) { return name.find(each) != std::string::npos; });
 }
 
-// Guards compare a function's plain arguments, so all integers of a stack are passed as such.
+// The compiled function gets all integers of the stack as plain arguments, so that guards compare them.
 void add_integers(const c10::IValue& value, Integers& integers) {
   if (value.isInt()) integers.push_back(value.toInt());
   if (value.isIntList()) {
@@ -157,8 +158,8 @@ bool is_special(const c10::FunctionSchema& schema, const Stack& stack) {
   return false;
 }
 
-// Recognises operators that take no dense CPU tensor, by eager mode's error, or by a name that begins or continues like
-// one of these.
+// Recognises operators that take no dense CPU tensor: eager mode's error says so, or the name has one of the namespaces
+// or parts above.
 bool is_for_others(const std::string& name, const std::string& error) {
   if (error.starts_with("Could not run '")) return true;  // ... with arguments from the CPU back end
   const auto begins = [&](const char* each) { return name.starts_with(each); };

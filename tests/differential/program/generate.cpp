@@ -41,14 +41,14 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
                      [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
 }
 
-// A checkpoint would repeat effects other than on tensors, and effects that are not counted.
+// A checkpoint runs its code twice. It would repeat effects other than on tensors, and writes that no version counts.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
                                              "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 
 bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);
   Net net(program);
-  // Before the results are chosen, runs everything that could be a result.
+  // As long as the program has no results, returns every value that could become one.
   const Forward forward = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
     Interpreted all = interpret(program, arguments, count, steps, &net, answer);
     if (!program.results.empty()) return all.results;
@@ -194,7 +194,7 @@ class Generator {
     if (branch) hand_on(statement);
   }
 
-  // A branch may return a value that each block knows.
+  // Lets the branch return a value. Each block chooses one that it knows.
   void hand_on(Statement& statement) {
     if (below(4) == 0) return;
     Statement before = statement;

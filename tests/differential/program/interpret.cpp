@@ -115,7 +115,7 @@ class Interpreter {
     }
   }
 
-  // The generator looks into the block without a checkpoint.
+  // To look into the block, the generator runs it without a checkpoint.
   void checkpoint(const Statement& statement, const Given& given) {
     if (scope_ == Scope::Everywhere && answer_ != Answer::Ask) {
       run(statement.blocks.at(0).statements);
@@ -192,7 +192,7 @@ class Interpreter {
     return std::any_of(values_.begin(), values_.end(), is_it) || std::any_of(inputs.begin(), inputs.end(), is_it);
   }
 
-  // Programs under test never do that.
+  // Empty for programs under test: the generator has ruled out that their checkpoints change tensors from outside.
   std::vector<std::int64_t> versions_outside() const {
     std::vector<std::int64_t> versions;
     if (answer_ == Answer::Ask) return versions;

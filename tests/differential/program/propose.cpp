@@ -91,11 +91,12 @@ bool Proposer::matches(int value, int first, Match match) const {
 
 std::optional<int> Proposer::choose(char wants, const std::vector<int>& before, Match match, bool changed) {
   std::vector<int> fitting;
-  // Only special statements change the module's own tensors, or graphs would extend over several calls.
+  // Only special statements change the module's own tensors. Otherwise, autograd graphs would extend over several
+  // calls.
   const int free_end = program_.first_free() + static_cast<int>(free_names().size());
   for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
     const bool free = value >= program_.first_free() && value < free_end;
-    // Nor may the counter be an index, because it leaves the range sooner or later.
+    // The module's counter must not be an index, because sooner or later it leaves the range.
     if (free && (changed || wants == 'i')) continue;
     if (suits(value, wants) && (before.empty() || matches(value, before[0], match))) fitting.push_back(value);
   }

@@ -97,7 +97,7 @@ class Maker {
     return values(sizes, dtype, generator_).slice(0, 1, sizes[0], 2);
   }
 
-  // Also replaces the previous argument.
+  // Also replaces the previous argument, so that both share memory.
   at::Tensor overlapping(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
     ++sizes[0];
     const at::Tensor base = values(sizes, dtype, generator_);

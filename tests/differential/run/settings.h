@@ -21,7 +21,8 @@ struct Setting {
   const char* backend = "aot_eager";
   std::optional<bool> dynamic = std::nullopt;
   bool behind_read = false;  // a read ends the graph between two statements
-  // The back end changes the layout of outputs, chosen by the program's seed, and makes this statement about it.
+  // The back end changes outputs to a layout that the program's seed selects, and makes this statement about the
+  // layout.
   std::optional<rehearse::test::Statement> layouts = std::nullopt;
 };
 

@@ -217,7 +217,8 @@ void long_computation(RankContext& context, Tensors&) {
   sum(context);
 }
 
-// The first call after the extension gets it. The second call begins while the first is in flight, so it gets it, too.
+// The extension applies to the first call after it. The second call begins while the first is in flight, so the
+// extension applies to the second call, too.
 void extended(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(2));
   context.group().extend_timeout_once(std::chrono::seconds(30));

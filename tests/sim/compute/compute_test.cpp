@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A flop takes a nanosecond, or a byte, or an operator.
+// Models in which a flop, a byte or an operator takes a nanosecond.
 constexpr ComputeModel kFlops{.flops_per_second = 1e9};
 constexpr ComputeModel kBytes{.bytes_per_second = 1e9};
 constexpr ComputeModel kOperators{.per_operator = 1ns};

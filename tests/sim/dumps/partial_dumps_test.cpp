@@ -104,7 +104,8 @@ TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
       "it came");
 }
 
-// Rank 0 has made one more call than its dump shows, unless that number belongs to a message.
+// By its status, rank 0 has made one call more than its dump shows. If ranks also send messages, the last number may be
+// that of a message.
 TEST(PartialDumps, StatusOfARank_CountsWhereOnlyCollectivesHaveNumbers) {
   for (const bool messages : {false, true}) {
     DumpMaker job(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the effects of faults are part of a run's identity, even if they changed only values. Faults that did not
-// fire, and the notation of a fault, are not.
+// fire are not part of it, nor is the notation of a fault.
 #include <chrono>
 #include <set>
 #include <string>

@@ -52,7 +52,7 @@ TEST(Corrupt, ElementThatIsNotThere_DidNotFire) {
             "corrupt rank=1 at=allreduce#1 element=4: allreduce #1 on group \"world\" brings 4 elements, 0 to 3");
 }
 
-// Counted in the tensor's order, not in memory order.
+// The fault counts elements in the tensor's logical order, not in memory order.
 TEST(Corrupt, ElementOfATransposedTensor) {
   const auto report = run({"corrupt rank=0 at=broadcast#1 element=1"}, [](RankContext& ctx) {
     auto value = at::arange(6, at::kFloat).reshape({2, 3}).t().contiguous().t();

@@ -113,7 +113,8 @@ TEST(Check, SkipInARank_IsThatRanksFailure) {
   EXPECT_FALSE(::testing::Test::IsSkipped());
 }
 
-// EXPECT_NO_THROW swallows RankAborted. Once the world has its verdict, that is no failure of the test.
+// EXPECT_NO_THROW swallows RankAborted. Once the world has its verdict, a failed assertion in a rank is no failure of
+// the test.
 TEST(Check, AssertionsWhileTheWorldEnds_AreNotReported) {
   const auto failures = failures_of([] {
     check({.ranks = 2}, [](RankContext& ctx) {
@@ -164,7 +165,8 @@ TEST(Environment, Runs_StopAtTheFirstThatFails) {
   EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_PREEMPT=1 REHEARSE_SEED=0x9 "));
 }
 
-// Its seeds are those of a sweep. A seed alone must ask for preemption; a log has the setting.
+// With REHEARSE_RUNS, check() preempts as a sweep does. REHEARSE_SEED alone does not, so the line that replays a seed
+// sets REHEARSE_PREEMPT, too, unless the test itself sets the option.
 TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
   const auto schedule_of = [](std::optional<bool> preempt) {
     const auto failures = failures_of([&] {

@@ -69,7 +69,7 @@ Found seeds_that_find(const OrderBug& bug) {
     found.pct_of_any_length += bug.shows(run_once(bug, Schedule::pct, seed).places) ? 1 : 0;
     found.random += bug.shows(run_once(bug, Schedule::random, seed).places) ? 1 : 0;
   }
-  // Every seed gives the same run.
+  // With round robin, every seed gives the same run.
   found.round_robin = bug.shows(run_once(bug, Schedule::round_robin, 1).places) ? kSeeds : 0;
   return found;
 }

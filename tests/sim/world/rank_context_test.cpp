@@ -220,8 +220,6 @@ TEST_P(RankContexts, ScopeThatOneRankHasNotLeft_ShowsInItsNextCall) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, RankContexts, testing::Range(2, 9));
 
-// A rank's n-th call with these ranks and this name takes the n-th such group, even if other groups of that name
-// overlap.
 TEST(NewGroup, OfANameThatAnotherOneHas_IsRefused) {
   const auto report = World({.ranks = 4}).run([](RankContext& ctx) {
     ctx.new_group({0, 1}, "pair");
@@ -231,6 +229,8 @@ TEST(NewGroup, OfANameThatAnotherOneHas_IsRefused) {
   EXPECT_THAT(report.headline, testing::EndsWith(": new_group: there is a group of the name \"pair\" already"));
 }
 
+// A rank's n-th call of new_local_group() with these ranks and this name gets the n-th such group, even if groups with
+// other ranks have the same name.
 TEST(LocalGroups, OfOneName_AreOneAfterTheOther) {
   World world({.ranks = 3});
   const auto report = world.run([](RankContext& ctx) {

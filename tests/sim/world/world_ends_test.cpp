@@ -36,7 +36,7 @@ TEST(WorldEnds, AllRanksAgree_IsSilent) {
   EXPECT_EQ(report.operations, 8u);
 }
 
-// This is the only system exception that run() throws. The command prints its text, too.
+// run() throws std::system_error only if there is no room for the ranks. The command prints this text, too.
 TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";

@@ -45,7 +45,7 @@ TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   EXPECT_EQ(strides, at::IntArrayRef({3, 1}));
 }
 
-// No expression of core/shapes can stand for min(rows, columns). The graph then holds for this number of rows only.
+// No expression of core/shapes can stand for min(rows, columns). So the graph holds only for this number of rows.
 TEST(FakeTensor, SizesThatFitNoExpression_AreGuards) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);

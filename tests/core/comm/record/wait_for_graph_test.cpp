@@ -125,8 +125,9 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
 }
 
 // First a thousand ranks in one ring, then half of a group waiting for the other half. In the ring, each rank's search
-// goes round once and leaves nothing to search again. In the halves, search k follows the lowest rank's edges to
-// the 512 - k ranks that remain in the other half. The first edge of the first of these ranks leads back.
+// goes round once and leaves nothing to search again. In the halves, every cycle has two ranks. Search k, which begins
+// at the lowest remaining rank, follows its 512 - k edges to the ranks that remain in the other half, and then the
+// first edge of one of them, which leads back.
 TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: SeveralWorks combines works into one, which is complete when all are. Before it has its works, it refuses
-// every question. Their futures may complete in any order.
+// Contract: SeveralWorks combines works into one, which is complete when all of them are. The futures of these works
+// may complete in any order. A SeveralWorks without works refuses every question.
 #include <ATen/ATen.h>
 #include <ATen/core/jit_type.h>
 #include <gmock/gmock.h>

@@ -181,7 +181,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
 
 // The PyTorch test leaves out this call because PyTorch hangs in it: the types stay, and the values change. A
 // std::int64_t is a constant of the graph, so ranks with the number compile at each call. Rank 0's length is a symbol
-// from the second call on, yet it compiles with them.
+// from the second call on, yet rank 0 compiles together with these ranks.
 TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
   for (const bool guards_too : {false, true}) {
     on_ranks([guards_too](RankContext& ctx) {

@@ -44,7 +44,8 @@ struct RankModel {
   bool negative() const { return program.negative[rank][call]; }
 
   void begin_call();
-  // Continues after the guards. `is_served`: all that the call needs is compiled, on all ranks with guard collectives.
+  // Continues after the guards. `is_served`: the cache has all that the call needs; with guard collectives, the caches
+  // of all ranks do.
   void guarded(bool is_served);
   // Compiles, after the compiler collectives if there are any.
   void compiled();

@@ -52,8 +52,8 @@ TEST(SegmentCollectives, RanksInDifferentBranches_CompileEachTogether) {
   });
 }
 
-// Rank 0 compiles two entries and a branch. They match an entry, a branch and another entry of the others, in other
-// calls.
+// Rank 0 compiles an entry, another entry and a branch. The other ranks compile an entry, a branch and another entry,
+// in other calls. The n-th compilations of all ranks match, whatever they compile.
 TEST(SegmentCollectives, AnySegment_MatchesAnyOther) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));

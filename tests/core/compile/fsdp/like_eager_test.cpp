@@ -233,7 +233,7 @@ TEST(CompiledFsdp, LeafMadeInside_CutsBesides) {
   expect_like_eager([] { return LeafInside(); }, {.units = kEachLinear}, 3);
 }
 
-// Ranks in one line of the mesh have the same shard; those of the other line have the rest.
+// Ranks 0 and 2 are replicas: both have the first shard. Ranks 1 and 3 have the second shard.
 TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
   run_ranks({.ranks = 4}, [](RankContext& ctx) {
     const rehearse::DeviceMesh mesh(ctx, {2, 2}, {"replicas", "shards"});

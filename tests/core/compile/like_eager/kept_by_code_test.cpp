@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that user code keeps, if that code throws, must be one graph, or is verified.
+// User code that keeps tensors in three cases: it throws, it must be one graph (fullgraph), or it is verified.
 #include <exception>
 #include <functional>
 #include <stdexcept>

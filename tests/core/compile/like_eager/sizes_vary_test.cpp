@@ -134,8 +134,8 @@ TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   EXPECT_GT(errors, 0);
 }
 
-// A leaf that the code never uses has no guard. In a later call its sizes may differ from those of another leaf that
-// had the same sizes at capture. They may also be 0 or 1, for which there are no symbols.
+// A leaf that the code never uses has no guard. In a later call, its sizes may differ from those of another leaf that
+// had the same sizes at capture. A size may also be 0 or 1, for which there are no symbols.
 TEST(SizesVary, ALeafThatIsNotUsed_MayHaveAnySize) {
   const auto forward = [](const at::Tensor& /*unused*/, const at::Tensor& x) {
     if ((x.sum() > 0).item<bool>()) return x + 1;

@@ -100,8 +100,8 @@ class OutputLayouts : public testing::TestWithParam<std::tuple<OutputLayout, Sta
   }
   bool is_stated() const { return std::get<1>(GetParam()) == Statement::True; }
 
-  // Runs training, and a forward without gradients. Returns in how many layouts other than the capture's the second
-  // piece was compiled.
+  // Runs training, and a forward without gradients. Returns for how many inputs in another layout than at capture the
+  // second piece was compiled.
   std::size_t expect_all_like_eager(const Middle& middle, std::optional<bool> dynamic = std::nullopt) const {
     Convolutions net(middle);
     const bool is_true = std::get<1>(GetParam()) != Statement::False;

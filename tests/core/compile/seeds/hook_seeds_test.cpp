@@ -53,7 +53,7 @@ struct Step {
   Counts counts;
 };
 
-// Objects that hold 88 and 99. The first call's graph also serves the second call.
+// Compares two calls with eager mode. Their objects hold 88 and 99.
 Step expect_like_eager(Hooked function, const char* backend) {
   auto compiled = compile(function, {.backend = backend, .fullgraph = true});
   Counts counts;

@@ -163,7 +163,8 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   });
 }
 
-// Another group in the watched variable recompiles the function. This rank is not a member of it.
+// Another group in the watched variable recompiles the function. Here it is the empty Group that a rank has if it is
+// not a member.
 TEST_F(TestMultiProc, test_get_pg_attr) {
   on_ranks([this](RankContext& ctx) {
     Group group = ctx.group();

@@ -27,7 +27,7 @@ void log_sum(const at::Tensor& x, int step) {
 }
 
 // The code prints before its first operator, so a capture makes an empty graph and then one with the operator. Later
-// calls print and compile nothing.
+// calls print, too, but compile nothing.
 at::Tensor printing(const at::Tensor& x) {
   eager_region([] { lines.emplace_back("woof"); });
   return x.sum();

@@ -18,7 +18,7 @@ TEST(PostedWork, FirstOfARank_NeedsAFiber) {
   EXPECT_TRUE(posted.add(1, [&] { done.push_back(3); }));
   while (const auto work = posted.take(0)) (*work)();
   EXPECT_EQ(done, (std::vector<int>{1, 2}));
-  EXPECT_TRUE(posted.add(0, [] {}));  // that fiber is done
+  EXPECT_TRUE(posted.add(0, [] {}));  // the first fiber has done all work, so this needs a new one
 }
 
 TEST(PostedWork, Dropped_IsDestroyed) {

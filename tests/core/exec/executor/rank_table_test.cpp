@@ -44,7 +44,7 @@ TEST_F(RankTables, Rank_IsAliveUntilItsMainFiberHasEnded) {
   EXPECT_FALSE(ranks.is_alive(1));
   main.state = Fiber::State::ended;
   EXPECT_FALSE(ranks.is_alive(0));
-  EXPECT_TRUE(ranks.any_alive());  // end() has not told the table yet
+  EXPECT_TRUE(ranks.any_alive());  // until end()
   ranks.end(0);
   EXPECT_FALSE(ranks.any_alive());
 }
@@ -89,7 +89,7 @@ TEST_F(RankTableDeathTest, StartsAndEndsOutOfOrder_AreABrokenInvariant) {
   Fiber& helper = live_fiber(1);
   helper.fiber_of_rank = 1;
   EXPECT_DEATH(ranks.begin(1, helper), "main.is_main.. .rank = 1, main.id = 1, ");
-  main.rank = 1;  // another fiber has its place
+  main.rank = 1;  // as if another fiber had taken its place
   EXPECT_DEATH(ranks.is_alive(0), "main->rank == rank .rank = 0, main->id = 0, main->rank = 1, ");
 }
 

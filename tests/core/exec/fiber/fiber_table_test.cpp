@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uintptr_t kPairOfLines = 128;
 
-// Holds for fibers known in advance and for later ones, and for any size of image. Assertions beside the members check
-// which member lies in which cache line.
+// The table has places for three fibers in advance, and makes further ones. Static assertions in fiber.h check which
+// member lies in which cache line.
 TEST(FiberTable, Fibers_BeginAtPairsOfCacheLinesAndHaveRoomForAnImage) {
   for (const std::size_t image_bytes : {0, 8, 64, 200, 1500}) {
     FiberTable table;

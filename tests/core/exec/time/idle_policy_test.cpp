@@ -65,7 +65,7 @@ TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
     facts.now = step.to;
   }
   const auto step = policy.next(facts);
-  EXPECT_EQ(step.to, at(7ms));  // after this many looks
+  EXPECT_EQ(step.to, at(7ms));  // time jumps to the timer after three looks
   EXPECT_FALSE(step.look);
   EXPECT_FALSE(step.hangs);
 }
@@ -132,8 +132,8 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   EXPECT_EQ(step.hung_since, kTimeZero);
 }
 
-// If a timeout comes while a polling loop is about to give up, that is no hang. A loop that has looked a thousand times
-// hangs.
+// If a timeout comes before a polling loop has looked a thousand times, that is no hang, because the loop might soon
+// give up. After a thousand looks, the loop counts as hung.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
     VirtualIdlePolicy policy({.looks = 500'000});
@@ -197,8 +197,8 @@ TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
   EXPECT_FALSE(policy.time_passed());
 }
 
-// The rank may wait for an hour of virtual time. No number of looks suffices, so each look takes more time than the one
-// before.
+// The rank may wait for an hour of virtual time. A fixed interval would need too many looks, so the intervals grow, up
+// to a second.
 TEST(VirtualIdle, ClockReader_LooksAtLongerAndLongerIntervals) {
   VirtualIdlePolicy policy({});
   auto facts = polls();
@@ -263,7 +263,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
     EXPECT_EQ(step.kind, Kind::look_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
-    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // the third look was the previous one
+    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // of three looks; the line above made the first
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
     for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());

@@ -55,7 +55,8 @@ class Verifier {
     edges_ += node_->input_nodes().size();
   }
 
-  // Together with check_output()'s count of both sides, this shows that users and arguments agree.
+  // Every listed user must use the node. check_output() also compares the number of users with that of arguments, so
+  // together the two checks show that both sides agree.
   void check_users() {
     uses_ += node_->users().size();
     for (const Node* user : node_->users()) {
@@ -63,7 +64,7 @@ class Verifier {
     }
   }
 
-  // A node with many inputs gets this question for each of them.
+  // The verifier asks this once for each input of a node. For nodes with many inputs, a set keeps the cost linear.
   bool uses(const Node& user, const Node& input) {
     const std::vector<Node*>& inputs = user.input_nodes();
     if (inputs.size() <= 16) return std::find(inputs.begin(), inputs.end(), &input) != inputs.end();

@@ -22,7 +22,7 @@ TEST(FsdpOptions, NoSync_KeepsGradientsUntilTheNextBackward) {
     FullyShardedDataParallel fsdp(net, ctx.group(), {.units = kEachLinear});
     {
       const auto guard = fsdp.no_sync();
-      // The first layer has a gradient here, and none later.
+      // Here the first layer gets a gradient. In the next backward, it gets none.
       loss_of(fsdp(batch_of(ctx.rank(), 0))).backward();
     }
     for (const auto& shard : fsdp.parameters()) EXPECT_FALSE(shard.grad().defined());

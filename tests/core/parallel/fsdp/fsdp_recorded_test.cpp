@@ -133,9 +133,9 @@ void expect_values(const Named& ours, const json& recorded, const Named& slack =
   }
 }
 
-// Some gradients are nothing but rounding noise, in the script's run and in ours: for example that of a key's bias, on
-// which attention does not depend. AdamW divides its step by the gradient's own size, and at least by 1e-8, so noise
-// may move the two runs that far apart.
+// Some gradients are only rounding noise, both in the script's run and in ours: for example that of a key's bias, on
+// which attention does not depend. AdamW divides a gradient by its own size plus 1e-8, so noise makes steps of visible
+// size. Adds the largest difference that such a step can make.
 void add_noise(Named& slack, const Named& ours, const json& recorded) {
   constexpr double kRate = 1e-2, kEpsilon = 1e-8;
   for (const auto& [name, gradient] : ours) {

@@ -43,7 +43,7 @@ void expect_recorded(const std::string& name, const Body& body, Rounding roundin
         const bool exact = rounding.exact_at_first && state.step == 1 && std::has_single_bit(unsigned(ranks));
         notes.expect(state, state.rank, exact ? 0 : rounding.relative);
         compared.insert({state.rank, state.step});
-        // If no state of the last rank was recorded, it equals the first rank's, which came earlier.
+        // If the last rank's state after this step was not recorded, it must equal that of the recorded rank.
         const bool own = std::any_of(states.begin(), states.end(), [&](const RecordedState& other) {
           return other.rank == ranks - 1 && other.step == state.step;
         });

@@ -45,8 +45,9 @@ bool is_unbacked(const std::string& symbol) {
          std::all_of(symbol.begin() + 1, symbol.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// The set of unbacked symbols, up to renaming: their number counts. A backed symbol that PyTorch turned into a number
-// when it ran the piece on fake tensors (a matrix product fixed it) is still an input here, and counts as `number`.
+// The symbols as text. Unbacked symbols may have other names, so each becomes `u`, and only their number counts.
+// PyTorch turned some backed symbols into numbers when it ran the piece on fake tensors (a matrix product fixed them).
+// Here they are still inputs; both become `number`.
 std::string symbols(const Lines& expressions, const std::set<std::string>& specialised) {
   Lines texts;
   for (const auto& text : expressions) {
