@@ -10,7 +10,8 @@
 namespace rehearse {
 namespace {
 
-// Rank r has r values: one in row r, and one in row 1 from every rank except 0 (rank 1 has row 1 twice).
+// Rank r has r values, which lie in row r and in row 1 in turns. So rank 0 has none, and ranks from 3 on have row r
+// more than once.
 at::Tensor of_rank(int rank) {
   std::vector<std::int64_t> rows;
   for (int i = 0; i < rank; ++i) rows.push_back(i % 2 == 0 ? rank : 1);

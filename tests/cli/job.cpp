@@ -73,7 +73,7 @@ REHEARSE_PROGRAM(blocks){.summary = "rank 1 waits in the kernel", .body = [](Ran
                            ctx.group().barrier()->wait();
                          }};
 
-// The schedule decides which rank is first. Some seeds thus show one bug, some the other.
+// The schedule decides which rank is first. Different seeds therefore show different bugs.
 REHEARSE_PROGRAM(races){
     .summary = "throws when rank 1 is first, hangs when rank 2 is, dies when rank 3 is and may",
     .parameters = {{"may_die", false, "end the process then"},

@@ -79,7 +79,7 @@ TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   EXPECT_THAT(read_file(folder_ / "out.xml"),
               HasSubstr("<failure type=\"INTERRUPTED\" message=\"did not end within 1 s (--time-limit)"));
 
-  // Its log reproduces the seed: the replay does not end either.
+  // The log reproduces the endless seed: its replay does not end either.
   const auto seed = endless["seeds"][0].get<std::uint64_t>();
   const auto log = "rehearse-out/races/seed-" + std::to_string(seed) + "/run.rlog";
   EXPECT_EQ(sim::read_run_log(folder_ / log).seed, seed);

@@ -19,7 +19,8 @@ constexpr Element kElements[] = {Element::f32,     Element::f64, Element::f16, E
                                  Element::f8_e5m2, Element::i8,  Element::u8,  Element::i32,  Element::i64};
 constexpr Fold kFolds[] = {Fold::sum, Fold::product, Fold::min, Fold::max, Fold::band, Fold::bor, Fold::bxor};
 
-// Every bit pattern but NaNs. The payload of a sum of two NaNs depends on the compiler's order of operands.
+// Random bits. Floating-point elements have the highest bit of their exponent cleared, so none is NaN or infinite: the
+// payload of a sum of two NaNs would depend on the compiler's order of operands.
 std::vector<std::byte> random_bits(Element element, std::size_t count, std::size_t element_bytes, unsigned seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bits(count * element_bytes);
@@ -130,7 +131,8 @@ TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
   }
 }
 
-// Converts floats whose bit patterns are `step` apart, and their neighbours, with every instruction set.
+// Converts floats from the whole range of bit patterns, all values of the narrow type and the ties between them, with
+// every instruction set.
 template <class Narrow, class Bits>
 void check_conversions(Element element) {
   std::vector<float> wide;

@@ -111,7 +111,7 @@ TEST_F(Layout, AllToAllBase_Strided) {
   }
 }
 
-// `place`: the position of each rank's input in its output: at its own place (NCCL's in-place form) or elsewhere.
+// Each rank's input lies inside its output: at the rank's own place (NCCL's in-place form), or at `place` on all ranks.
 TEST_F(Layout, AllGatherBase_InputInsideOutput) {
   constexpr int kGroup = 4;
   constexpr std::int64_t kCount = 9'001;

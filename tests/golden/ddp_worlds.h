@@ -16,7 +16,7 @@ void returns_a_step_early(RankContext& ctx);
 // The last rank's loss is "too good to learn from" in the last step, so it runs no backward.
 void skips_the_last_backward(RankContext& ctx);
 
-// The same in the second of four steps. Each of its later all-reduces matches one of the others' previous step.
+// The same in the second of four steps. The rank's later all-reduces match those of the others' previous step.
 void skips_a_backward_on_the_way(RankContext& ctx);
 
 // In the last step, the last rank's data bypasses a layer, although DDP's options do not allow that.

@@ -239,7 +239,7 @@ TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
   EXPECT_EQ(CallSite().how_to_see_lines(), "");
 }
 
-// This code has no line tables, and calls back from a function of the C++ library that the compiler inlines.
+// without_lines.cpp has no line tables. It calls back from a function of the C++ library, which the compiler inlines.
 TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
   const auto site = without_lines::in_a_function();
   EXPECT_THAT(site.describe(), StartsWith("without_lines::in_a_function::lambda"));

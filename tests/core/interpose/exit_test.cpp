@@ -18,7 +18,7 @@
 
 namespace {
 
-// Outside Rehearse's namespaces, because their lines are not the user's.
+// Outside Rehearse's namespaces, because reports do not take lines inside them for the user's.
 [[noreturn]] void leave(int status) { std::exit(status); }
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_P(Exits, OtherWaysOut_FailTheRankToo) {
   }
 }
 
-// Real jobs retry, too. A rank must not catch the end of the world forever.
+// Real jobs retry after errors, but no rank can catch the end of the world forever.
 TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
   auto w = world();
   WaitQueue never;

@@ -184,7 +184,7 @@ TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   sleeper.join();
 }
 
-// Otherwise the run would depend on when the thread's signal comes.
+// If a wait in virtual time waited for a thread, the run would depend on when the thread's signal comes.
 TEST(OutsideThread, InVirtualTime_IsNotWaitedFor) {
   std::mutex mutex;
   std::condition_variable changed;

@@ -163,8 +163,8 @@ class Interpreter {
     return inside;
   }
 
-  // Works on a copy, because the backward runs it again. `versions`: those of tensors from outside, after the first
-  // run.
+  // Runs a copy of this interpreter, because the backward runs the code again. `versions`: the versions of tensors from
+  // outside at the first run, which sets them; empty before.
   BodyValues run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
     Interpreter running = *this;
     for (std::size_t i = 0; i < inputs.size(); ++i) {

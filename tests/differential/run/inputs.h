@@ -21,8 +21,8 @@ struct CallSpec {
   std::uint64_t data = 0;    // a seed for argument values and random draws
 };
 
-// The same size twice, other sizes, the first one without gradients and in eval mode, another size again, sizes of one,
-// and finally the first size in other forms.
+// The calls of a test, in order: the same size twice, other sizes, the first size without gradients, then in eval mode,
+// another size, sizes of one, and the first size in other forms.
 std::vector<CallSpec> all_calls(std::uint64_t seed);
 
 struct Inputs {

@@ -104,7 +104,8 @@ TEST(StoreHistory, RankThatLooksAndSets_IsNotReported) {
   EXPECT_THAT(report.remarks, IsEmpty());
 }
 
-// Two ranks look before either sets the key. The report names each of them to the other, whichever sets it first.
+// Two ranks look before either sets the key. The report says of each rank that the other one set the key later,
+// whichever of them set it first.
 TEST(StoreHistory, TwoRanksThatLookedTooEarly_AreBothReported) {
   for (const int first : {0, 1}) {
     const auto report = run(

@@ -88,7 +88,8 @@ TEST(Fault, DelayOfASend_MovesTheDataLater) {
   EXPECT_EQ(fired(report), R"(rank 0 in send #1 on group "world")");
 }
 
-// From there on, the rank is one call behind, and returns before the others' last call.
+// After the skipped call, the rank has always made one call fewer than the others, and it returns before their last
+// call.
 TEST(Fault, SkipCollective_IsFoundAtTheEnd) {
   const auto report = run({"skip_collective rank=2 at=allreduce#4"}, [](RankContext& ctx) {
     for (int step = 0; step < kSteps; ++step) {

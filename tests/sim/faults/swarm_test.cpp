@@ -20,7 +20,7 @@ WorldOptions swarm_of(const std::vector<std::string>& families, std::uint64_t se
   return options;
 }
 
-// The faults of 100 runs (each fault has a valid text) and the times planned for them.
+// The faults of 100 runs, and the reports' lines about them.
 struct Drawn {
   std::vector<Fault> faults;
   std::vector<FaultLine> lines;

@@ -175,7 +175,7 @@ TEST(FunctionalOpErrors, UnknownNames_AreRefused) {
   });
 }
 
-// A reduction that only one rank makes is a mismatch, as for any other collective.
+// A reduction of another size on one rank is a mismatch, as for any other collective.
 TEST(FunctionalOpErrors, DifferentCalls_AreAMismatch) {
   World world({.ranks = 3});
   const Report report = world.run([](RankContext& ctx) {

@@ -154,7 +154,8 @@ TEST_F(GroupCreation, SwappedOrderOnTwoGroups_IsACycle) {
             "rank 1 waits for rank 0 (allreduce #1 on group \"b\")");
 }
 
-// The same with asynchronous calls. c10d allows that, so the report must be silent.
+// Two groups of the same ranks, called in opposite orders, without a wait between the calls. c10d allows this, so the
+// report must be silent.
 TEST_F(GroupCreation, SwappedOrderOfAsyncCalls_IsFine) {
   const auto outcome = run(2, [&](int rank, const ProcessGroup&) {
     auto first = new_group({0, 1}, "a"), second = new_group({0, 1}, "b");

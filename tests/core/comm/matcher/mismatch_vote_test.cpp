@@ -111,7 +111,8 @@ TEST_F(MismatchVote, SeveralOddRanks_AreAllKept) {
             "broadcast, not allreduce, reduce_op max and product, not sum");
 }
 
-// This is more than half of the ranks that came, but not of the group. The others might have voted differently.
+// The ranks that agree are more than half of those that came, but not of the group. The others might have voted
+// differently.
 TEST_F(MismatchVote, MajorityOfTheArrivedRanks_IsNotEnough) {
   run_calls("ssm--");
   ASSERT_EQ(mismatches.size(), 1u);

@@ -158,7 +158,7 @@ TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "4", "6"}}));
 }
 
-// The same sizes with Gloo.
+// A receive of 6 elements for a send of 4, with Gloo.
 TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
   ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
   ON_CALL(fabric, launch).WillByDefault([](const Transfer&, Completion& done) { done.on_complete(); });

@@ -131,7 +131,7 @@ TEST(Storages, QuestionsAreGuards) {
   }
 }
 
-// The same for a tensor that the function finds outside its arguments.
+// If the function asks for the storage size of a tensor outside its arguments, another size needs another graph, too.
 TEST(Storages, QuestionsAboutATensorOutside) {
   const at::Tensor outside = at::ones({5});
   auto compiled = rehearse::compile([&](const at::Tensor& x) { return storage_bytes(outside) == 0 ? x * 2 : x * 3; },

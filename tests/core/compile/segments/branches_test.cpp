@@ -234,7 +234,8 @@ TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
   EXPECT_EQ(stats.eager_calls, 3);
 }
 
-// Such code runs again from its start. If that run does not reach the read, it must not repeat any effect.
+// Code that cannot be captured after a read runs again from its start. If that second run does not reach the read, it
+// must not repeat any effect.
 TEST(Reads, RefusedCodeThatDoesNotReadAgainIsAnError) {
   int runs = 0;
   const auto function = [&runs](at::Tensor x) {

@@ -96,7 +96,8 @@ TEST_F(Looks, StepBudgetAtALook_IsNotOneSwitchMore) {
   EXPECT_EQ(policy.looks, 3);
 }
 
-// Otherwise a rank that yields forever would keep another from learning that its device is done.
+// Without looks between switches, a rank that yields forever would keep another rank from learning that its device is
+// done.
 TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   w.options.switches_between_looks = 16;
   policy.opens_at = 3;

@@ -186,7 +186,7 @@ at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& 
   return wrap(code, {x})[0];
 }
 
-// Such a view reports that it requires grad, but no gradient flows from it.
+// A view that is made without grad mode reports that it requires grad, but no gradient flows from it.
 TEST(Checkpoint, ViewsWithoutGradMode_JustComeThrough) {
   const at::Tensor x = leaf({3, 4}, 1);
   std::vector<at::Tensor> rows;
