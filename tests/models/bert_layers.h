@@ -104,7 +104,7 @@ struct BertOutputImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertOutput);
 
-// Holds modules under names, for a step of a path that computes nothing.
+// Only holds other modules under names: a component of parameters' paths that computes nothing.
 struct BertPart : torch::nn::Module {
   template <typename Holder>
   Holder add(const char* name, Holder module) {

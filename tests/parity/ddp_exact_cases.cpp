@@ -98,8 +98,8 @@ constexpr auto kSameBranches = [](auto& ddp, int rank, int step) {
   ddp.forward(batch_of(rank, step), used_by(0, step)).sum().backward();
 };
 
-// Each rank accumulates a different number of gradients before it reduces. With `first_reduces`, the first step
-// accumulates none, which a static graph requires.
+// In turns of three, ranks accumulate one, two or three gradients before they reduce. With `first_reduces`, the first
+// step accumulates none, which a static graph requires.
 template <class Step>
 auto accumulating(Step step_of, bool first_reduces = false) {
   return [=](auto& ddp, int rank, int step) {
@@ -137,7 +137,7 @@ void add(std::vector<Case>& cases, const char* name, const Options& options, Ste
   cases.push_back({name, [=](const ProcessGroup& group) { return train<Net>(group, options, {}, step_of); }, expected});
 }
 
-// Converted to float16 if that is the dtype of the sums.
+// Adds a case for each hook. A case converts its results to `sums`, the dtype in which the hook adds.
 void add_hooks(std::vector<Case>& cases) {
   const Options options{.bucket_cap_mb = kSmall, .find_unused_parameters = true};
   const auto add_hook = [&](const char* name, at::ScalarType sums, Prepare<Branches> prepare) {

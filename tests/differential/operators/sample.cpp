@@ -232,7 +232,7 @@ class Maker {
     return Sizes(length ? static_cast<std::size_t>(*length) : n, 1);
   }
 
-  // Makes sparse and quantized tensors from strided ones; names are A, B, ...
+  // Converts a strided tensor to the choice's kind. If the choice has names, names the dimensions A, B, ...
   at::Tensor in_form(at::Tensor made) const {
     if (choice_.kind == Choice::kSparse) return made.to_sparse();
     if (choice_.kind == Choice::kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);

@@ -24,7 +24,7 @@ inline constexpr std::int64_t kWidth = 4;
 // The kinds of layers that a program may use.
 const std::vector<std::string>& layer_kinds();
 
-// A module whose forward() interprets a program. It owns the program's layers, a vector, a matrix and a buffer.
+// A module whose forward() interprets a program. It owns the program's layers and the tensors of free_tensors().
 struct Net : torch::nn::Module {
   explicit Net(const Program& program);
 

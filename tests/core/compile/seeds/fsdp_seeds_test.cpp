@@ -207,7 +207,7 @@ TEST_F(TestSingleProc, test_fsdp_skip_register_attr_or_module) {
   });
 }
 
-// Uses two tensors twice each: one that it makes, and a buffer.
+// Uses two tensors twice each: a member that is not registered, and a buffer.
 struct TwiceImpl : torch::nn::Module {
   TwiceImpl()
       : layer(register_module("layer", torch::nn::Linear(3, 3))),

@@ -29,7 +29,7 @@ struct LayerImpl : torch::nn::Module {
 };
 TORCH_MODULE(Layer);
 
-// The number of rows is no multiple of any number of ranks, and the root has a parameter of its own.
+// No number of ranks except 1 divides the first layer's 7 rows, and the root has a parameter of its own.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(at::Device device, int width = 7)
       : first(register_module("first", Layer(6, width, options(device)))),

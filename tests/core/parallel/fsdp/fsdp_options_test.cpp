@@ -138,7 +138,7 @@ TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
   });
 }
 
-// Half precision divides large gradients before it adds them up.
+// FSDP divides gradients in half precision before it adds them up.
 TEST(FsdpOptions, HalfPrecision_DoesNotOverflow) {
   run_ranks({.ranks = 8}, [](RankContext& ctx) {
     torch::nn::Linear net(6, 8);
