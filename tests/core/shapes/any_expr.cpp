@@ -15,7 +15,7 @@ using Value = std::optional<std::int64_t>;
 
 Value floordiv_directly(std::int64_t a, std::int64_t b) {
   if (b == 0) return std::nullopt;
-  // Exact for the small numbers here.
+  // The floor of the quotient is exact for the small numbers here.
   return static_cast<std::int64_t>(std::floor(static_cast<long double>(a) / static_cast<long double>(b)));
 }
 

@@ -14,7 +14,7 @@
 
 #include "core/call_site/user_frame.h"
 
-// Outside our namespace, because code inside does not count as user code.
+// These tests are outside namespace rehearse, because code in it does not count as user code.
 namespace {
 
 namespace exec = rehearse::exec;

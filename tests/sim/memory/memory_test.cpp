@@ -13,7 +13,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Outside namespace rehearse, because reports take its functions for library code.
+// These tests are outside namespace rehearse, because reports take the functions in it for library code.
 using namespace rehearse;
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include <rehearse/compile/compile.h>
 
-// A namespace of its own, because the sources of this program are compiled as one unit.
+// These tests have a namespace of their own, because the sources of this program are compiled as one unit.
 namespace rehearse::compiler::odd_tensors {
 namespace {
 

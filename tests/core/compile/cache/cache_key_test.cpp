@@ -90,7 +90,7 @@ std::string with(const std::string& text, const std::string& before, const std::
   return changed.replace(changed.find(before), before.size(), after);
 }
 
-// Restores in its destructor the modes that its constructor finds.
+// Restores the default modes in its destructor.
 struct KeepModes {
   ~KeepModes() {
     c10::GradMode::set_enabled(true);

@@ -16,7 +16,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside namespace rehearse, because reports take its functions for library code.
+// These tests are outside namespace rehearse, because reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;
@@ -72,8 +72,8 @@ TEST(CoreStaysOutside, DataParallelism) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// DDP's set-up broadcasts and waits. While one rank captures, the other one's set-up goes on. Neither appears in the
-// other's graph.
+// DDP's set-up broadcasts and waits. While one rank captures, the set-up of others goes on. Its calls appear in no
+// graph.
 TEST(CoreStaysOutside, SetUpOfOtherRanks) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     WorldOptions options{.ranks = 4, .seed = seed};

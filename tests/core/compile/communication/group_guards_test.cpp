@@ -19,7 +19,7 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/world_groups.h>
 
-// Outside namespace rehearse, because reports take its functions for library code.
+// These tests are outside namespace rehearse, because reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;

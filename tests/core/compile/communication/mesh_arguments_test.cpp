@@ -18,7 +18,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
-// Outside namespace rehearse, because reports take its functions for library code.
+// These tests are outside namespace rehearse, because reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;

@@ -61,7 +61,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   });
 }
 
-// Rank 0's third call matches the others' second.
+// Rank 0's second compilation is in its third call, and matches that of the other ranks in their second call.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const c10::SymInt& y) { return x + at::ones_symint({y}).sum(); };
@@ -257,7 +257,8 @@ TEST_F(TestMultiProc, test_asymmetric_compilation) {
 
 using MissHitBypass = std::vector<std::int64_t>;
 
-// Ranks that read their graph from the folder wait for rank 0, which compiles, for as long as they saved.
+// In the second compilation, rank 0 compiles and the other ranks read their graph from the folder. The time that they
+// save extends their next timeout, so that rank 0 comes in time.
 TEST_F(TestMultiProc, test_asymmetric_compilation_with_fx_cache) {
   for (const int size : ranks()) {
     const test::TemporaryFolder temporary;

@@ -17,7 +17,7 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// Outside namespace rehearse, because reports leave out its frames.
+// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
 namespace damaged_collectives {
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// Outside namespace rehearse, because reports leave out its frames.
+// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
 namespace divergence_reports {
 namespace {
 

@@ -17,7 +17,7 @@
 
 namespace rehearse::compiler {
 
-// PyTorch runs these tests on 2 GPUs.
+// Runs `body` under three schedules on 2 ranks, as many as PyTorch's tests have, and on 8.
 inline void on_ranks(const World::Body& body) {
   for (const int ranks : {2, 8}) {
     for (const std::uint64_t seed : {1, 2, 3}) {
@@ -28,7 +28,7 @@ inline void on_ranks(const World::Body& body) {
   }
 }
 
-// The tests call this "same-N": every rank has compiled as often as rank 0.
+// Expects that every rank has compiled as often as rank 0. The tests call this "same-N".
 template <class Compiled>
 void expect_same_number(RankContext& ctx, const Compiled& compiled) {
   const auto all = comm::all_gather_object(ctx.group(), std::to_string(compiled.stats().compiles));
@@ -44,7 +44,7 @@ inline CompileOptions together(RankContext& ctx) {
   return options;
 }
 
-// The compilations of each call. The results must be those of the function itself, bit for bit.
+// Returns the number of compilations of each call. The results must be those of the function itself, bit for bit.
 template <class Function, class Compiled, class... Args>
 Counts call_each(Function function, Compiled& compiled, const std::vector<std::tuple<Args...>>& calls) {
   Counts counts;

@@ -10,7 +10,7 @@
 
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// Outside namespace rehearse, because reports leave out its frames.
+// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
 namespace segment_collectives {
 namespace {
 
@@ -115,7 +115,7 @@ TEST(SegmentCollectives, EagerRegions_EndSegmentsToo) {
   });
 }
 
-// Fails to compile the second graph that it gets.
+// With `fails`, fails to compile the second graph that it gets.
 class FailsOnce final : public Backend {
  public:
   explicit FailsOnce(bool fails) : fails_(fails) {}

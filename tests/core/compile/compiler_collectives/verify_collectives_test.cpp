@@ -3,7 +3,7 @@
 // collectives as any other.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// Outside namespace rehearse, because reports leave out its frames.
+// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
 namespace verify_collectives {
 namespace {
 

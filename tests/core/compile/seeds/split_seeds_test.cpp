@@ -104,7 +104,8 @@ TEST_F(TestSingleProcUnderFakeDdp, test_aot_autograd) {
   expect_listed(compiled.stats(), {1});
 }
 
-// Neither parameters nor inputs, so the one bucket is empty. With the same random seed, the result is eager's.
+// The net has neither parameters nor inputs, so the one bucket is empty. With the same random seed, the result is
+// eager's.
 TEST_F(TestFakeDistributedSingleProc, test_issue90375) {
   test::RandomProduct net;
   FakeDDP<test::RandomProduct> ddp(net, cap_mb());

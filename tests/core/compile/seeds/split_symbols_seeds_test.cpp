@@ -33,7 +33,7 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& module, const at::Tensor
   return gradients;
 }
 
-// Runs both from the same random seed and compares outputs and gradients.
+// Calls `eager` and `compiled` with the same random seed, and compares outputs and gradients.
 void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& compiled,
                   const std::function<at::Tensor()>& eager) {
   at::manual_seed(1337);
@@ -52,8 +52,8 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   }
 }
 
-// Runs two batches with different data, and returns the compilations of each call. No graph may run under eager
-// autograd.
+// Compiles the net, and calls it with a new batch for each of `data`. Returns the statistics and the compilations of
+// each call. No graph may run under eager autograd.
 template <class Net>
 std::pair<CompileStats, Counts> run_unbacked(Net net, double bucket_cap_mb, const std::vector<at::Tensor>& data) {
   FakeDDP<Net> ddp(net, bucket_cap_mb);

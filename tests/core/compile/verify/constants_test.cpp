@@ -22,7 +22,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// A namespace of its own, because the sources of this program are compiled as one unit.
+// These tests have a namespace of their own, because the sources of this program are compiled as one unit.
 namespace rehearse::compiler::constants {
 namespace {
 
@@ -123,7 +123,7 @@ TEST(MadeInside, OfMemoryThatTheTensorDoesNotOwn_IsRefused) {
   }
 }
 
-// Verification compares a tensor that lives on by identity, because its values may change later.
+// If a tensor lives on after the call, verification compares its identity, because its values may change later.
 TEST(Kept, AnotherTensorOfTheSameValues_IsAChange) {
   at::Tensor kept = at::ones({3});
   auto compiled = compile([&](const at::Tensor& x) { return x * kept; });

@@ -23,7 +23,7 @@
 #include "models/toy.h"
 #include "models/transformer.h"
 
-// Outside Rehearse's namespaces, because messages leave out lines of those.
+// These tests are outside namespace rehearse, because messages leave out lines of code in it.
 namespace {
 
 // The function's hidden member selects its behaviour.
@@ -223,7 +223,7 @@ TEST(VerifyChanges, NoModelIsAccused) {
   expect_not_accused(test::RandomProduct(), std::vector<std::tuple<>>{{}, {}});
 }
 
-// Verification draws no random number, writes no buffer and computes nothing.
+// Has what verification must not repeat: a random number, a changed buffer, and a product.
 struct DrawingImpl : torch::nn::Module {
   DrawingImpl() : steps(register_buffer("steps", at::zeros({}, at::kLong))) {}
   at::Tensor forward(const at::Tensor& x) {

@@ -12,7 +12,7 @@
 
 #include "core/compile/recompile_counts.h"
 
-// Outside namespace rehearse, because messages name only users' lines.
+// These tests are outside namespace rehearse, because messages name only users' lines.
 namespace user {
 namespace {
 

@@ -153,7 +153,7 @@ std::vector<Piece> our_pieces(const graph::GraphModule& split) {
   return pieces;
 }
 
-// Inputs, outputs and symbols as sets.
+// The properties of each piece. Arguments, inputs, outputs and symbols are sorted, because their order does not count.
 Lines lines_of(const std::vector<Piece>& pieces, const std::set<std::string>& specialised) {
   Lines lines;
   for (const auto& piece : pieces) {

@@ -14,8 +14,8 @@ std::string truth_folder();
 // The cases of splits.json.gz, kept as text and parsed one by one, because a test process needs only one.
 class RecordedSplits {
  public:
-  // The cases in the folder, read once. Throws std::runtime_error that names the file if it cannot be read or is not
-  // such a list.
+  // The cases in the folder, read once. If their file cannot be read or is no list of cases, throws a
+  // std::runtime_error that names the file.
   static const RecordedSplits& load();
 
   const std::map<std::string, std::string>& cases() const { return cases_; }  // name -> JSON
