@@ -192,8 +192,8 @@ TEST(UpstreamGlooWorlds, PeerThatStandsStill_FailsTheWork) {
   expect_failed_work([] { exec::this_rank::sleep_for(1h); });
 }
 
-// Gloo's asynchronous tests do this with streams: they write values after the call was set up, and read results through
-// the Work.
+// PyTorch's asynchronous tests of Gloo delay each rank's writes on a CUDA stream, and read results through the Work.
+// Here, each rank sleeps before it writes.
 TEST(UpstreamGlooWorlds, AsyncAllReduce_ResultIsTheTensor) {
   check({.ranks = 4}, [](RankContext& ctx) {
     auto tensor = at::empty({16, 16});

@@ -65,7 +65,7 @@ void add(Rows& rows, const Sizes& index, const at::Tensor& value) {
   if (!is_new) row->second = row->second + value;
 }
 
-// The same sum, computed directly: each rank's values in order of position, then the ranks.
+// Computes the all-reduce's sum directly: adds each rank's values in order of position, then adds the ranks' sums.
 at::Tensor summed(const std::vector<at::Tensor>& tensors) {
   Rows all;
   for (const auto& tensor : tensors) {

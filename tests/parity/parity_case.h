@@ -47,7 +47,8 @@ std::vector<Case> ddp_exact_cases();
 std::vector<Case> power_sgd_cases();
 std::vector<Case> fsdp_cases();
 
-// Runs all cases one after the other. Ranks that unwind with their world do so.
+// Runs all cases one after the other. An exception of a case becomes its refusal, but RankAborted passes through, so
+// that the rank ends with its world.
 std::vector<Result> run_cases(const std::vector<Case>& cases, const ProcessGroup& group);
 
 // Small whole numbers, different for each element and rank. Their sums over 5 ranks are exact in every dtype.

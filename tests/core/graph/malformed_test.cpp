@@ -43,7 +43,7 @@ std::string record_of(const std::string& archive, const std::string& record) {
 
 std::string model_of(const std::string& archive) { return record_of(archive, "models/model.json"); }
 
-// The same numbers on every machine, unlike the standard library's distributions.
+// Draws the same numbers on every machine, which the standard library's distributions do not.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}

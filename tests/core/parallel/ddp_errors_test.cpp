@@ -48,8 +48,8 @@ TEST(DdpErrors, OneModelForAllRanks_IsRefused) {
   EXPECT_EQ(in_turn.verdict, rehearse::Verdict::ok) << in_turn.headline;
 }
 
-// A GAN's generator and discriminator may do this. The buckets of both models have equal sizes, so without the check
-// each model would get gradients of the other.
+// The backwards of a GAN's generator and discriminator may run in another order on one rank. The buckets of both models
+// have equal sizes, so without the check each model would get gradients of the other.
 TEST(DdpErrors, BackwardsOfTwoModelsInAnotherOrder_AreAMismatch) {
   const auto report = rehearse::World({.ranks = 3}).run([](RankContext& ctx) {
     DistributedDataParallel first(torch::nn::Linear(3, 2), ctx.group());

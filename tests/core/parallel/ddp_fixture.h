@@ -42,7 +42,7 @@ void descend(const std::vector<at::Tensor>& parameters, double rate);
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
 std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined ones stay undefined
 
-// Same bits. Two undefined tensors count as equal.
+// Compares the bits of tensors. Two undefined tensors count as equal.
 ::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
 ::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
                                  double tolerance = 1e-12);

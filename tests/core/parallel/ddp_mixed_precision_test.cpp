@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mixed precision: the dtypes of computations and reductions, compared with replicas in the other dtype in one process.
-// Also cases in which PyTorch's mixed precision fails: the first iteration, shared parameters, no_sync(), forward
-// without grad mode.
+// The tests also cover cases in which PyTorch's mixed precision fails: the first iteration, shared parameters,
+// no_sync(), forward without grad mode.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -78,7 +78,7 @@ void note_forms(Notes& notes, const Named& tensors) {
   }
 }
 
-// For each result, the earlier tensors that share its memory, and the one that it is identical to.
+// Notes for each result which earlier tensors share its memory, and which of them are the same tensor.
 void note_sharing(Notes& notes, const Named& results, const Named& others) {
   Named before = others;
   for (const auto& [name, tensor] : results) {

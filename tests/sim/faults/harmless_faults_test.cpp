@@ -20,7 +20,7 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The same numbers on all ranks, so that their calls match.
+// Draws numbers from a seed. All ranks draw the same ones, so that their calls match.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 1) {}

@@ -25,7 +25,7 @@ std::string text_of(const Reference& reference, int indentation) {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The same value in both libraries, built up at random.
+// A random value, as our Json and as nlohmann's.
 struct Twins {
   Json own;
   Reference reference;

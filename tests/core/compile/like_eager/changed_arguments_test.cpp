@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arguments other than tensors that the function changes through references: each call changes them as eager mode does.
-// Also which overload is called.
+// The tests also cover which overload is called.
 #include <array>
 #include <map>
 #include <optional>

@@ -121,7 +121,7 @@ Tensors input(std::int64_t rows, bool requires_grad) {
           at::randn({rows, 4}, at::kDouble).requires_grad_()};
 }
 
-// Also collects the gradients of the leaves among the results.
+// Runs `forward` on copies of `given`. Collects the gradients of these copies and of the leaves among the results.
 template <class Forward>
 Observed run(Forward&& forward, const Tensors& given, bool grad_enabled) {
   Tensors mine = copies_of(given), leaves = mine;

@@ -29,7 +29,7 @@ using Symbols = std::map<std::string, std::int64_t>;
 
 constexpr std::int64_t kBytesMax = 8 << 20;  // bytes of parameters: larger models only take longer
 
-// The same data on every machine.
+// Makes random tensors, the same ones on every machine.
 class Data {
  public:
   at::Tensor tensor(const std::vector<std::int64_t>& sizes, c10::ScalarType dtype) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same small trainings that PyTorch's DistributedDataParallel made over gloo: ranks must have the recorded
-// parameters and buffers. They must agree to the bit if every sum is exact (two steps, numbers of ranks that are powers
-// of two). Otherwise they agree within rounding, because gloo adds in another order.
+// Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo: ranks must have the recorded
+// parameters and buffers. These must agree to the bit if every sum is exact (two steps, numbers of ranks that are
+// powers of two). Otherwise they agree within rounding, because gloo adds in another order.
 #pragma once
 
 #include <functional>
