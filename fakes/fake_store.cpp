@@ -73,9 +73,9 @@ void FakeStore::begin_call() const {
     exec::this_rank::spend(state_->time_of_a_call_, "a call of the store");
 }
 
-class FakeStore::LookObserver final : public exec::Observer {
+class FakeStore::StorePollObserver final : public exec::Observer {
  public:
-  LookObserver(const char* call, c10::ArrayRef<std::string> keys) : call_(call), keys_(keys) {}
+  StorePollObserver(const char* call, c10::ArrayRef<std::string> keys) : call_(call), keys_(keys) {}
 
   std::string describe() const override {
     std::vector<std::string> names;
@@ -90,12 +90,12 @@ class FakeStore::LookObserver final : public exec::Observer {
 };
 
 // A rank that reads every key once does not poll. A rank that goes on reading while nothing changes polls.
-void FakeStore::look(const char* call, c10::ArrayRef<std::string> keys) {
+void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
-  if (std::exchange(looked_at_, state_->version_) != state_->version_) looks_ = 0;
-  if (++looks_ <= state_->values_.size() + state_->queues_.size() + 1) return;
-  const LookObserver looking(call, keys);
-  exec::this_rank::poll(&looking);
+  if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
+  if (++polls_ <= state_->values_.size() + state_->queues_.size() + 1) return;
+  const StorePollObserver polling(call, keys);
+  exec::this_rank::poll(&polling);
 }
 
 void FakeStore::set(const std::string& key, const std::vector<std::uint8_t>& value) {
@@ -131,7 +131,7 @@ std::vector<std::uint8_t> FakeStore::compareSet(const std::string& key, const st
     const auto found = state_->values_.find(key);
     return found == state_->values_.end() ? expected.empty() : found->second == expected;
   };
-  if (!may_set()) look("compareSet of", key);
+  if (!may_set()) poll("compareSet of", key);
   if (may_set()) {
     put(key, desired);
     return desired;
@@ -145,7 +145,7 @@ std::vector<std::uint8_t> FakeStore::get(const std::string& key) { return std::m
 std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std::string>& keys) {
   begin_call();
   const Wish wish{keys, false, "wait for"};
-  if (first_missing(wish) == nullptr) look("get of", keys);
+  if (first_missing(wish) == nullptr) poll("get of", keys);
   // Another rank may have deleted a key during look(), so wait in any case.
   wait_until_there(wish, timeout_);
   std::vector<std::vector<std::uint8_t>> values;
@@ -156,7 +156,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   begin_call();
-  if (amount == 0) look("add of 0 to", key);  // c10d's own code polls a counter in this way
+  if (amount == 0) poll("add of 0 to", key);  // c10d's own code polls a counter in this way
   // Reading the value fails if it is no number. Other ranks may run, and change the value, before it is read.
   std::int64_t held = 0;
   exec::this_rank::make_store_call([&] { held = number_at(key); });
@@ -180,24 +180,24 @@ std::int64_t FakeStore::number_at(const std::string& key) const {
 bool FakeStore::deleteKey(const std::string& key) {
   begin_call();
   const bool deleted = state_->values_.erase(key) > 0;
-  if (!deleted) look("deleteKey of", key);
+  if (!deleted) poll("deleteKey of", key);
   if (deleted) changed(key);
   return deleted;
 }
 
 bool FakeStore::check(const std::vector<std::string>& keys) {
-  const LookObserver looking("check of", keys);
-  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&looking);
+  const StorePollObserver polling("check of", keys);
+  if (exec::this_rank::is_fiber()) exec::this_rank::poll(&polling);
   return first_missing({keys, true, ""}) == nullptr;
 }
 
 std::int64_t FakeStore::getNumKeys() {
-  look("getNumKeys");
+  poll("getNumKeys");
   return static_cast<std::int64_t>(state_->values_.size());
 }
 
 std::vector<std::string> FakeStore::listKeys() {
-  look("listKeys");
+  poll("listKeys");
   return state_->keys();
 }
 
@@ -213,7 +213,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
     const std::vector<std::string> keys{key};
     wait_until_there({keys, true, "queue pop from"}, timeout_);
   } else if (!state_->queues_.contains(key)) {
-    look("queuePop from", key);
+    poll("queuePop from", key);
   }
   const auto queue = state_->queues_.find(key);
   TORCH_CHECK_WITH(DistQueueEmptyError, queue != state_->queues_.end(), "queue is empty: \"", key, '"');
@@ -225,7 +225,7 @@ std::vector<std::uint8_t> FakeStore::queuePop(const std::string& key, bool block
 }
 
 std::int64_t FakeStore::queueLen(const std::string& key) {
-  look("queueLen of", key);
+  poll("queueLen of", key);
   const auto queue = state_->queues_.find(key);
   return queue == state_->queues_.end() ? 0 : static_cast<std::int64_t>(queue->second.size());
 }

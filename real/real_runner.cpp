@@ -36,7 +36,7 @@ std::unique_ptr<Runner> one_process_runner() {
 class LoneProcess final : public Runner {
  public:
   std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) override {
-    if (request.carrier == Carrier::gloo || request.carrier == Carrier::processes) {
+    if (request.transport == Transport::gloo || request.transport == Transport::processes) {
       throw RunnerUnavailable(
           "this process is not one of several: start it with torchrun, mpirun or srun (one process per rank, with "
           "MASTER_ADDR and MASTER_PORT), or with `run --real --with=gloo`, which starts them itself");

@@ -74,7 +74,7 @@ std::string check_text(const DrawsRound& round) {
                               : fmt::format("check #{} of \"{}\"", round.number, round.name);
 }
 
-std::optional<StateFinding> judge_same(const DrawsRound& round) {
+std::optional<StateFinding> check_same(const DrawsRound& round) {
   const auto sides = sides_of(round, [](const auto& a, const auto& b) { return a == b; });
   if (sides.size() < 2) return std::nullopt;
   StateFinding finding;
@@ -90,7 +90,7 @@ std::optional<StateFinding> judge_same(const DrawsRound& round) {
   return finding;
 }
 
-std::optional<StateFinding> judge_different(const DrawsRound& round) {
+std::optional<StateFinding> check_different(const DrawsRound& round) {
   const auto alike = sides_of(round, [](const auto& a, const auto& b) { return a.seed() == b.seed(); });
   if (alike.empty() || alike.front().ranks.size() < 2) return std::nullopt;
   const auto& most = alike.front();
@@ -119,7 +119,7 @@ bool GeneratorPlace::operator==(const GeneratorPlace& other) const {
 }
 
 std::optional<StateFinding> evaluate(const DrawsRound& round) {
-  return round.shown.wanted == Draws::same ? judge_same(round) : judge_different(round);
+  return round.shown.wanted == Draws::same ? check_same(round) : check_different(round);
 }
 
 // A generator state consists of 624 numbers and records how many are left. Positions are comparable only if these

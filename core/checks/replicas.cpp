@@ -13,7 +13,7 @@
 namespace rehearse::checks {
 namespace {
 
-constexpr std::size_t kRowsTold = 8;
+constexpr std::size_t kRowsShown = 8;
 
 std::vector<int> sorted(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
@@ -134,9 +134,9 @@ std::optional<StateFinding> evaluate(const ReplicaRound& round) {
   auto first = odd_of(*odd.front(), round.here);
   StateFinding finding{headline_of(round, only_buffers, first.text), std::move(first.ranks), {}};
   if (!round.shown.before.empty()) finding.details.push_back(round.shown.before);
-  for (std::size_t i = 1; i < odd.size() && i < kRowsTold; ++i)
+  for (std::size_t i = 1; i < odd.size() && i < kRowsShown; ++i)
     finding.details.push_back(odd_of(*odd[i], round.here).text);
-  if (odd.size() > kRowsTold) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsTold));
+  if (odd.size() > kRowsShown) finding.details.push_back(fmt::format("and {} more tensors", odd.size() - kRowsShown));
   if (only_buffers) {
     finding.details.emplace_back(
         "statistics that a module keeps of its inputs, as BatchNorm does, follow each rank's data unless something "

@@ -271,17 +271,17 @@ void WorldChecks::at_sharded_end(int rank, const ModelState& shown, const Forwar
 }
 
 template <class Rounds>
-void WorldChecks::judge_open(Rounds& rounds) {
+void WorldChecks::compare_open(Rounds& rounds) {
   for (auto& [key, round] : rounds.open()) {
     if (auto finding = evaluate(round)) findings_.push_back(std::move(*finding));
     if (round.is_asked) shown_->missed.add(round, round.here.size() > 1, false);
   }
 }
 
-void WorldChecks::judge_what_is_left() {
+void WorldChecks::compare_what_is_left() {
   const Unwatched own;
-  judge_open(shown_->replicas);
-  judge_open(shown_->draws);
+  compare_open(shown_->replicas);
+  compare_open(shown_->draws);
   for (auto& [key, round] : shown_->gradients.open()) shown_->missed.add(round, false, false);
 }
 

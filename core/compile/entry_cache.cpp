@@ -137,11 +137,11 @@ void EntryCache::refuse(const std::string& why) {
 void EntryCache::explain(Explanation& explanation) const {
   explanation.stats = stats_;
   for (const Entry& entry : entries_) {
-    EntryExplanation& told = explanation.entries.emplace_back(entry.explanation);
-    told.guards = entry.capture.guards.symbols().texts();
+    EntryExplanation& explained = explanation.entries.emplace_back(entry.explanation);
+    explained.guards = entry.capture.guards.symbols().texts();
     for (const capture::Remark& remark : entry.capture.remarks) {
       const std::string line = remark.where.describe();
-      told.remarks.push_back(remark.message + (line.empty() ? "" : " (" + line + ")"));
+      explained.remarks.push_back(remark.message + (line.empty() ? "" : " (" + line + ")"));
     }
   }
   explanation.recompiles = recompiles_;

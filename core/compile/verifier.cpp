@@ -22,7 +22,7 @@ std::string text_of_use(const graph::Node& placeholder) {
 }
 
 std::string first_difference(const Capture& before, const Capture& now) {
-  if (std::string told = difference_of(*before.module, *now.module); !told.empty()) return told;
+  if (std::string difference = difference_of(*before.module, *now.module); !difference.empty()) return difference;
   const auto placeholders = now.module->graph().placeholders();
   for (std::size_t i = 0; i < std::min(before.inputs.size(), now.inputs.size()); ++i) {
     if (before.inputs[i] == now.inputs[i]) continue;

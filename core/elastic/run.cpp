@@ -69,9 +69,9 @@ void Round::let_in_waiting() {
 
 bool run(RankContext& context, const std::function<void(Round&)>& body, const Options& options) {
   const int number = context.local<Runs>().over + 1;
-  auto meeting = options.rendezvous;
-  meeting.name = name_in_run(number, meeting.name);
-  Rendezvous rendezvous(context, meeting);
+  auto rendezvous_options = options.rendezvous;
+  rendezvous_options.name = name_in_run(number, rendezvous_options.name);
+  Rendezvous rendezvous(context, rendezvous_options);
   bool is_at_the_end = false;
   for (int restart_count = 0;;) {
     Members members;

@@ -60,7 +60,7 @@ Divergence compare(const Function& function, std::uint64_t call) {
   Divergence divergence{function.name, call, {}, {}, {}, {}, {}};
   const FunctionRecord::Compile* first = nullptr;
   for (const auto* record : function.of_ranks) {
-    if (record->meets() || record->calls() < call) continue;
+    if (record->uses_collectives() || record->calls() < call) continue;
     const auto* const compile = compile_in(*record, call);
     (compile != nullptr ? divergence.compiled : divergence.others).push_back(record->rank());
     if (first == nullptr) first = compile;
@@ -97,16 +97,16 @@ std::string FunctionRecord::text(bool several) const {
   return fmt::format("compiled {} in call {}", name_, compiles_.back().call);
 }
 
-std::shared_ptr<FunctionRecord> Journal::add(std::string name, int rank, bool meets) {
-  return functions_.emplace_back(std::make_shared<FunctionRecord>(std::move(name), rank, meets));
+std::shared_ptr<FunctionRecord> Journal::add(std::string name, int rank, bool uses_collectives) {
+  return functions_.emplace_back(std::make_shared<FunctionRecord>(std::move(name), rank, uses_collectives));
 }
 
-std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets) {
+std::shared_ptr<FunctionRecord> record_function(std::string name, bool uses_collectives) {
   auto* const journal = exec::WorldLocal<Journal>::find();
   if (journal == nullptr || !exec::this_rank::is_fiber()) {
-    return std::make_shared<FunctionRecord>(std::move(name), -1, meets);
+    return std::make_shared<FunctionRecord>(std::move(name), -1, uses_collectives);
   }
-  return journal->add(std::move(name), exec::this_rank::rank(), meets);
+  return journal->add(std::move(name), exec::this_rank::rank(), uses_collectives);
 }
 
 std::vector<Divergence> divergences(const Journal& journal) {

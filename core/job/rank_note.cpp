@@ -68,8 +68,9 @@ RankNote::Known RankNote::known() const {
   known.completed_last = completed_last_.get();
   known.waits_in = waits_in_.get();
   // The coordinator's text is about the oldest open call; the rank may have waited in another one.
-  if (const auto by_judge = waits_on_.get(); !known.waits_in.empty() && by_judge.starts_with(known.waits_in)) {
-    known.waits_in = by_judge;
+  if (const auto by_coordinator = waits_on_.get();
+      !known.waits_in.empty() && by_coordinator.starts_with(known.waits_in)) {
+    known.waits_in = by_coordinator;
     known.waits_for.assign(waits_for_.begin(), waits_for_.begin() + static_cast<std::ptrdiff_t>(waits_for_count_));
   }
   if (ended_ == kNotEnded) return known;

@@ -10,7 +10,7 @@ constinit MakeRunner g_make_real_runner = nullptr;
 
 }  // namespace
 
-const std::vector<std::string>& carrier_names() {
+const std::vector<std::string>& transport_names() {
   static const std::vector<std::string> names = {"automatic", "nccl", "gloo", "processes"};
   return names;
 }

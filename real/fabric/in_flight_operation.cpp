@@ -19,8 +19,8 @@ cudaStream_t native_handle(c10::Stream stream) {
 
 }  // namespace
 
-InFlightOperation::InFlightOperation(const comm::Transfer& transfer, comm::Completion& told, GroupComms& comms)
-    : transfer_(transfer), told_(&told), comms_(&comms) {
+InFlightOperation::InFlightOperation(const comm::Transfer& transfer, comm::Completion& completion, GroupComms& comms)
+    : transfer_(transfer), completion_(&completion), comms_(&comms) {
   for (const auto* call : transfer.calls) {
     auto* const end = static_cast<DeviceCall*>(call->end.get());
     ends_.push_back(c10::intrusive_ptr<DeviceCall>::reclaim_copy(end));

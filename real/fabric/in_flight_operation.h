@@ -19,7 +19,7 @@ namespace rehearse::real {
 // A transfer from its launch() to its end.
 class InFlightOperation {
  public:
-  InFlightOperation(const comm::Transfer& transfer, comm::Completion& told, GroupComms& comms);
+  InFlightOperation(const comm::Transfer& transfer, comm::Completion& completion, GroupComms& comms);
 
   // Call them in this order: begin(), then issue() within an open group of NCCL, then end(). They throw what LibTorch
   // throws, and what real::issue() throws.
@@ -33,7 +33,7 @@ class InFlightOperation {
 
   bool is_barrier() const noexcept { return transfer_.type == c10d::OpType::BARRIER; }
   bool wanted_at_once() const noexcept;
-  comm::Completion& told() const noexcept { return *told_; }
+  comm::Completion& completion() const noexcept { return *completion_; }
   GroupComms& comms() const noexcept { return *comms_; }
   const comm::Transfer& transfer() const noexcept { return transfer_; }
   VirtualTime deadline() const noexcept { return deadline_; }
@@ -42,7 +42,7 @@ class InFlightOperation {
 
  private:
   comm::Transfer transfer_;
-  comm::Completion* told_;
+  comm::Completion* completion_;
   GroupComms* comms_;
   std::vector<c10::intrusive_ptr<DeviceCall>> ends_;  // one for each call
   VirtualTime deadline_ = VirtualTime::max();

@@ -17,7 +17,7 @@ namespace rehearse::real {
 namespace {
 
 // Only each 64th look at the operations under way also asks NCCL, which costs more than asking a device.
-constexpr std::uint64_t kLooksToHealth = 64;
+constexpr std::uint64_t kPollsPerHealthCheck = 64;
 
 // The error that all ranks of a transfer receive.
 std::exception_ptr failed_together(const InFlightOperation& operation, const std::exception_ptr& why) {
@@ -99,10 +99,10 @@ bool InFlightOperations::launch_ready() noexcept {
   } catch (...) {
     failure = std::current_exception();
   }
-  std::vector<comm::Completion*> told;
+  std::vector<comm::Completion*> completion;
   std::vector<GroupComms*> groups;
   for (auto& operation : operations) {
-    if (!operation.is_barrier()) told.push_back(&operation.told());
+    if (!operation.is_barrier()) completion.push_back(&operation.completion());
     groups.push_back(&operation.comms());
     launched_.push_back(std::move(operation));
   }
@@ -110,14 +110,14 @@ bool InFlightOperations::launch_ready() noexcept {
     // Fail all groups, because NCCL says neither which call failed nor which of the other calls it has taken.
     for (auto* const comms : groups) fail(*comms, failure);
   } else {
-    for (auto* const each : told) each->on_launched();
+    for (auto* const each : completion) each->on_launched();
   }
   return true;
 }
 
 bool InFlightOperations::tell_ended() noexcept {
   bool any = false;
-  const bool look_behind = ++looks_ % kLooksToHealth == 0;
+  const bool look_behind = ++polls_ % kPollsPerHealthCheck == 0;
   // If an operation is not over, later ones on the same group's streams are not over either.
   std::vector<const GroupComms*> busy;
   for (std::size_t i = 0; i < launched_.size();) {
@@ -126,11 +126,11 @@ bool InFlightOperations::tell_ended() noexcept {
       ++i;
     } else if (operation.over()) {
       any = true;
-      auto& told = operation.told();
+      auto& completion = operation.completion();
       const bool is_barrier = operation.is_barrier();
       launched_.erase(launched_.begin() + static_cast<std::ptrdiff_t>(i));
-      if (is_barrier) told.on_launched();
-      told.on_done();
+      if (is_barrier) completion.on_launched();
+      completion.on_done();
     } else {
       try {
         require_well(operation, look_behind);
@@ -176,11 +176,13 @@ void InFlightOperations::fail(GroupComms& comms, const std::exception_ptr& why) 
     const exec::NativeScope native;
     comms.abort(std::move(under_way));
   }
-  for (const auto& operation : failed) operation.told().on_failed(failed_together(operation, why));
+  for (const auto& operation : failed) operation.completion().on_failed(failed_together(operation, why));
 }
 
-void InFlightOperations::cancel(const comm::Completion& told, std::chrono::milliseconds limit) noexcept {
-  const auto is_it = [&told](const InFlightOperation& operation) { return &operation.told() == &told; };
+void InFlightOperations::cancel(const comm::Completion& completion, std::chrono::milliseconds limit) noexcept {
+  const auto is_it = [&completion](const InFlightOperation& operation) {
+    return &operation.completion() == &completion;
+  };
   std::erase_if(ready_, is_it);
   const auto found = std::find_if(launched_.begin(), launched_.end(), is_it);
   if (found == launched_.end()) return;

@@ -38,7 +38,7 @@ class InFlightOperations {
 
   // Forgets the transfer whose completion is `told`. If the transfer is in flight, waits until the devices have
   // finished it; if that takes longer than `limit`, aborts its group.
-  void cancel(const comm::Completion& told, std::chrono::milliseconds limit) noexcept;
+  void cancel(const comm::Completion& completion, std::chrono::milliseconds limit) noexcept;
 
   bool empty() const noexcept { return ready_.empty() && launched_.empty(); }
 
@@ -55,7 +55,7 @@ class InFlightOperations {
   const std::chrono::milliseconds init_limit_;
   std::deque<InFlightOperation> ready_;
   std::deque<InFlightOperation> launched_;  // in order of launch
-  std::uint64_t looks_ = 0;
+  std::uint64_t polls_ = 0;
 };
 
 }  // namespace rehearse::real

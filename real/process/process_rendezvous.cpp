@@ -59,13 +59,13 @@ void wait_for_all(c10d::Store& store, const LaunchedProcess& process, std::chron
   }
 }
 
-std::string no_store(const LaunchedProcess& process, const MeetingPlace& place, bool serves, std::string_view why) {
+std::string no_store(const LaunchedProcess& process, const StoreAddress& place, bool serves, std::string_view why) {
   return fmt::format("rank {} of {} cannot {} the job's store at {}:{}: {}", process.rank, process.size,
                      serves ? "serve" : "reach", place.host, place.port, why);
 }
 
 StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
-  const auto place = meeting_place(process);
+  const auto place = store_address(process);
   c10d::TCPStoreOptions options;
   options.port = place.port;
   options.isServer = process.rank == 0 && !place.is_served;
@@ -88,8 +88,8 @@ StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds tim
 
 }  // namespace
 
-MeetingPlace meeting_place(const LaunchedProcess& process) {
-  MeetingPlace place;
+StoreAddress store_address(const LaunchedProcess& process) {
+  StoreAddress place;
   place.host = variable("MASTER_ADDR");
   if (place.host.empty()) {
     throw RunnerUnavailable(
@@ -104,7 +104,7 @@ MeetingPlace meeting_place(const LaunchedProcess& process) {
   return place;
 }
 
-StorePtr meet(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
+StorePtr join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
   static const StorePtr store = connected(process, timeout);
   return store;
 }

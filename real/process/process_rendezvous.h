@@ -11,7 +11,7 @@
 namespace rehearse::real {
 
 // The address of the store through which the processes of a job find each other.
-struct MeetingPlace {
+struct StoreAddress {
   std::string host;
   std::uint16_t port = 0;
   bool is_served = false;  // torchrun's agent serves the store; otherwise rank 0 does
@@ -20,11 +20,11 @@ struct MeetingPlace {
 
 // Reads MASTER_ADDR and MASTER_PORT, and torchrun's TORCHELASTIC_USE_AGENT_STORE and TORCHELASTIC_RESTART_COUNT. Throws
 // RunnerUnavailable, naming the variable, if one is missing or makes no sense.
-MeetingPlace meeting_place(const LaunchedProcess& process);
+StoreAddress store_address(const LaunchedProcess& process);
 
 // The store of all processes of the job. The first call connects, later calls return the same store. Rank 0 serves it
 // as long as its process lives. Blocks until all processes are there, but at most for `timeout`. Then throws
 // RunnerUnavailable with the missing ranks, or with the reason why there is no connection.
-c10::intrusive_ptr<c10d::Store> meet(const LaunchedProcess& process, std::chrono::milliseconds timeout);
+c10::intrusive_ptr<c10d::Store> join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout);
 
 }  // namespace rehearse::real

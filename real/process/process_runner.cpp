@@ -47,9 +47,9 @@ void check_request(const LaunchedProcess& process, const RunRequest& request) {
                                       process.rank_variable, process.size));
 }
 
-bool on_gpus(const LaunchedProcess& process, Carrier carrier) {
-  if (carrier == Carrier::automatic) return has_gpu(process);
-  return carrier != Carrier::gloo;
+bool on_gpus(const LaunchedProcess& process, Transport transport) {
+  if (transport == Transport::automatic) return has_gpu(process);
+  return transport != Transport::gloo;
 }
 
 // Gives every rank's generators the same seed, like torch.manual_seed() in each process.
@@ -141,15 +141,15 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
                                               const ShowProgress& show) {
   check_request(process_, request);
   const auto checks = check_options();
-  const auto device = on_gpus(process_, request.carrier) ? own_gpu(process_) : at::Device(at::kCPU);
-  const auto all = meet(process_, kRendezvous);
+  const auto device = on_gpus(process_, request.transport) ? own_gpu(process_) : at::Device(at::kCPU);
+  const auto all = join_store(process_, kRendezvous);
   static int runs = 0;  // counts the same in every process of the job
   auto store = c10::make_intrusive<c10d::PrefixStore>(fmt::format("run{}", runs++), all);
   at::set_num_threads(1);
   seed_generators(request.seed, device);
 
   auto record = std::make_unique<RunRecord>(events_of(request));
-  const auto interfaces = gloo_devices(meeting_place(process_).host);
+  const auto interfaces = gloo_devices(store_address(process_).host);
   record->transport = transport_of(interfaces, device);
   auto job = std::make_unique<Job>(process_, request, checks, std::move(store), *record,
                                    backends_below(request, interfaces, device));
@@ -158,7 +158,7 @@ std::unique_ptr<RunRecord> ProcessRunner::run(const RunRequest& request, const J
     RankEnded ended;
     const auto failure = run_body(process_, *job, *groups, body, show, *record, device, ended);
     note_end(ended);
-    note_ruling(job->session.end(ended), failure, job->journal.now(), *record);
+    note_outcome(job->session.end(ended), failure, job->journal.now(), *record);
     record->notes = job->remarks.notes();
     record->check_remarks = job->remarks.lines();
     job->journal.close();

@@ -35,30 +35,30 @@ std::exception_ptr error_of(const JobOutcome::Failure& failure) {
   return std::make_exception_ptr(std::runtime_error(what));
 }
 
-exec::RankFailure failure_of(const JobOutcome::Failure& told, const std::optional<exec::RankFailure>& own) {
-  exec::RankFailure failure = own && own->rank == told.rank ? *own : exec::RankFailure{};
-  failure.rank = told.rank;
-  failure.at = told.end.at;
+exec::RankFailure failure_of(const JobOutcome::Failure& stated, const std::optional<exec::RankFailure>& own) {
+  exec::RankFailure failure = own && own->rank == stated.rank ? *own : exec::RankFailure{};
+  failure.rank = stated.rank;
+  failure.at = stated.end.at;
   // If the coordinator decided this, because of a long wait or silence, the rank itself only saw the end of its world.
-  const bool overdue = !told.gave_up.empty();
-  const bool by_judge = overdue || told.end.kind == FailureKind::lost;
-  if (failure.error == nullptr || by_judge) {
-    failure.error = error_of(told);
-    failure.what = told.end.what;
+  const bool overdue = !stated.gave_up.empty();
+  const bool by_coordinator = overdue || stated.end.kind == FailureKind::lost;
+  if (failure.error == nullptr || by_coordinator) {
+    failure.error = error_of(stated);
+    failure.what = stated.end.what;
   }
-  if (overdue) failure.gave_up = exec::GivenUpWait{told.gave_up, told.waits_for, told.end.at};
+  if (overdue) failure.gave_up = exec::GivenUpWait{stated.gave_up, stated.waits_for, stated.end.at};
   return failure;
 }
 
 // If `told` is about this process's own rank, the rank waited at the place where RankAborted was thrown.
-exec::BlockedFiber fiber_of(const JobOutcome::Blocked& told, const std::optional<exec::RankFailure>& own) {
+exec::BlockedFiber fiber_of(const JobOutcome::Blocked& stated, const std::optional<exec::RankFailure>& own) {
   exec::BlockedFiber fiber;
-  fiber.rank = told.rank;
-  fiber.was_blocked = told.was_blocked;
-  fiber.waits_on = told.waits_on;
-  fiber.call = told.call;
-  fiber.waits_for = told.waits_for;
-  if (own && own->rank == told.rank) fiber.where = own->thrown_at;
+  fiber.rank = stated.rank;
+  fiber.was_blocked = stated.was_blocked;
+  fiber.waits_on = stated.waits_on;
+  fiber.call = stated.call;
+  fiber.waits_for = stated.waits_for;
+  if (own && own->rank == stated.rank) fiber.where = own->thrown_at;
   return fiber;
 }
 
@@ -88,8 +88,8 @@ RankEnded ended_by_exception(bool of_communication, VirtualTime at) {
   return ended;
 }
 
-void note_ruling(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
-                 RunRecord& record) {
+void note_outcome(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
+                  RunRecord& record) {
   auto& outcome = record.outcome;
   outcome.ending = job_outcome.ending;
   outcome.stop_reason = job_outcome.why;

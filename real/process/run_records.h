@@ -14,7 +14,7 @@ namespace rehearse::real {
 RankEnded ended_by_exception(bool of_communication, VirtualTime at);
 
 // Enters the outcome of a job into `record`: the ends of all ranks, with this rank's own exception as it was thrown.
-void note_ruling(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
-                 RunRecord& record);
+void note_outcome(const JobOutcome& job_outcome, const std::optional<exec::RankFailure>& own, VirtualTime now,
+                  RunRecord& record);
 
 }  // namespace rehearse::real

@@ -13,16 +13,16 @@ using exec::IdleFacts;
 using exec::IdleStep;
 
 IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
-  const bool told = devices_->poll();
-  const bool moved = std::exchange(progress_, false) || told;
+  const bool completed = devices_->poll();
+  const bool moved = std::exchange(progress_, false) || completed;
   const bool stepped = std::exchange(stepped_, false);
   if (moved) {
     nap_ = {};
-    looking_since_.reset();
+    polling_since_.reset();
   }
   if (moved || stepped) waiting_since_.reset();
-  IdleStep step = IdleStep::look_again();
-  if (told) {
+  IdleStep step = IdleStep::poll_again();
+  if (completed) {
     step.moved = true;
     return step;
   }
@@ -40,19 +40,19 @@ IdleStep DeviceIdlePolicy::next(const IdleFacts& facts) {
 // Asks the devices again at once, because their operations end within microseconds.
 IdleStep DeviceIdlePolicy::next_of_devices(const IdleFacts& facts) {
   const bool due = facts.due && *facts.due <= facts.now;
-  return due ? IdleStep::let_time_pass(*facts.due) : IdleStep::look_again();
+  return due ? IdleStep::let_time_pass(*facts.due) : IdleStep::poll_again();
 }
 
 IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything_done) {
   const bool reads_clock = std::exchange(clock_was_read_, false);
-  if (anything_done) return IdleStep::look_again();
-  if (!looking_since_) looking_since_ = facts.now;
+  if (anything_done) return IdleStep::poll_again();
+  if (!polling_since_) polling_since_ = facts.now;
   // A rank that reads the clock may wait for a point in time, which will come in any case.
-  if (!facts.due && !reads_clock && facts.now - *looking_since_ > limits_.stall_timeout) {
+  if (!facts.due && !reads_clock && facts.now - *polling_since_ > limits_.stall_timeout) {
     return IdleStep::end_run(
         Ending::livelock,
         fmt::format("for {} ms ranks have only polled, and no rank is left to change what they ask for",
-                    std::chrono::duration_cast<std::chrono::milliseconds>(facts.now - *looking_since_).count()));
+                    std::chrono::duration_cast<std::chrono::milliseconds>(facts.now - *polling_since_).count()));
   }
   nap_ = std::clamp(nap_ * 2, kNapMin, kNapMax);
   const auto until = facts.now + nap_;

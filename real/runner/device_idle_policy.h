@@ -33,7 +33,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   void watch(DeviceWork& devices) noexcept { devices_ = &devices; }
 
   // Devices go on while ranks run, so look at them.
-  void look() noexcept override {
+  void poll() noexcept override {
     if (devices_->poll()) note_progress();
   }
   exec::IdleStep next(const exec::IdleFacts& facts) override;
@@ -48,7 +48,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   DeviceWork* devices_ = nullptr;
   const Limits limits_;
   VirtualDuration nap_{};
-  std::optional<VirtualTime> looking_since_;  // since when ranks have polled without progress
+  std::optional<VirtualTime> polling_since_;  // since when ranks have polled without progress
   std::optional<VirtualTime> waiting_since_;  // since when ranks have waited while nothing was done
 };
 

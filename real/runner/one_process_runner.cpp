@@ -67,12 +67,12 @@ torch_state::TorchStateOptions state_of(const RunRequest& request) {
 }
 
 exec::ExecutorOptions execution_of(const RunRequest& request) {
-  constexpr std::uint32_t kSwitchesBetweenLooks = 16;
+  constexpr std::uint32_t kSwitchesBetweenPolls = 16;
   exec::ExecutorOptions execution;
   execution.ranks = request.ranks;
   execution.stack_bytes = request.stack_bytes;
   execution.steps_max = std::numeric_limits<std::uint64_t>::max();
-  execution.switches_between_looks = kSwitchesBetweenLooks;
+  execution.switches_between_polls = kSwitchesBetweenPolls;
   return execution;
 }
 

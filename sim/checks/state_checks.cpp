@@ -7,10 +7,10 @@ StateChecks::StateChecks(exec::RankExecutor& executor, const checks::AutomaticCh
                          checks::WorldChecks::Counts& held)
     : of_world_(executor, options, held, [this](int rank) { return label_of(rank); }) {}
 
-comm::Fabric& StateChecks::in_front_of(comm::Fabric& carrier) {
+comm::Fabric& StateChecks::in_front_of(comm::Fabric& transport) {
   const auto& options = of_world_.automatic();
-  if (!options.finite && !options.explain) return carrier;
-  comm::Fabric& watching = watching_.emplace(carrier, of_world_);
+  if (!options.finite && !options.explain) return transport;
+  comm::Fabric& watching = watching_.emplace(transport, of_world_);
   return options.explain ? reductions_.emplace(watching, of_world_.reductions()) : watching;
 }
 

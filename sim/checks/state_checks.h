@@ -17,9 +17,9 @@ class StateChecks {
  public:
   StateChecks(exec::RankExecutor& executor, const checks::AutomaticChecks& options, checks::WorldChecks::Counts& held);
 
-  // Call this at most once. Returns the fabric that transfers must go through so that the checks see them, or `carrier`
-  // itself if no check needs that.
-  comm::Fabric& in_front_of(comm::Fabric& carrier);
+  // Call this at most once. Returns the fabric that transfers must go through so that the checks see them, or
+  // `transport` itself if no check needs that.
+  comm::Fabric& in_front_of(comm::Fabric& transport);
 
   // Findings take the ranks' labels from `communicators`.
   void begin(const comm::Communicators& communicators) noexcept { communicators_ = &communicators; }

@@ -17,7 +17,7 @@ constexpr OptionSpec kWith{"--with",
                            "gloo",
                            "the transport of a real run: automatic, nccl (this process, its GPUs), gloo (a process per "
                            "rank, on the CPU) or processes (a process per GPU)",
-                           Takes::carrier,
+                           Takes::transport,
                            false,
                            kRealComponent};
 constexpr OptionSpec kFault{"--fault",

@@ -86,7 +86,7 @@ sim::Scenario scenario_of(const Arguments& arguments) {
   if (arguments.check_buffers) scenario.world.check_buffers = true;
   if (arguments.check_sharing) scenario.world.check_sharing = true;
   if (arguments.real) scenario.world.mode = Mode::real;
-  if (arguments.carrier) scenario.world.carrier = *arguments.carrier;
+  if (arguments.transport) scenario.world.transport = *arguments.transport;
   if (!arguments.output.empty()) scenario.output.directory = arguments.output;
   if (scenario.world.mode == Mode::real) require_none_of_simulation(arguments, scenario.world);
   return scenario;
@@ -100,9 +100,9 @@ std::vector<std::string> options_given(const Arguments& arguments) {
   if (arguments.swarm) options.emplace_back("--swarm");
   if (arguments.check_buffers) options.emplace_back("--check-buffers");
   if (arguments.check_sharing) options.emplace_back("--check-sharing");
-  if (arguments.real && !arguments.carrier) options.emplace_back("--real");
-  if (arguments.carrier) {
-    options.push_back(fmt::format("--with={}", carrier_names()[static_cast<std::size_t>(*arguments.carrier)]));
+  if (arguments.real && !arguments.transport) options.emplace_back("--real");
+  if (arguments.transport) {
+    options.push_back(fmt::format("--with={}", transport_names()[static_cast<std::size_t>(*arguments.transport)]));
   }
   if (arguments.check_determinism) options.emplace_back("--check-determinism");
   return options;
@@ -130,7 +130,7 @@ std::string banner(const sim::Scenario& scenario) {
   const auto& world = scenario.world;
   auto how = schedule_text(world);
   if (world.mode == Mode::real)
-    how += fmt::format(" with={}", carrier_names()[static_cast<std::size_t>(world.carrier)]);
+    how += fmt::format(" with={}", transport_names()[static_cast<std::size_t>(world.transport)]);
   return fmt::format("rehearse {} program={} seed={} {}={} ranks={}\n", REHEARSE_VERSION, scenario.program, world.seed,
                      world.mode == Mode::real ? "mode" : "schedule", how, world.ranks);
 }

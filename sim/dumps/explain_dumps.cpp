@@ -17,7 +17,7 @@ namespace rehearse::sim {
 namespace {
 
 // For example "nccl 2.28.9"; empty if there are no calls.
-std::string carrier_of(const std::vector<Dump>& dumps) {
+std::string transport_of(const std::vector<Dump>& dumps) {
   for (const auto& dump : dumps) {
     if (dump.calls.empty()) continue;
     const auto& backend = dump.calls.front().backend;
@@ -58,7 +58,7 @@ Report explain_dumps(const std::vector<Dump>& dumps, const Stacks& stacks) {
   report.ranks = job.ranks();
   report.schedule = "real";
   report.version = REHEARSE_VERSION;
-  report.transport = carrier_of(dumps);
+  report.transport = transport_of(dumps);
   report.operations = job.calls();
   report.rank_lines = rank_lines_of(job, diagnosis, stacks);
   report.differences = differences_of(diagnosis, stacks);

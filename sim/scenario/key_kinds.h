@@ -108,10 +108,10 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
 
 // Prints the key only if its value differs from the default, so that files written without it stay as they were.
 inline ScenarioKey unless_default(ScenarioKey key) {
-  const std::string untold = key.print(Scenario());
-  key.print = [untold, always = key.print](const Scenario& scenario) {
+  const std::string unprinted = key.print(Scenario());
+  key.print = [unprinted, always = key.print](const Scenario& scenario) {
     auto text = always(scenario);
-    return text == untold ? "" : text;
+    return text == unprinted ? "" : text;
   };
   key.fallback = "";
   return key;

@@ -29,10 +29,10 @@ ScenarioSection top_level() {
   executable.fallback = "`\"\"`";
   auto mode = keys::choice<Mode>("mode", {{"simulation", Mode::simulation}, {"real", Mode::real}},
                                  ": on GPUs, or in processes ([how](REAL.md))", at(kWorld, &WorldOptions::mode));
-  std::vector<std::pair<std::string, Carrier>> carriers;
-  for (const auto& name : carrier_names()) carriers.emplace_back(name, static_cast<Carrier>(carriers.size()));
-  auto with = keys::choice<Carrier>("with", std::move(carriers), ": the transport of a real run",
-                                    at(kWorld, &WorldOptions::carrier));
+  std::vector<std::pair<std::string, Transport>> transports;
+  for (const auto& name : transport_names()) transports.emplace_back(name, static_cast<Transport>(transports.size()));
+  auto with = keys::choice<Transport>("with", std::move(transports), ": the transport of a real run",
+                                      at(kWorld, &WorldOptions::transport));
   mode = keys::unless_default(std::move(mode));
   mode.fallback = "`\"simulation\"`";
   with = keys::unless_default(std::move(with));
@@ -217,7 +217,7 @@ const std::vector<ScenarioSection>& scenario_sections() {
 
 std::string scenario_keys_as_markdown() {
   std::string text = "| key | default | values |\n|---|---|---|\n";
-  const Scenario untold;
+  const Scenario unprinted;
   for (const auto& section : scenario_sections()) {
     const auto place = section.name.empty() ? "" : fmt::format("[{}]", section.name);
     if (section.name == kParametersSection) {
@@ -227,7 +227,7 @@ std::string scenario_keys_as_markdown() {
       text += "| `[[fault]]` | | what goes wrong on purpose, a table for each ([how](FAULTS.md)) |\n";
     }
     for (const auto& key : section.keys) {
-      auto fallback = key.print(untold);
+      auto fallback = key.print(unprinted);
       if (!fallback.empty()) fallback = fmt::format("`{}`", fallback);
       if (!key.fallback.empty()) fallback = key.fallback;
       text += fmt::format("| `{}{}{}` |{}{} | {} |\n", place, place.empty() ? "" : " ", key.name,

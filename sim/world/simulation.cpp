@@ -41,7 +41,7 @@ std::uint64_t looks_of_a_livelock(int ranks) {
 }
 
 // A poll takes as long as a message, but always some time: a loop of polls must let time pass.
-VirtualDuration cost_of_a_look(const NetworkModel& network) {
+VirtualDuration cost_of_a_poll(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }
 
@@ -50,8 +50,8 @@ exec::ExecutorOptions execution_of(const WorldOptions& options) {
           .stack_bytes = options.stack_bytes,
           .steps_max = options.steps_max,
           .preempt = options.preempt.value_or(false),
-          .look_cost = cost_of_a_look(options.network),
-          .idle_looks_max = looks_of_a_livelock(options.ranks)};
+          .poll_cost = cost_of_a_poll(options.network),
+          .idle_polls_max = looks_of_a_livelock(options.ranks)};
 }
 
 comm::CommunicatorOptions simulated_communication_of(const WorldOptions& options) {
@@ -152,7 +152,7 @@ RunRequest request_of(const WorldOptions& options) {
   request.stack_bytes = options.stack_bytes;
   request.keep_all_events = options.keep_all_events;
   request.call_sites = options.call_sites;
-  request.carrier = options.carrier;
+  request.transport = options.transport;
   return request;
 }
 
@@ -180,8 +180,8 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   if (faults) communication.interceptor = &faults->injector();
   CallChecks call_checks(options, executor, communication, faults ? faults->below() : fabric);
   StateChecks state_checks(executor, options.checks, record->checks);
-  comm::Fabric& carrier = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
-  comm::Communicators communicators(executor, state_checks.in_front_of(carrier), record->events, mismatches,
+  comm::Fabric& transport = faults ? static_cast<comm::Fabric&>(faults->fabric()) : fabric;
+  comm::Communicators communicators(executor, state_checks.in_front_of(transport), record->events, mismatches,
                                     communication);
   state_checks.begin(communicators);
   if (faults) faults->injector().begin(communicators);
@@ -211,7 +211,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
         {state_checks.of_world().watcher_of(rank), calls.get(), model.on() ? &counted : nullptr});
     body(context);
   });
-  if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().judge_what_is_left();
+  if (record->outcome.ending == exec::Ending::all_returned) state_checks.of_world().compare_what_is_left();
   record->findings = state_checks.of_world().findings();
   record->notes = remarks.notes();
   record->check_remarks = state_checks.of_world().remarks();

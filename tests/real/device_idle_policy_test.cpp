@@ -19,11 +19,11 @@ using std::chrono::seconds;
 struct Devices final : DeviceWork {
   bool poll() noexcept override {
     ++polls;
-    return std::exchange(told, false);
+    return std::exchange(body, false);
   }
   bool pending() const noexcept override { return busy; }
   int polls = 0;
-  bool told = false;
+  bool body = false;
   bool busy = false;
 };
 
@@ -37,20 +37,20 @@ class DeviceIdle : public ::testing::Test {
 };
 
 TEST_F(DeviceIdle, CompletedDeviceWork_LetsRanksGoOn) {
-  devices.told = true;
+  devices.body = true;
   const auto step = policy.next(facts);
-  EXPECT_EQ(step.kind, Kind::look_again);
+  EXPECT_EQ(step.kind, Kind::poll_again);
   EXPECT_TRUE(step.moved);
   EXPECT_FALSE(step.hangs);
 }
 
 TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndCountsTheirProgress) {
   facts.any_polls = true;
-  policy.look();
+  policy.poll();
   EXPECT_EQ(devices.polls, 1);
   EXPECT_FALSE(policy.next(facts).moved);
-  devices.told = true;
-  policy.look();
+  devices.body = true;
+  policy.poll();
   EXPECT_EQ(devices.polls, 3);
   EXPECT_TRUE(policy.next(facts).moved);
 }
@@ -58,9 +58,9 @@ TEST_F(DeviceIdle, LookWhileRanksRun_PollsDevicesAndCountsTheirProgress) {
 TEST_F(DeviceIdle, BusyDevices_ArePolledAgainAndAreNoHang) {
   devices.busy = true;
   facts.due = facts.now + seconds(1'800);
-  for (int look = 0; look < 100'000; ++look) {
+  for (int poll = 0; poll < 100'000; ++poll) {
     const auto step = policy.next(facts);
-    ASSERT_EQ(step.kind, Kind::look_again);
+    ASSERT_EQ(step.kind, Kind::poll_again);
     ASSERT_FALSE(step.hangs);
   }
 }
@@ -101,14 +101,14 @@ TEST_F(DeviceIdle, Pollers_LookAtLongerAndLongerIntervals) {
   facts.any_polls = true;
   policy.note_clock_read();
   std::vector<std::int64_t> naps;
-  for (int look = 0; look < 13; ++look) {
+  for (int poll = 0; poll < 13; ++poll) {
     const auto step = policy.next(facts);
     ASSERT_EQ(step.kind, Kind::let_time_pass);
     naps.push_back((step.to - facts.now) / microseconds(1));
   }
   EXPECT_THAT(naps, testing::ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000, 1000));
   policy.note_progress();
-  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
   EXPECT_EQ(policy.next(facts).to, facts.now + microseconds(1));
 }
 
@@ -132,7 +132,7 @@ TEST_F(DeviceIdle, PollsInVain_AreALivelockAfterTheStallTimeout) {
 
 TEST_F(DeviceIdle, LooksAtTheClock_AreNoLivelock) {
   facts.any_polls = true;
-  for (int look = 0; look < 100; ++look) {
+  for (int poll = 0; poll < 100; ++poll) {
     policy.note_clock_read();
     EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
     facts.now += milliseconds(1);
@@ -144,7 +144,7 @@ TEST_F(DeviceIdle, Progress_RestartsTheStallTimeout) {
   EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
   facts.now += milliseconds(9);
   policy.note_progress();
-  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
   facts.now += milliseconds(9);
   EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
   facts.now += milliseconds(9);
@@ -154,7 +154,7 @@ TEST_F(DeviceIdle, Progress_RestartsTheStallTimeout) {
 TEST_F(DeviceIdle, RanksInTheKernel_LookAgainAfterAnyStep) {
   facts.any_in_kernel = true;
   policy.note_step();
-  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
   EXPECT_EQ(policy.next(facts).kind, Kind::end);
 }
 
@@ -173,7 +173,7 @@ TEST_F(DeviceIdle, WaitInLibc_IsADeadlockAfterTheStallTimeout) {
 
 TEST_F(DeviceIdle, AnyStep_RestartsTheWaitInLibc) {
   facts.any_waits_in_libc = true;
-  for (int look = 0; look < 100; ++look) {
+  for (int poll = 0; poll < 100; ++poll) {
     EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
     facts.now += milliseconds(11);
     policy.note_step();

@@ -55,14 +55,14 @@ class Failures : public RealWorld {
 
 TEST(NcclName, HasTheVersionOfTheLibrary) {
   testing::NiceMock<MockNccl> nccl;
-  const auto told = [&](int version, ncclResult_t result = ncclSuccess) {
+  const auto body = [&](int version, ncclResult_t result = ncclSuccess) {
     EXPECT_CALL(nccl, get_version).WillOnce(testing::DoAll(testing::SetArgPointee<0>(version), Return(result)));
     return name_of(nccl);
   };
-  EXPECT_EQ(told(22809), "NCCL 2.28.9");
-  EXPECT_EQ(told(21805), "NCCL 2.18.5");
-  EXPECT_EQ(told(0), "NCCL");
-  EXPECT_EQ(told(22809, ncclSystemError), "NCCL");
+  EXPECT_EQ(body(22809), "NCCL 2.28.9");
+  EXPECT_EQ(body(21805), "NCCL 2.18.5");
+  EXPECT_EQ(body(0), "NCCL");
+  EXPECT_EQ(body(22809, ncclSystemError), "NCCL");
 }
 
 class EachResult : public Failures, public ::testing::WithParamInterface<ncclResult_t> {};

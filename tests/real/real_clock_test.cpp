@@ -61,7 +61,7 @@ class RealTime : public ::testing::Test {
     idle.watch(devices);
     exec::ExecutorOptions options;
     options.ranks = ranks;
-    options.switches_between_looks = 64;
+    options.switches_between_polls = 64;
     exec::RankExecutor executor(options, decisions, clock, state, failures, idle);
     return executor.run(body);
   }

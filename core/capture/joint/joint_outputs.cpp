@@ -161,7 +161,7 @@ bool JointOutputs::is_view_of_visible(const at::Tensor& tensor) const {
 }
 
 void JointOutputs::add_result(std::size_t output, const c10::IValue& result) {
-  using Kind = PartOutput::Kind;
+  using Kind = GraphOutput::Kind;
   if (!is_tensor(result)) {
     outputs_[output] = {Kind::Value, constant_of(output, result)};
     return;
@@ -195,7 +195,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
     replay.add_source(i < changed_inputs_.size() ? nullptr : values_[i].node());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (outputs_[i].kind != PartOutput::Kind::View) continue;
+    if (outputs_[i].kind != GraphOutput::Kind::View) continue;
     const at::Tensor& view = results[i].toTensor();
     refuse_view_of_other_form(i, view);
     const graph::Node* node = recorder_.node_of(view);
@@ -206,7 +206,7 @@ void JointOutputs::add_views(const std::vector<c10::IValue>& results) {
     refuse_hidden_alias(i, view);
     refuse_stale_view(i, view);
     const std::size_t before = values_.size();
-    outputs_[i] = {PartOutput::Kind::Value, value_of(view)};
+    outputs_[i] = {GraphOutput::Kind::Value, value_of(view)};
     if (values_.size() != before) replay.add_source(nullptr);
   }
   views_ = replay.finish();

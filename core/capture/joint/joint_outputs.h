@@ -28,7 +28,7 @@ class JointOutputs {
   const graph::List& values() const noexcept { return values_; }
   // One tensor for each value; undefined if the value is no fake tensor.
   const std::vector<at::Tensor>& tensors() const noexcept { return tensors_; }
-  const std::vector<PartOutput>& outputs() const noexcept { return outputs_; }
+  const std::vector<GraphOutput>& outputs() const noexcept { return outputs_; }
   const std::vector<ChangedInput>& changed_inputs() const noexcept { return changed_inputs_; }
   const std::shared_ptr<graph::GraphModule>& views() const noexcept { return views_; }
 
@@ -56,7 +56,7 @@ class JointOutputs {
   const JointInputs& inputs_;
   graph::List values_;
   std::vector<at::Tensor> tensors_;
-  std::vector<PartOutput> outputs_;
+  std::vector<GraphOutput> outputs_;
   std::vector<ChangedInput> changed_inputs_;
   std::shared_ptr<graph::GraphModule> views_;
   std::map<std::uint64_t, std::size_t> inputs_by_id_, values_by_id_, results_of_base_;  // by fake_id

@@ -39,13 +39,13 @@ JointRecorder::JointRecorder(const graph::GraphModule& part, graph::GraphModule&
       expressions_([this](const std::string& target, graph::List arguments) -> graph::Node& {
         return joint_.graph().call_function(target, std::move(arguments));
       }),
-      numbers_of_part_(joint) {}
+      numbers_of_graph_(joint) {}
 
 graph::Node& JointRecorder::add_input(const graph::Node& placeholder, const c10::IValue& value) {
   graph::Node& node = add_placeholder(placeholder.name(), value);
   node.meta().origin = placeholder.meta().origin;
   node.meta().ddp_ignored = placeholder.meta().ddp_ignored;
-  numbers_of_part_.bind(placeholder, node);
+  numbers_of_graph_.bind(placeholder, node);
   return node;
 }
 
@@ -151,7 +151,7 @@ graph::Node& JointRecorder::add_call(const c10::OperatorHandle& op, c10::ArrayRe
   const std::string target = graph::target_of(op);
   CallArguments call;
   if (part_node_ != nullptr && part_node_->target() == target && target == kAssertScalar) {
-    for (const graph::Argument& argument : part_node_->args()) call.args.push_back(numbers_of_part_.of(argument));
+    for (const graph::Argument& argument : part_node_->args()) call.args.push_back(numbers_of_graph_.of(argument));
   } else {
     const exec::CallSite no_site;  // nodes have the origins of the interpreted graph
     call = to_arguments(op.schema(), arguments,
@@ -221,7 +221,7 @@ void JointRecorder::begin_of_node(const graph::Node& node) {
 
 void JointRecorder::end_of_node(const graph::Node& node, const c10::IValue& value) {
   graph::Node* const bound = is_tensor(value) && is_fake(value.toTensor()) ? node_of(value.toTensor()) : last_call_;
-  if (bound != nullptr) numbers_of_part_.bind(node, *bound);
+  if (bound != nullptr) numbers_of_graph_.bind(node, *bound);
   const auto& origin = node.meta().origin;
   const std::uint64_t sequence = at::sequence_number::peek();
   if (origins_.empty() || origins_.back().sequence < sequence) origins_.push_back({sequence, origin});
@@ -240,7 +240,7 @@ graph::Argument JointRecorder::unbacked_result(std::size_t output) {
   const auto* number = node != nullptr && node->meta().value != nullptr ? node->meta().value->scalar() : nullptr;
   if (number == nullptr) return {};
   const auto symbols = number->expression.symbols();
-  return std::any_of(symbols.begin(), symbols.end(), shapes::is_unbacked_name) ? numbers_of_part_.of(result)
+  return std::any_of(symbols.begin(), symbols.end(), shapes::is_unbacked_name) ? numbers_of_graph_.of(result)
                                                                                : graph::Argument();
 }
 

@@ -12,7 +12,7 @@
 #include <rehearse_internal/capture/fake_mode.h>
 
 #include "capture/graph/expression_nodes.h"
-#include "capture/joint/numbers_of_part.h"
+#include "capture/joint/numbers_of_graph.h"
 #include "capture/joint/zero_tensors.h"
 
 namespace rehearse::capture {
@@ -87,7 +87,7 @@ class JointRecorder final : public FakeListener {
   std::vector<OriginUpTo> origins_;         // in order
   const graph::Node* part_node_ = nullptr;  // the node that is running; null: none
   graph::Node* last_call_ = nullptr;        // the last call that it recorded
-  NumbersOfPart numbers_of_part_;
+  NumbersOfGraph numbers_of_graph_;
   ZeroTensors zeros_;
   std::unordered_set<const graph::Node*> without_grad_mode_;
 };

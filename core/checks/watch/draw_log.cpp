@@ -11,7 +11,7 @@ namespace rehearse::checks {
 namespace {
 
 constexpr std::size_t kDrawsMost = 100'000;  // bounds the memory
-constexpr std::size_t kLinesTold = 3;
+constexpr std::size_t kLinesShown = 3;
 
 // By text, because many stacks may lead to one line.
 struct Line {
@@ -71,13 +71,13 @@ std::vector<std::string> other_draws(int rank, const std::vector<Drawn>& draws, 
   add(of_other, 1, lines);
   std::erase_if(lines, [](const Line& line) { return line.times[0] == line.times[1]; });
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < std::min(lines.size(), kLinesTold); ++i) {
+  for (std::size_t i = 0; i < std::min(lines.size(), kLinesShown); ++i) {
     const auto [own, its] = lines[i].times;
     texts.push_back(
         fmt::format("{}: {} on rank {}, {} on rank {}", lines[i].text, times_text(own), rank, times_text(its), other));
   }
-  if (lines.size() > kLinesTold)
-    texts.push_back(fmt::format("and {} more lines that drew differently", lines.size() - kLinesTold));
+  if (lines.size() > kLinesShown)
+    texts.push_back(fmt::format("and {} more lines that drew differently", lines.size() - kLinesShown));
   return texts;
 }
 

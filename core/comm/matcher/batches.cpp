@@ -48,7 +48,7 @@ auto Batches::around(const MatchedPair& pair) const -> std::vector<Batch*> {
   return found;
 }
 
-std::vector<MatchedPair*> Batches::meet(MatchedPair& pair) {
+std::vector<MatchedPair*> Batches::add(MatchedPair& pair) {
   for (const auto* const work : {pair.send(), pair.recv()}) {
     if (auto* const batch = find(work)) {
       REHEARSE_CHECK(batch->unmatched > 0, work->rank(), batch->works.size());

@@ -24,7 +24,7 @@ class Batches {
   void add(Works works);
 
   // A send and its receive are matched. Returns the pairs that can move now: this one and those held with it, or none.
-  std::vector<MatchedPair*> meet(MatchedPair& pair);
+  std::vector<MatchedPair*> add(MatchedPair& pair);
 
   // The pair has failed, so the other calls of its batches never move.
   void fail(const MatchedPair& pair);

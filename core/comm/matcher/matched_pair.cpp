@@ -11,7 +11,7 @@
 
 namespace rehearse::comm {
 
-void MatchedPair::meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
+void MatchedPair::join(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv) {
   REHEARSE_CHECK(send_ == nullptr && recv_ == nullptr, send->rank(), recv->rank());
   calls_[0] = &send->operation;
   calls_[1] = &recv->operation;

@@ -140,9 +140,9 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   }
   MatchedPair& pair = *free_.back();
   free_.pop_back();
-  pair.meet(std::move(send), std::move(recv));
+  pair.join(std::move(send), std::move(recv));
   if (batches_.empty()) return pair.launch();
-  for (auto* const each : batches_.meet(pair)) each->launch();
+  for (auto* const each : batches_.join(pair)) each->launch();
 }
 
 std::string PointToPointMatcher::describe(const RankWork& work) const {

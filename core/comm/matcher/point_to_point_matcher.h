@@ -24,7 +24,7 @@ class MatchedPair final : public PendingMatch, public Completion {
  public:
   MatchedPair(const MatcherContext& context, PointToPointMatcher& matcher) : context_(context), matcher_(matcher) {}
 
-  void meet(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
+  void join(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
   // Call it after meet(). It may complete, and give the pair back, before it returns.
   void launch();

@@ -22,10 +22,10 @@ namespace rehearse::comm {
 namespace {
 
 // A scheduling point while the work is incomplete.
-void look_for_the_end(const RankWork& work) {
+void poll_for_the_end(const RankWork& work) {
   if (!work.incomplete() || work.owner()->closed() || !exec::this_rank::is_fiber()) return;
-  const WorkObserver looking(work);
-  exec::this_rank::poll(&looking);
+  const WorkObserver polling(work);
+  exec::this_rank::poll(&polling);
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ void RankWork::note_known() const noexcept {
 }
 
 bool RankWork::isCompleted() {
-  look_for_the_end(*this);
+  poll_for_the_end(*this);
   const bool over = !incomplete() || done_on_device();
   asked_ = asked_ || over;
   if (over) note_known();
@@ -149,7 +149,7 @@ bool RankWork::isCompleted() {
 }
 
 bool RankWork::isSuccess() const {
-  look_for_the_end(*this);
+  poll_for_the_end(*this);
   note_that_it_is_known();
   if (!incomplete() || done_on_device()) note_known();
   return state_ == State::completed || done_on_device();

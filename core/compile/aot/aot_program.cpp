@@ -124,8 +124,8 @@ std::vector<c10::IValue> AotProgram::outputs_of(const std::vector<c10::IValue>& 
   }
   std::vector<c10::IValue> outputs;
   outputs.reserve(outputs_.size());
-  for (const capture::PartOutput& output : outputs_) {
-    using Kind = capture::PartOutput::Kind;
+  for (const capture::GraphOutput& output : outputs_) {
+    using Kind = capture::GraphOutput::Kind;
     const auto& from = output.kind == Kind::Input ? inputs : output.kind == Kind::View ? views : values;
     outputs.push_back(from[output.index]);
   }

@@ -50,7 +50,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
   std::vector<bool> of_hooks_;               // by position among the saved tensors; empty: none
   std::unique_ptr<AotBackwards> backwards_;  // null: nothing to differentiate
   std::size_t values_, saved_tensors_;
-  std::vector<capture::PartOutput> outputs_;
+  std::vector<capture::GraphOutput> outputs_;
   std::vector<capture::ChangedInput> changed_inputs_;
 };
 

@@ -17,7 +17,7 @@ using graph::GraphError;
 using graph::GraphModule;
 using graph::List;
 using graph::Node;
-using Kind = capture::PartOutput::Kind;
+using Kind = capture::GraphOutput::Kind;
 
 constexpr std::int64_t kNone = -1;
 
@@ -122,7 +122,7 @@ List members_of(const capture::JointGraph& joint) {
   for (const capture::Tangent& each : joint.tangents) {
     tangents.push_back(List{each.value, list_of(each.form.dim_order), list_of_bools(each.form.expanded)});
   }
-  for (const capture::PartOutput& each : joint.outputs) {
+  for (const capture::GraphOutput& each : joint.outputs) {
     outputs.push_back(List{static_cast<std::int64_t>(each.kind), each.index});
   }
   for (const capture::ChangedInput& each : joint.changed_inputs) {

@@ -92,7 +92,7 @@ void require_cpu(const graph::TensorMeta* tensor) {
 }
 
 // Adds what the text of a module leaves out.
-void add_untold(const graph::GraphModule& module, List& list) {
+void add_unprinted(const graph::GraphModule& module, List& list) {
   for (const auto& [name, attribute] : module.attributes()) {
     require_cpu(&attribute.meta);
     list.emplace_back(contents(attribute.tensor));
@@ -103,7 +103,7 @@ void add_untold(const graph::GraphModule& module, List& list) {
     if (meta.brings_history == 0 && meta.history_from == 0) continue;
     list.push_back(List{node.name(), meta.brings_history, meta.history_from});
   }
-  for (const auto& [name, submodule] : module.submodules()) add_untold(*submodule, list);
+  for (const auto& [name, submodule] : module.submodules()) add_unprinted(*submodule, list);
 }
 
 List symbols(const shapes::ShapeEnv& shapes) {
@@ -133,9 +133,9 @@ std::string cache_key(const BackendInput& input, const std::string& backend, con
   add("fixed layouts", layouts(input.fixed_layouts));
   add("memory", memory(input.example_inputs));
   if (input.shapes != nullptr) add("symbols", symbols(*input.shapes));
-  List untold;
-  add_untold(*input.module, untold);
-  add("beside the text", untold);
+  List unprinted;
+  add_unprinted(*input.module, unprinted);
+  add("beside the text", unprinted);
   key += examples(input.example_inputs);
   return key + graph::to_text(*input.module, graph::Origins::Without);
 }

@@ -58,8 +58,8 @@ bool SymbolGuards::holds(const LeafList& leaves, GuardFailure* failure) const {
   const auto failed = program_.first_failure(values);
   if (!failed) return true;
   if (failure) {
-    const auto told = program_.describe(*failed, values);
-    *failure = {"sizes", told.expected, told.found, told.line};
+    const auto failure_found = program_.describe(*failed, values);
+    *failure = {"sizes", failure_found.expected, failure_found.found, failure_found.line};
   }
   return false;
 }

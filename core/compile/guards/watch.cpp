@@ -81,8 +81,8 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
   const auto at = place_on_stack(address);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
-    const GuardFailure told = watched->failure();
-    throw CompileError((told.line.empty() ? "" : told.line + ": ") +
+    const GuardFailure failure_found = watched->failure();
+    throw CompileError((failure_found.line.empty() ? "" : failure_found.line + ": ") +
                        "watch() was given a variable of the compiled function itself, which is gone in the next call; "
                        "watch what it is a copy of, or make it an argument");
   }

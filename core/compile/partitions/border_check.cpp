@@ -37,7 +37,7 @@ std::vector<std::size_t> BorderCheck::fit(std::vector<c10::IValue>& values) cons
     if (!value.isTensor() || !value.toTensor().defined()) continue;
     check(expected, value.toTensor(), values);
     PlaceInMemory place;
-    if (expected.layout == BorderLayout::Guarded || !lies_otherwise(expected, value.toTensor(), values, place))
+    if (expected.layout == BorderLayout::Guarded || !has_other_layout(expected, value.toTensor(), values, place))
       continue;
     values[expected.at] = copy_to(place, at::Tensor(value.toTensor()));
     copied.push_back(expected.at);
@@ -61,8 +61,8 @@ void BorderCheck::check(const Expected& expected, const at::Tensor& tensor,
   fail(expected, "is " + text_of(meta.sizes), fmt::format("is [{}]", fmt::join(sizes, ", ")));
 }
 
-bool BorderCheck::lies_otherwise(const Expected& expected, const at::Tensor& tensor,
-                                 const std::vector<c10::IValue>& values, PlaceInMemory& place) const {
+bool BorderCheck::has_other_layout(const Expected& expected, const at::Tensor& tensor,
+                                   const std::vector<c10::IValue>& values, PlaceInMemory& place) const {
   const PlaceInMemory wanted = place_of(expected.meta, symbols_, values);
   if (lies_at(tensor, wanted)) return false;
   if (expected.layout == BorderLayout::Required || !wanted.is_known()) {

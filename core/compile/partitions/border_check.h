@@ -54,8 +54,8 @@ class BorderCheck {
 
   void check(const Expected& expected, const at::Tensor& tensor, const std::vector<c10::IValue>& values) const;
   // True if the tensor must be copied to `place`.
-  bool lies_otherwise(const Expected& expected, const at::Tensor& tensor, const std::vector<c10::IValue>& values,
-                      PlaceInMemory& place) const;
+  bool has_other_layout(const Expected& expected, const at::Tensor& tensor, const std::vector<c10::IValue>& values,
+                        PlaceInMemory& place) const;
   [[noreturn]] void fail(const Expected& expected, const std::string& captured, const std::string& found) const;
 
   std::string name_;

@@ -13,7 +13,7 @@ using graph::Node;
 using graph::Op;
 
 // Follows items of a list or tuple to the node that returned it, because they must be in its piece.
-const Node& giver_of(const Node& node) {
+const Node& source_of(const Node& node) {
   const Node* of = &node;
   while (of->op() == Op::CallFunction && of->target() == "_operator.getitem" && of->args().at(0).node() != nullptr &&
          of->args().at(0).node()->op() != Op::Placeholder) {
@@ -37,7 +37,7 @@ class PieceNumbers {
 
   // Call it once for each node, in the order of the graph.
   int of(const Node& node) {
-    const auto found = bucket_of_.find(&giver_of(node));
+    const auto found = bucket_of_.find(&source_of(node));
     const std::size_t bucket = found != bucket_of_.end() ? found->second : bucket_;
     if (bucket != bucket_ || was_leaf_ || is_leaf_node(node)) ++number_;
     bucket_ = bucket;

@@ -19,7 +19,7 @@ using graph::Op;
 bool is_item(const Node& node) { return node.op() == Op::CallFunction && node.target() == "_operator.getitem"; }
 
 // How many values the call returns: one, or as many as the piece's list has items.
-std::size_t outputs_of_part(const graph::GraphModule& part, const Node& call) {
+std::size_t outputs_of_piece(const graph::GraphModule& part, const Node& call) {
   const Node* const output = part.graph().output_node();
   if (!output || output->args().size() != 1) throw GraphError(call.name(), "target", "its graph has no output");
   return graph::results_of(part.graph()).size();
@@ -39,7 +39,7 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
     } else if (node.op() == Op::CallModule) {
       const auto part = module.find_submodule(node.target());
       if (!part) throw GraphError(node.name(), "target", "there is no submodule '" + node.target() + "'");
-      calls_.push_back({.first_output = attributes_.size(), .outputs = outputs_of_part(*part, node)});
+      calls_.push_back({.first_output = attributes_.size(), .outputs = outputs_of_piece(*part, node)});
       add_call(node, pieces);
     } else if (is_item(node)) {
       const auto index = node.args().at(1).as<std::int64_t>();

@@ -81,12 +81,12 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
   return "it returns other values of the same graph now";
 }
 
-void throw_stale(const std::string& function, const std::string& told) {
+void throw_stale(const std::string& function, const std::string& difference) {
   throw StaleCapture(fmt::format(
       "'{}' no longer gives the graph that was compiled, although all its guards hold: {}. It reads "
       "something that is no argument, or a field that visit_fields() does not name: make it an argument, name "
       "it with rehearse::watch(), read it in an eager_region(), or compile with Verify::Always",
-      function, told));
+      function, difference));
 }
 
 }  // namespace rehearse::compiler

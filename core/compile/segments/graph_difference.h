@@ -21,6 +21,6 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
 std::string text_of_node(const graph::Node& node);
 
 // Throws StaleCapture. `told`: the result of difference_of().
-[[noreturn]] void throw_stale(const std::string& function, const std::string& told);
+[[noreturn]] void throw_stale(const std::string& function, const std::string& difference);
 
 }  // namespace rehearse::compiler

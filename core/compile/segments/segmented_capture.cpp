@@ -36,9 +36,9 @@ std::string text_of_end(const Step& step) {
 std::string difference_of_steps(const Step& expected, const Step& found) {
   const bool same_end_in_kind = !expected.read == !found.read && !expected.region == !found.region;
   const std::string ends = text_of_end(expected);
-  std::string told = difference_of(*expected.segment.module, *found.segment.module, ends,
-                                   same_end_in_kind ? ends : text_of_end(found));
-  if (!told.empty()) return told;
+  std::string difference = difference_of(*expected.segment.module, *found.segment.module, ends,
+                                         same_end_in_kind ? ends : text_of_end(found));
+  if (!difference.empty()) return difference;
   if (expected.segment.inputs != found.segment.inputs) return "it uses other tensors now";
   if (ends == kEndOfFunction) return "it returns something else beside tensors now";
   return fmt::format("it came to {}, and comes to another one now: {}", ends, text_of_end(found));
@@ -79,17 +79,18 @@ std::vector<Branch>& SegmentedCapture::branches() { return last_ ? last_->branch
 void SegmentedCapture::throw_no_end(const graph::GraphModule& now) const {
   REHEARSE_CHECK(!was_cut_ && !tree_.roots.empty(), owner_.function);
   const Step& first = *tree_.roots.front().next;
-  const std::string told = difference_of(*first.segment.module, now, text_of_end(first));
-  if (!run_.passed().empty()) throw_not_repeatable(told);
-  throw_stale(owner_.function, told);
+  const std::string difference = difference_of(*first.segment.module, now, text_of_end(first));
+  if (!run_.passed().empty()) throw_not_repeatable(difference);
+  throw_stale(owner_.function, difference);
 }
 
-void SegmentedCapture::throw_not_repeatable(const std::string& told) const {
+void SegmentedCapture::throw_not_repeatable(const std::string& difference) const {
   throw NotRepeatable(fmt::format(
       "'{}' {}, and ran again from its start to go on from there; but it did not repeat what it had done: {}. What "
       "differs must be an argument, or stand in an eager_region()",
       owner_.function,
-      is_refused_ ? "does what cannot be captured behind a read" : "read a value that it has no branch for", told));
+      is_refused_ ? "does what cannot be captured behind a read" : "read a value that it has no branch for",
+      difference));
 }
 
 // The step of the tree that equals this one; added if there is none.

@@ -84,7 +84,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   capture::SegmentAnswer end_with_values();
   bool may_go_on(const std::string& key) const;
   void begin_next(const PassedStep& passed);
-  [[noreturn]] void throw_not_repeatable(const std::string& told) const;
+  [[noreturn]] void throw_not_repeatable(const std::string& difference) const;
   BoundGraph bound(const capture::Segment& segment) const;
   InputBinding input_of(const capture::Segment::Source& source) const;
 

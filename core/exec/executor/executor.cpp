@@ -120,9 +120,9 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
                          FailureSink& sink, IdlePolicy* idle)
     : decisions_(decisions),
       state_(state),
-      virtual_idle_policy_({.look_cost = options.look_cost,
-                            .looks = options.idle_looks_max,
-                            .timed_looks = options.idle_timed_looks_max}),
+      virtual_idle_policy_({.poll_cost = options.poll_cost,
+                            .polls = options.idle_polls_max,
+                            .timed_polls = options.idle_timed_polls_max}),
       parts_{.options = checked(options),
              .number = new_world_number(),
              .process = getpid(),
@@ -145,7 +145,7 @@ RankExecutor::Impl::Impl(ExecutorOptions options, Decisions& decisions, Clock& c
       rank_life_(parts_, decisions, sink),
       restarts_(parts_),
       switcher_(parts_.options, parts_.process, fibers_, decisions, clock, parts_.idle_policy, outcome_, state,
-                [this] { idle_loop_.look(); }),
+                [this] { idle_loop_.poll(); }),
       fiber_life_(parts_, state, rank_life_),
       idle_loop_(parts_) {}
 

@@ -26,7 +26,7 @@ void IdleLoop::step() {
   if (step.moved) world_.outcome.forget_hang();
   if (step.hangs) world_.outcome.note_hang(world_.fibers.all(), step.hung_since.value_or(known.now));
   switch (step.kind) {
-    case IdleStep::Kind::look_again:
+    case IdleStep::Kind::poll_again:
       return release_pollers();
     case IdleStep::Kind::let_time_pass:
       return let_time_pass(step, known.any_polls);
@@ -36,9 +36,9 @@ void IdleLoop::step() {
   }
 }
 
-void IdleLoop::look() noexcept {
+void IdleLoop::poll() noexcept {
   hear_threads();
-  world_.idle_policy.look();
+  world_.idle_policy.poll();
 }
 
 IdleFacts IdleLoop::facts() const {
@@ -58,7 +58,7 @@ void IdleLoop::let_time_pass(const IdleStep& step, bool any_polls) {
   world_.clock.advance_to(step.to);
   world_.timers.fire_due(world_.clock.now());
   if (auto end = world_.idle_policy.time_passed()) world_.outcome.end(end->ending, std::move(end->why));
-  if (any_polls && step.look && !world_.outcome.ended()) release_pollers();
+  if (any_polls && step.poll && !world_.outcome.ended()) release_pollers();
 }
 
 // In virtual time, time stands still while ranks run. Threads outside of ranks then never end a wait, so skip them.

@@ -17,7 +17,7 @@ class IdleLoop {
   void step();
 
   // Call it while fibers can run: wakes fibers for which other threads have signalled, and calls the policy's look().
-  void look() noexcept;
+  void poll() noexcept;
 
  private:
   IdleFacts facts() const;

@@ -23,7 +23,7 @@ constexpr const char* kInterrupted = "interrupted";
 }  // namespace
 
 Switcher::Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
-                   const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Look look)
+                   const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Poll poll)
     : outcome_(outcome),
       decisions_(decisions),
       clock_(clock),
@@ -32,9 +32,9 @@ Switcher::Switcher(const ExecutorOptions& options, pid_t process, const FiberTab
       preempt_(options.preempt),
       current_fiber_(state),
       steps_max_(options.steps_max),
-      switches_between_looks_(options.switches_between_looks),
+      switches_between_polls_(options.switches_between_polls),
       process_(process),
-      look_(std::move(look)) {
+      poll_(std::move(poll)) {
   set_next_stop(0);
 }
 
@@ -63,7 +63,7 @@ void Switcher::stop_between_switches() noexcept {
 // The next stop is the end of the budget, the place of an InterruptedAgain, or the next look() for outside events,
 // whichever comes first. With one number, a switch needs only one comparison.
 void Switcher::set_next_stop(std::uint64_t switches) noexcept {
-  const std::uint64_t between = switches_between_looks_;
+  const std::uint64_t between = switches_between_polls_;
   next_stop_ = between == 0 ? steps_max_ : std::min(steps_max_, switches + between - 1);
   const auto last = interrupted_again_.before_switch;
   if (last > 0) next_stop_ = std::min(next_stop_, last - 1);
@@ -83,7 +83,7 @@ bool Switcher::pass_stop() noexcept {
   // the errno of the fiber that leaves.
   const int error = errno;
   Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
-  look_();
+  poll_();
   t_current_fiber = fiber;
   errno = error;
   return true;
@@ -144,7 +144,7 @@ void Switcher::withdraw(Fiber& fiber) noexcept {
 
 void Switcher::give_way(Fiber& fiber) noexcept {
   if (outcome_.ended_for(fiber)) return;
-  fiber.looks = 0;
+  fiber.polls = 0;
   fiber.clock_reads = 0;
   idle_policy_.note_step();
   offer_turn(fiber);

@@ -25,12 +25,12 @@ class WorldOutcome;
 // thread's main context waits in resume_fibers().
 class Switcher {
  public:
-  // Looks for events from outside. Called every ExecutorOptions::switches_between_looks switches.
-  using Look = std::function<void()>;
+  // Looks for events from outside. Called every ExecutorOptions::switches_between_polls switches.
+  using Poll = std::function<void()>;
 
   // `process`: the process that made the world. All references must outlive this object.
   Switcher(const ExecutorOptions& options, pid_t process, const FiberTable& fibers, Decisions& decisions,
-           const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Look look);
+           const Clock& clock, IdlePolicy& idle_policy, WorldOutcome& outcome, RankState& state, Poll poll);
   Switcher(const Switcher&) = delete;
   Switcher& operator=(const Switcher&) = delete;
 
@@ -83,9 +83,9 @@ class Switcher {
   CurrentFiber current_fiber_;
 
   const std::uint64_t steps_max_;
-  const std::uint64_t switches_between_looks_;
+  const std::uint64_t switches_between_polls_;
   const pid_t process_;
-  const Look look_;
+  const Poll poll_;
 };
 
 }  // namespace rehearse::exec

@@ -53,7 +53,7 @@ class alignas(kCacheLine) Fiber {
   std::uintptr_t suspended_at = 0;  // the place in its stack; 0 before its first suspension
   std::uint32_t id = 0;             // in the world; a candidate of ChoiceKind::next_fiber
   int rank = -1;
-  std::uint32_t looks = 0;        // polls in a row (see this_rank::poll)
+  std::uint32_t polls = 0;        // polls in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
   State state = State::blocked;
   bool abort = false;      // the world ended: its blocked call throws when it resumes

@@ -47,9 +47,9 @@ inline WorldState& world_of(const Fiber& fiber) noexcept { return fiber.world->i
 
 // A failed try counts as a poll, because a rank that tries repeatedly must let the others run. A rank that unwinds may
 // try for a while.
-inline void look_in_vain(Fiber& fiber) {
-  constexpr std::uint32_t looks_at_the_end = 1'000;
-  if (!fiber.world->outcome.ended_for(fiber) || ++fiber.looks > looks_at_the_end) poll(fiber);
+inline void poll_in_vain(Fiber& fiber) {
+  constexpr std::uint32_t polls_at_the_end = 1'000;
+  if (!fiber.world->outcome.ended_for(fiber) || ++fiber.polls > polls_at_the_end) poll(fiber);
 }
 
 // The state of the current world of this thread while no fiber runs (a timer fires); null: there is no world.

@@ -55,7 +55,7 @@ bool ask(pid_t thread) {
   g_asked = true;
   ::syscall(SYS_tgkill, ::getpid(), thread, kAsk);
   // The signal may not reach the thread, so wait only for a while.
-  for (int look = 0; look < 100 && !g_answer.given.load(std::memory_order_acquire); ++look) {
+  for (int sample = 0; sample < 100 && !g_answer.given.load(std::memory_order_acquire); ++sample) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   g_asked = false;

@@ -14,15 +14,15 @@ namespace rehearse::exec {
 // stopped) counts as one second.
 class Quiet {
  public:
-  static constexpr int kLooksMax = 10;
+  static constexpr int kSamplesMax = 10;
 
   // The totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
-  bool look(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
+  bool sample(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
     const bool moved = switches != switches_ || cpu - cpu_ > kIdleCpu;
     switches_ = switches;
     cpu_ = cpu;
-    looks_ = moved ? 0 : looks_ + 1;
-    return looks_ == kLooksMax;
+    samples_ = moved ? 0 : samples_ + 1;
+    return samples_ == kSamplesMax;
   }
 
   // Excludes CPU time spent on reporting the standstill. `cpu`: the process's total afterwards.
@@ -34,7 +34,7 @@ class Quiet {
 
   std::uint64_t switches_ = 0;
   std::chrono::nanoseconds cpu_{-1'000'000'000};
-  int looks_ = 0;
+  int samples_ = 0;
 };
 
 // Registers the calling thread's current run with the watchdog.

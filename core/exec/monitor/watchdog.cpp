@@ -30,7 +30,7 @@ struct TimeLimit::State {
   Time until;
   Overdue overdue;
   std::atomic<bool> over{false};
-  bool told = false;
+  bool is_reported = false;
 };
 
 namespace {
@@ -49,7 +49,7 @@ void say(const Found& found) {
   const auto text = fmt::format(
       "rehearse: nothing has moved for {} s: {}. All ranks share its thread, so none of them can go on until this call "
       "returns\n",
-      std::chrono::duration<double>(Quiet::kLooksMax * g_tick.load()).count(), describe(found));
+      std::chrono::duration<double>(Quiet::kSamplesMax * g_tick.load()).count(), describe(found));
   write_at_once(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -116,20 +116,20 @@ class Watchdog {
         empty_ticks = 0;
         tick = std::chrono::steady_clock::now() + g_tick.load();
       }
-      changed_.wait_until(lock, next_look(tick));
+      changed_.wait_until(lock, next_sample(tick));
       const Time now = std::chrono::steady_clock::now();
       enforce_limits(now);
       if (now < tick) continue;
       tick = now + g_tick.load();
       empty_ticks = runs_.empty() && limits_.empty() ? empty_ticks + 1 : 0;
-      look_at_runs();
+      sample_runs();
     }
   }
 
-  Time next_look(Time tick) const {
+  Time next_sample(Time tick) const {
     Time next = tick;
     for (const auto& limit : limits_) {
-      if (!limit->told) next = std::min(next, limit->over ? limit->until + kGrace : limit->until);
+      if (!limit->is_reported) next = std::min(next, limit->over ? limit->until + kGrace : limit->until);
     }
     return next;
   }
@@ -138,17 +138,17 @@ class Watchdog {
   void enforce_limits(Time now) {
     for (const auto& limit : limits_) {
       if (now >= limit->until && !limit->over.exchange(true)) request_interrupt();
-      if (limit->told || now < limit->until + kGrace) continue;
-      limit->told = true;
+      if (limit->is_reported || now < limit->until + kGrace) continue;
+      limit->is_reported = true;
       const auto is_its = [&](const Run& run) { return run.thread == limit->thread; };
       if (std::any_of(runs_.begin(), runs_.end(), is_its)) limit->overdue(find_thread(limit->thread));
     }
   }
 
-  void look_at_runs() {
+  void sample_runs() {
     const auto cpu = cpu_time();
     for (Run& run : runs_) {
-      if (!run.quiet.look(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) continue;
+      if (!run.quiet.sample(__atomic_load_n(run.switches, __ATOMIC_RELAXED), cpu)) continue;
       say(find_thread(run.thread));
       run.quiet.discount(cpu_time());
     }

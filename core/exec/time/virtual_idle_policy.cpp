@@ -9,11 +9,11 @@
 namespace rehearse::exec {
 
 IdleStep VirtualIdlePolicy::next(const IdleFacts& facts) {
-  untimed_look_ = false;
-  if (facts.now != time_of_looks_) moves_ = 0;
+  untimed_poll_ = false;
+  if (facts.now != time_of_polls_) moves_ = 0;
   const IdleStep step = facts.any_polls ? next_of_pollers(facts) : next_of_waiters(facts);
-  if (step.kind == IdleStep::Kind::look_again) time_of_looks_ = facts.now;
-  if (step.look) time_of_looks_ = step.to;
+  if (step.kind == IdleStep::Kind::poll_again) time_of_polls_ = facts.now;
+  if (step.poll) time_of_polls_ = step.to;
   return step;
 }
 
@@ -27,57 +27,57 @@ bool VirtualIdlePolicy::moves_for_ever() noexcept {
 }
 
 std::optional<IdleEnd> VirtualIdlePolicy::time_passed() {
-  if (untimed_look_) return std::nullopt;
-  if (progress_ || ++timed_looks_ <= limits_.timed_looks) return std::nullopt;
+  if (untimed_poll_) return std::nullopt;
+  if (progress_ || ++timed_polls_ <= limits_.timed_polls) return std::nullopt;
   return IdleEnd{Ending::livelock,
-                 fmt::format("{} clock reads or short sleeps while nothing else happened", timed_looks_)};
+                 fmt::format("{} clock reads or short sleeps while nothing else happened", timed_polls_)};
 }
 
 bool VirtualIdlePolicy::take_progress() noexcept {
   if (!std::exchange(progress_, false)) return false;
-  looks_ = 0;
-  timed_looks_ = 0;
+  polls_ = 0;
+  timed_polls_ = 0;
   give_ups_ = 0;
-  looking_since_.reset();
+  polling_since_.reset();
   return true;
 }
 
 // A fixed fraction of the time polled in vain so far. Thus some thousand polls outlast a wait of seconds, and yet a
 // poll notices the change late by no more than that fraction of the wait.
-VirtualDuration VirtualIdlePolicy::cost_of_look(VirtualTime now) const noexcept {
+VirtualDuration VirtualIdlePolicy::cost_of_poll(VirtualTime now) const noexcept {
   constexpr std::int64_t kParts = 500;
-  const auto spent = now - looking_since_.value_or(now);
-  const auto most = std::max(is_timed_ ? kTimedCostMax : kCostMax, limits_.look_cost);
-  return std::clamp(spent / kParts, limits_.look_cost, most);
+  const auto spent = now - polling_since_.value_or(now);
+  const auto most = std::max(is_timed_ ? kTimedCostMax : kCostMax, limits_.poll_cost);
+  return std::clamp(spent / kParts, limits_.poll_cost, most);
 }
 
 bool VirtualIdlePolicy::is_poll_for_ever(const IdleFacts& facts) const noexcept {
-  return !facts.any_moves_on && looks_ >= std::min(limits_.looks, kLooksOfAHang);
+  return !facts.any_moves_on && polls_ >= std::min(limits_.polls, kPollsOfAHang);
 }
 
 IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
   const bool clock_was_read = std::exchange(clock_was_read_, false);
   const bool stepped = std::exchange(stepped_, false);
-  auto step = IdleStep::look_again();
+  auto step = IdleStep::poll_again();
   // Before time passes, every fiber has looked at what the others have changed.
   if ((progress_ || stepped) && !moves_for_ever()) {
     step.moved = take_progress();
-    next_look_.reset();
+    next_poll_.reset();
     return step;
   }
-  if (!looking_since_) looking_since_ = facts.now;
-  if (!next_look_) {
+  if (!polling_since_) polling_since_ = facts.now;
+  if (!next_poll_) {
     is_timed_ = clock_was_read;
-    if (!is_timed_ && looks_++ >= limits_.looks) return next_timer_of_pollers(facts);
-    next_look_ = facts.now + cost_of_look(facts.now);
+    if (!is_timed_ && polls_++ >= limits_.polls) return next_timer_of_pollers(facts);
+    next_poll_ = facts.now + cost_of_poll(facts.now);
   }
-  step = IdleStep::let_time_pass(facts.due ? std::min(*facts.due, *next_look_) : *next_look_);
-  step.look = step.to == *next_look_;
-  if (step.look) next_look_.reset();
-  untimed_look_ = step.look && !is_timed_;
+  step = IdleStep::let_time_pass(facts.due ? std::min(*facts.due, *next_poll_) : *next_poll_);
+  step.poll = step.to == *next_poll_;
+  if (step.poll) next_poll_.reset();
+  untimed_poll_ = step.poll && !is_timed_;
   if (step.to == facts.due && is_poll_for_ever(facts)) {
     step.hangs = true;
-    step.hung_since = looking_since_;
+    step.hung_since = polling_since_;
   }
   return step;
 }
@@ -86,18 +86,18 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
 IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
     return IdleStep::end_run(Ending::livelock,
-                             fmt::format("{} polls, and no rank is left to change what they ask for", limits_.looks));
+                             fmt::format("{} polls, and no rank is left to change what they ask for", limits_.polls));
   }
   auto step = IdleStep::let_time_pass(*facts.due);
-  step.look = false;
+  step.poll = false;
   step.hangs = is_poll_for_ever(facts);
-  step.hung_since = looking_since_;
+  step.hung_since = polling_since_;
   return step;
 }
 
 // Also used if no fiber could look again.
 IdleStep VirtualIdlePolicy::next_of_waiters(const IdleFacts& facts) {
-  auto step = IdleStep::look_again();
+  auto step = IdleStep::poll_again();
   if (facts.any_in_kernel) {
     const bool stepped = std::exchange(stepped_, false);
     step.moved = take_progress();

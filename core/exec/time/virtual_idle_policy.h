@@ -20,9 +20,9 @@ namespace rehearse::exec {
 class VirtualIdlePolicy final : public IdlePolicy {
  public:
   struct Limits {
-    VirtualDuration look_cost = std::chrono::microseconds(1);  // ExecutorOptions::look_cost
-    std::uint64_t looks = 1'000;                               // ExecutorOptions::idle_looks_max
-    std::uint64_t timed_looks = 2'000'000;                     // ExecutorOptions::idle_timed_looks_max
+    VirtualDuration poll_cost = std::chrono::microseconds(1);  // ExecutorOptions::poll_cost
+    std::uint64_t polls = 1'000;                               // ExecutorOptions::idle_polls_max
+    std::uint64_t timed_polls = 2'000'000;                     // ExecutorOptions::idle_timed_polls_max
     // How many timeouts in a row, without other progress in between, end the run, for programs that retry forever. Lets
     // a loop of waits of 100 ms outlast c10d's default timeout of 30 minutes.
     std::uint64_t give_ups = 20'000;
@@ -34,7 +34,7 @@ class VirtualIdlePolicy final : public IdlePolicy {
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
   // After this many polls without result before a timeout of other ranks, the poll counts as endless, not as a loop
   // that was about to give up.
-  static constexpr std::uint64_t kLooksOfAHang = 1'000;
+  static constexpr std::uint64_t kPollsOfAHang = 1'000;
 
   explicit VirtualIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
 
@@ -45,22 +45,22 @@ class VirtualIdlePolicy final : public IdlePolicy {
   IdleStep next_of_pollers(const IdleFacts& facts);
   IdleStep next_of_waiters(const IdleFacts& facts);
   IdleStep next_timer_of_pollers(const IdleFacts& facts) const;
-  VirtualDuration cost_of_look(VirtualTime now) const noexcept;
+  VirtualDuration cost_of_poll(VirtualTime now) const noexcept;
   bool is_poll_for_ever(const IdleFacts& facts) const noexcept;
   bool take_progress() noexcept;
   bool moves_for_ever() noexcept;
 
   const Limits limits_;
   // Counts in a row, without progress.
-  std::uint64_t looks_ = 0;
-  std::uint64_t timed_looks_ = 0;
+  std::uint64_t polls_ = 0;
+  std::uint64_t timed_polls_ = 0;
   std::uint64_t give_ups_ = 0;
   std::uint64_t moves_ = 0;  // while time has passed only for polls
-  std::optional<VirtualTime> time_of_looks_;
-  std::optional<VirtualTime> looking_since_;
-  std::optional<VirtualTime> next_look_;
+  std::optional<VirtualTime> time_of_polls_;
+  std::optional<VirtualTime> polling_since_;
+  std::optional<VirtualTime> next_poll_;
   bool is_timed_ = false;      // a rank has read the clock before the next poll
-  bool untimed_look_ = false;  // time has passed for a poll without a clock read; such polls have their own limit
+  bool untimed_poll_ = false;  // time has passed for a poll without a clock read; such polls have their own limit
 };
 
 }  // namespace rehearse::exec

@@ -22,7 +22,7 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
   const FixedObserver after_failure("a call after one that failed");
   if (world.outcome.ended_for(fiber)) {
     // If every call were refused early, a loop that catches exceptions would never reach a blocking call that ends it.
-    if (std::uncaught_exceptions() == 0) meet_the_end(fiber, after_failure);
+    if (std::uncaught_exceptions() == 0) abort_wait(fiber, after_failure);
     return;
   }
   // Real time passes anyway, also during failed calls.
@@ -33,11 +33,11 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
     world.outcome.note_failing_loop(fiber.rank, failed.last_error());
     world.outcome.end(Ending::livelock,
                       fmt::format("{} calls in a row failed while nothing else happened", FailedCalls::kMost));
-    meet_the_end(fiber, after_failure);
+    abort_wait(fiber, after_failure);
   }
   failed.note_error(nullptr);  // the next call's error may be unknown
   if (call.began == now) {
-    this_rank::sleep_for(failed.cost(now, world.options.look_cost), "a call after one that failed");
+    this_rank::sleep_for(failed.cost(now, world.options.poll_cost), "a call after one that failed");
   }
 }
 

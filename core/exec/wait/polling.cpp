@@ -36,8 +36,8 @@ class PollObserver final : public Observer {
 };
 
 // Suspends until something has happened that the fiber may notice.
-void look_again(Fiber& fiber, const Observer* asked = nullptr) {
-  const auto looks = fiber.looks + 1;
+void poll_again(Fiber& fiber, const Observer* asked = nullptr) {
+  const auto polls = fiber.polls + 1;
   const auto reads = fiber.clock_reads;
   auto& world = *fiber.world;
   if (reads > 0) world.idle_policy.note_clock_read();
@@ -45,25 +45,25 @@ void look_again(Fiber& fiber, const Observer* asked = nullptr) {
   const PollObserver observer(asked);
   if (!suspend_or_end(fiber, observer)) {
     world.pollers.remove(fiber);
-    meet_the_end(fiber, observer);
+    abort_wait(fiber, observer);
   }
-  fiber.looks = looks;
+  fiber.polls = polls;
   fiber.clock_reads = reads;
 }
 
 }  // namespace
 
 void poll(Fiber& fiber, const Observer* asked) {
-  if (fiber.looks > 0) return look_again(fiber, asked);
+  if (fiber.polls > 0) return poll_again(fiber, asked);
   yield(fiber);
-  fiber.looks = 1;
+  fiber.polls = 1;
 }
 
-void look_at_clock(Fiber& fiber) {
+void poll_clock(Fiber& fiber) {
   if (fiber.world->clock.passes_by_itself()) {
     fiber.clock_reads = 1;
   } else if (++fiber.clock_reads > kClockReadsFree) {
-    look_again(fiber);
+    poll_again(fiber);
   }
 }
 
@@ -75,10 +75,10 @@ void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first) {
   fiber.in_kernel = false;
   if (goes_on) return;
   world.pollers.remove(fiber);
-  meet_the_end(fiber, observer);
+  abort_wait(fiber, observer);
 }
 
-void look_in_kernel(const Fiber& fiber) noexcept {
+void poll_in_kernel(const Fiber& fiber) noexcept {
   auto& world = *fiber.world;
   world.pollers.release_in_kernel([&](Fiber& looker) { world.switcher.make_runnable(looker); });
 }

@@ -13,7 +13,7 @@ void poll(Fiber& fiber, const Observer* asked = nullptr);
 
 // As poll(), for a clock read: the first 10,000 in a row count as measuring. In real time it does not wait, and only
 // tells the next poll() that its caller may depend on the clock.
-void look_at_clock(Fiber& fiber);
+void poll_clock(Fiber& fiber);
 
 // Suspends until other ranks have done something. For a call that would block in the kernel (read() of a pipe) until
 // another rank makes a call. The caller looks repeatedly. Unlike a polling rank, a rank that looks without result here
@@ -21,6 +21,6 @@ void look_at_clock(Fiber& fiber);
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
 // Something has changed for which fibers may wait in the kernel.
-void look_in_kernel(const Fiber& fiber) noexcept;
+void poll_in_kernel(const Fiber& fiber) noexcept;
 
 }  // namespace rehearse::exec

@@ -28,13 +28,13 @@ constexpr std::uint32_t kTimesAbortedMax = 1'000;
 }  // namespace
 
 void suspend_blocked(Fiber& fiber, const Observer& observer) {
-  if (!suspend_or_end(fiber, observer)) meet_the_end(fiber, observer);
+  if (!suspend_or_end(fiber, observer)) abort_wait(fiber, observer);
 }
 
 bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   auto& world = *fiber.world;
   if (world.outcome.ended_for(fiber)) return false;
-  fiber.looks = 0;
+  fiber.polls = 0;
   fiber.clock_reads = 0;
   if (!fiber.polling) world.idle_policy.note_step();
   fiber.observer = &observer;
@@ -45,7 +45,7 @@ bool suspend_or_end(Fiber& fiber, const Observer& observer) {
   return !fiber.abort;
 }
 
-void meet_the_end(Fiber& fiber, const Observer& observer) { abort_in(fiber, &observer); }
+void abort_wait(Fiber& fiber, const Observer& observer) { abort_in(fiber, &observer); }
 
 void yield(Fiber& fiber) {
   auto& world = *fiber.world;

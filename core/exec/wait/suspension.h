@@ -13,9 +13,9 @@ namespace rehearse::exec {
 // take a second exception; it is left behind instead, and the call never returns.
 void suspend_blocked(Fiber& fiber, const Observer& observer);
 
-// As suspend_blocked(), but returns false instead of throwing; then the caller must call meet_the_end().
+// As suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().
 bool suspend_or_end(Fiber& fiber, const Observer& observer);
-[[noreturn]] void meet_the_end(Fiber& fiber, const Observer& observer);
+[[noreturn]] void abort_wait(Fiber& fiber, const Observer& observer);
 
 // Lets other fibers run. Throws as suspend_blocked() does.
 void yield(Fiber& fiber);

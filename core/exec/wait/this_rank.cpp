@@ -54,10 +54,10 @@ void sleep_for(VirtualDuration duration, const char* doing) {
 void spend(VirtualDuration duration, const char* doing) {
   Fiber& fiber = require_fiber("this_rank::spend()");
   // The sleep resets the counts of polls and clock reads in a row, but a poll that takes time is still a poll.
-  const auto looks = fiber.looks;
+  const auto polls = fiber.polls;
   const auto reads = fiber.clock_reads;
   sleep_for(duration, doing);
-  fiber.looks = looks;
+  fiber.polls = polls;
   fiber.clock_reads = reads;
 }
 

@@ -90,7 +90,7 @@ void WaitQueue::prefetch_waiter() const noexcept {
 WaitResult WaitQueue::wait(const Observer& observer, std::optional<VirtualTime> deadline) {
   if (const auto result = wait_or_end(observer, deadline)) return *result;
   // Throws only now, after the waiter has left the queue: a fiber that leave_behind() gives up never removes itself.
-  meet_the_end(require_fiber("WaitQueue::wait()"), observer);
+  abort_wait(require_fiber("WaitQueue::wait()"), observer);
 }
 
 std::optional<WaitResult> WaitQueue::wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline) {

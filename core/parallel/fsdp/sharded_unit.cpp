@@ -223,7 +223,7 @@ namespace {
 
 // Calls `act`. If the rank runs out of memory, the error says which units were whole.
 template <class Act>
-void with_units_told(const char* doing, const ShardedUnit& unit, const std::vector<ShardedUnit>& all, Act&& act) {
+void with_units_in_error(const char* doing, const ShardedUnit& unit, const std::vector<ShardedUnit>& all, Act&& act) {
   try {
     act();
   } catch (c10::OutOfMemoryError& error) {
@@ -240,15 +240,15 @@ void with_units_told(const char* doing, const ShardedUnit& unit, const std::vect
 }  // namespace
 
 void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
-  with_units_told("fills", unit, all, [&] { unit.make_whole(); });
+  with_units_in_error("fills", unit, all, [&] { unit.make_whole(); });
 }
 
 void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
-  with_units_told("gathers", unit, all, [&] { unit.start_gather(); });
+  with_units_in_error("gathers", unit, all, [&] { unit.start_gather(); });
 }
 
 void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all) {
-  with_units_told("reduces the gradients of", unit, all, [&] { unit.start_reduce(); });
+  with_units_in_error("reduces the gradients of", unit, all, [&] { unit.start_reduce(); });
 }
 
 }  // namespace rehearse::parallel

@@ -43,8 +43,8 @@ void Coordinator::receive(const FromRank& message, VirtualTime now) {
   if (over_ || message.rank < 0 || message.rank >= static_cast<int>(states_.size())) return;
   auto& state = states_[static_cast<std::size_t>(message.rank)];
   state.last_message = now;
-  if (!std::holds_alternative<StillAlive>(message.told)) state.last_action = now;
-  std::visit([&](const auto& told) { handle(message.rank, told, now); }, message.told);
+  if (!std::holds_alternative<StillAlive>(message.body)) state.last_action = now;
+  std::visit([&](const auto& body) { handle(message.rank, body, now); }, message.body);
 }
 
 // Opens a group, after all its members have made it.

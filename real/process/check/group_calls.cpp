@@ -70,24 +70,25 @@ void GroupCalls::close(std::uint64_t sequence) {
   met_ = sequence;
 }
 
-void GroupCalls::give_up(const BarrierGivenUp& told) {
-  if (mismatch_ || told.sequence <= met_) return;
-  auto& slot = slot_of(told.sequence);
+void GroupCalls::give_up(const BarrierGivenUp& message) {
+  if (mismatch_ || message.sequence <= met_) return;
+  auto& slot = slot_of(message.sequence);
   const auto is_barrier = [](const auto& call) { return !call || comm::is_monitored_barrier(call->operation); };
   if (slot.failure || !std::all_of(slot.made.begin(), slot.made.end(), is_barrier)) return;
-  auto& failure = slot.failure.emplace(BarrierFailed{key_, told.sequence, group_.name, comm::barrier_without_time()});
+  auto& failure =
+      slot.failure.emplace(BarrierFailed{key_, message.sequence, group_.name, comm::barrier_without_time()});
   failure.is_timeout = true;
   const auto& by = slot.made.front();
-  if (by && !told.has_no_time) {
+  if (by && !message.has_no_time) {
     std::vector<int> missing;  // ranks within the group
     for (int rank = 0; rank < group_.size(); ++rank) {
       if (slot.calls.has(rank)) continue;
       missing.push_back(rank);
       failure.ranks.push_back(group_.global_rank(rank));
     }
-    failure.why = comm::given_up_barrier(missing, told.names_all, by->operation.timeout);
+    failure.why = comm::given_up_barrier(missing, message.names_all, by->operation.timeout);
     given_up_.push_back(
-        {group_.global_rank(0), comm::title_of(by->operation, told.sequence, group_), failure.why, failure.ranks});
+        {group_.global_rank(0), comm::title_of(by->operation, message.sequence, group_), failure.why, failure.ranks});
   }
   for (const auto& call : slot.made) {
     if (call) fail_barrier(slot, *call);
@@ -122,7 +123,7 @@ void GroupCalls::add_send(OpenCall send) {
   const int receiver = send.operation.peer;
   const comm::Envelope envelope{send.rank, send.operation.tag};
   auto recv = messages_.take_receive(receiver, envelope);
-  if (recv) return meet(std::move(send), std::move(recv->call), true);
+  if (recv) return match(std::move(send), std::move(recv->call), true);
   messages_.keep_send(receiver, envelope, std::move(send));
 }
 
@@ -132,10 +133,10 @@ void GroupCalls::add_receive(OpenCall recv) {
   const auto sources = messages_.sources(receiver, envelope);
   if (sources.empty()) return messages_.keep_receive(receiver, envelope, std::move(recv));
   auto send = messages_.take_send(receiver, sources.front(), envelope.tag);
-  meet(std::move(send->call), std::move(recv), false);
+  match(std::move(send->call), std::move(recv), false);
 }
 
-void GroupCalls::meet(OpenCall send, OpenCall recv, bool send_came_last) {
+void GroupCalls::match(OpenCall send, OpenCall recv, bool send_came_last) {
   const bool by_gloo = recv.operation.outputs[0].is_cpu();  // otherwise NCCL carries it, which needs equal sizes
   auto fields = comm::pair_differences(send.operation, recv.operation, by_gloo);
   if (!fields.empty()) {

@@ -55,7 +55,7 @@ class GroupCalls {
 
   // Rank 0 of the group no longer waits in a monitoredBarrier(). The barrier fails for the ranks that are in it, and
   // for ranks that come later. Does nothing if all ranks had come.
-  void give_up(const BarrierGivenUp& told);
+  void give_up(const BarrierGivenUp& message);
 
   // A barrier that rank 0 gave up, and its state at that moment.
   struct GivenUp {
@@ -101,7 +101,7 @@ class GroupCalls {
   void add_collective(OpenCall call, VirtualTime now);
   void add_send(OpenCall send);
   void add_receive(OpenCall recv);
-  void meet(OpenCall send, OpenCall recv, bool send_came_last);
+  void match(OpenCall send, OpenCall recv, bool send_came_last);
   void note_short(const OpenCall& send, const OpenCall& recv);
   void close(std::uint64_t sequence);
   Open open_of(const OpenCall& call) const;

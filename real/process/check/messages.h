@@ -69,7 +69,7 @@ using RankMessage = std::variant<StillAlive, GroupMade, CallMade, RankEnded, Int
 
 struct FromRank {
   int rank = -1;
-  RankMessage told;
+  RankMessage body;
 };
 
 // Messages from the coordinator.
@@ -158,7 +158,7 @@ void fields(Archive& archive, BarrierGivenUp& given_up) {
 }
 template <class Archive>
 void fields(Archive& archive, FromRank& message) {
-  archive(message.rank, message.told);
+  archive(message.rank, message.body);
 }
 template <class Archive>
 void fields(Archive& archive, Go& go) {

@@ -63,9 +63,9 @@ void CoordinatorService::tick(const std::stop_token& stop) {
 void CoordinatorService::receive(const Bytes& message, VirtualTime now) {
   int rank = 0;
   try {
-    const auto told = unpacked<FromRank>(message);
-    rank = told.rank;
-    return rank == kTick ? coordinator_.check_deadlines(now) : coordinator_.receive(told, now);
+    const auto from_rank = unpacked<FromRank>(message);
+    rank = from_rank.rank;
+    return rank == kTick ? coordinator_.check_deadlines(now) : coordinator_.receive(from_rank, now);
   } catch (const c10::DistError&) {
     throw;  // sending failed: the store is gone
   } catch (const c10::Error& error) {

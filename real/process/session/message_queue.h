@@ -18,7 +18,7 @@ class MessageQueue {
   explicit MessageQueue(c10d::Store& store) : store_(store.clone()) {}
 
   static std::string to_rank(int rank) { return "mail/" + std::to_string(rank); }
-  static std::string to_coordinator() { return "mail/judge"; }
+  static std::string to_coordinator() { return "mail/coordinator"; }
 
   void send(const std::string& to, const Bytes& message) { store_->queuePush(to, message); }
 

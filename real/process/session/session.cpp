@@ -42,10 +42,10 @@ void Session::require_running() const {
   if (stopped_) throw RankAborted(*stopped_);
 }
 
-void Session::tell(const RankMessage& told) {
+void Session::tell(const RankMessage& message) {
   try {
     const std::lock_guard lock(sending_);
-    outgoing_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, told}));
+    outgoing_.send(MessageQueue::to_coordinator(), packed(FromRank{rank_, message}));
   } catch (const c10::DistError& error) {
     store_is_gone(error);
   }
@@ -54,7 +54,7 @@ void Session::tell(const RankMessage& told) {
 // The first thread that sees the request tells the coordinator: a rank that waits, or otherwise the listener, which
 // heartbeats wake.
 void Session::tell_interrupt() {
-  if (exec::interrupt_requested() && !told_interrupt_.exchange(true)) tell(Interrupted{});
+  if (exec::interrupt_requested() && !sent_interrupt_.exchange(true)) tell(Interrupted{});
 }
 
 void Session::fail(const std::string& what) { tell(RankEnded{exec::RankEnd::failed, FailureKind::plain, what, now()}); }
@@ -89,7 +89,7 @@ bool Session::wait(const std::function<bool()>& over, std::optional<VirtualDurat
   const auto ends = [&] { return over() || stopped_ || now() >= until; };
   while (!ends()) {
     changed_.wait_for(lock, most ? std::min(kLook, until - now()) : kLook, ends);
-    if (!exec::interrupt_requested() || told_interrupt_) continue;
+    if (!exec::interrupt_requested() || sent_interrupt_) continue;
     lock.unlock();
     tell_interrupt();
     lock.lock();

@@ -63,7 +63,7 @@ class Session {
   WorkBelow& below() noexcept { return below_; }
 
   // Runs `work` on the thread for carrying out calls, in order.
-  void carry_out(std::function<void()> work) { carrier_.give(std::move(work)); }
+  void carry_out(std::function<void()> work) { transport_.give(std::move(work)); }
 
   // Tells the coordinator that the rank has failed, because its process ends here.
   void fail(const std::string& what);
@@ -92,7 +92,7 @@ class Session {
   bool stands_still() const noexcept { return stands_still_; }
 
  private:
-  void tell(const RankMessage& told);
+  void tell(const RankMessage& message);
   void tell_interrupt();
   void listen(const std::stop_token& stop);
   void handle(const ToRank& message);
@@ -118,7 +118,7 @@ class Session {
   MessageQueue outgoing_;  // guarded by sending_
   MessageQueue incoming_;  // for the listening thread
   const c10::intrusive_ptr<c10d::Store> store_;
-  std::atomic<bool> told_interrupt_{false};
+  std::atomic<bool> sent_interrupt_{false};
   WorkBelow below_;
 
   mutable std::mutex mutex_;
@@ -135,7 +135,7 @@ class Session {
 
   std::unique_ptr<CoordinatorService> coordinator_;
   ThreadEnds ends_;
-  WorkThread carrier_;
+  WorkThread transport_;
   std::jthread listener_, watch_;  // last members, so that their destructors run first
 };
 

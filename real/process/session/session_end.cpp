@@ -46,7 +46,7 @@ Session::~Session() { close(); }
 
 void Session::close() {
   if (!listener_.joinable()) return;
-  carrier_.close();
+  transport_.close();
   bool silent = false;
   {
     const std::lock_guard lock(mutex_);

@@ -25,7 +25,7 @@ std::vector<std::string> words_for(Takes takes, const Completed& completed) {
   if (takes == Takes::program) return completed.programs;
   if (takes == Takes::shell) return shells();
   if (takes == Takes::rules) return rule_names();
-  if (takes == Takes::carrier) return carrier_names();
+  if (takes == Takes::transport) return transport_names();
   return {};
 }
 

@@ -31,8 +31,8 @@ struct Arguments {
   bool check_buffers = false;
   bool check_sharing = false;
   bool real = false;
-  std::optional<Carrier> carrier;  // for a real run; nothing: the scenario decides
-  bool swarm = false;              // each seed draws faults
+  std::optional<Transport> transport;  // for a real run; nothing: the scenario decides
+  bool swarm = false;                  // each seed draws faults
   std::optional<SeedRange> seeds;
   std::optional<Shard> shard;                      // the part of the seeds; nothing: all seeds
   std::optional<int> jobs;                         // nothing: as many as the machine has processors

@@ -134,9 +134,9 @@ void take_faults(const std::string& name, const CommandSpec& command, const Type
 void take_mode(const Values& values, Arguments& arguments) {
   arguments.real = values.flag("--real");
   if (values.text("--with").empty()) return;
-  const auto& names = carrier_names();
+  const auto& names = transport_names();
   const auto typed = values.one_of("--with", names);
-  arguments.carrier = static_cast<Carrier>(std::find(names.begin(), names.end(), typed) - names.begin());
+  arguments.transport = static_cast<Transport>(std::find(names.begin(), names.end(), typed) - names.begin());
   arguments.real = true;
 }
 

@@ -79,7 +79,7 @@ class Merger {
     return text;
   }
 
-  static std::size_t ranks_told_of(const Difference& difference) {
+  static std::size_t ranks_named_in(const Difference& difference) {
     auto count = difference.first.ranks.size() + difference.second.ranks.size();
     for (const auto& side : difference.others) count += side.ranks.size();
     return count;
@@ -89,7 +89,7 @@ class Merger {
   void add_difference(const Difference& difference) {
     for (auto& known : merged_.differences) {
       if (std::tie(known.group, known.sequence) != std::tie(difference.group, difference.sequence)) continue;
-      if (ranks_told_of(difference) > ranks_told_of(known)) known = difference;
+      if (ranks_named_in(difference) > ranks_named_in(known)) known = difference;
       return;
     }
     merged_.differences.push_back(difference);
@@ -158,10 +158,10 @@ class Merger {
     const Report* best = nullptr;
     for (const auto& [report, ending] : ranks_) {
       if (!report || report->verdict != Verdict::mismatch) continue;
-      const auto told = [](const Report& each) {
-        return each.differences.empty() ? 0 : ranks_told_of(each.differences.front());
+      const auto ranks_named = [](const Report& each) {
+        return each.differences.empty() ? 0 : ranks_named_in(each.differences.front());
       };
-      if (best == nullptr || told(*report) > told(*best)) best = &*report;
+      if (best == nullptr || ranks_named(*report) > ranks_named(*best)) best = &*report;
     }
     if (best == nullptr) return false;
     set(Verdict::mismatch, best->headline);

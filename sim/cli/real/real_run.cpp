@@ -40,15 +40,15 @@ bool has_gpus() {
 }
 
 // True if each rank is a process of its own, which somebody must start.
-bool needs_processes(Carrier carrier) {
-  if (carrier == Carrier::automatic) return !has_gpus();
-  return carrier == Carrier::gloo || carrier == Carrier::processes;
+bool needs_processes(Transport transport) {
+  if (transport == Transport::automatic) return !has_gpus();
+  return transport == Transport::gloo || transport == Transport::processes;
 }
 
 // Says by which transport the ranks will communicate, as far as that is known in advance.
 void note_the_run(const sim::Scenario& scenario, bool is_one_of_several, Console& console) {
   console.note(banner(scenario));
-  if (scenario.world.carrier != Carrier::automatic) return;
+  if (scenario.world.transport != Transport::automatic) return;
   if (!has_gpus()) {
     console.note(
         "with=automatic: this machine has no NVIDIA GPU, so each rank is a process and gloo moves the tensors\n");
@@ -207,7 +207,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
   if (process && is_launched_by_us()) c10::initLogging();  // the launcher has set its environment variables
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) note_the_run(scenario, process.has_value(), console);
-  if (!process && needs_processes(scenario.world.carrier))
+  if (!process && needs_processes(scenario.world.transport))
     return run_in_processes(arguments, std::move(scenario), console);
   return RealRun(arguments, std::move(scenario), process, console).run();
 }

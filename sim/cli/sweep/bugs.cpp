@@ -54,8 +54,8 @@ std::vector<Bug> bugs_of(const SeedResults& results) {
   for (const auto& [seed, result] : results) {
     if (!result.failure) continue;
     auto parts = culprit(*result.failure);
-    const auto story = parts.empty() ? without_numbers(result.failure->headline) : "";
-    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts, story}, bugs.size());
+    const auto pattern = parts.empty() ? without_numbers(result.failure->headline) : "";
+    const auto [entry, is_new] = known.try_emplace({result.failure->verdict, parts, pattern}, bugs.size());
     if (is_new) bugs.push_back({result.failure.get(), std::move(parts), {}});
     bugs[entry->second].seeds.push_back(seed);
   }

@@ -58,10 +58,10 @@ class Validation {
   int run() {
     const InterruptibleScope interruptible(kRanksInterrupted);
     const auto simulated = run_in(Mode::simulation, "simulation");
-    const auto carrier = scenario_.world.carrier;
+    const auto transport = scenario_.world.transport;
     const auto real =
-        run_in(Mode::real, carrier == Carrier::automatic ? std::string("real run")
-                                                         : carrier_names()[static_cast<std::size_t>(carrier)]);
+        run_in(Mode::real, transport == Transport::automatic ? std::string("real run")
+                                                             : transport_names()[static_cast<std::size_t>(transport)]);
     const auto comparison = compare(simulated, real, arguments_.tolerance);
     const auto json = validation_json(simulated, real, comparison);
     sim::write_file(scenario_.output.directory / kValidation, [&](std::ostream& out) { out << json; });
@@ -77,7 +77,7 @@ class Validation {
     const OutputFolder cleared(folder);
     auto scenario = scenario_;
     scenario.world.mode = mode;
-    if (mode == Mode::simulation) scenario.world.carrier = Carrier::automatic;
+    if (mode == Mode::simulation) scenario.world.transport = Transport::automatic;
     scenario.output.directory = folder;
     scenario.output.files["json"] = true;
     scenario.output.want_what_modes_share();

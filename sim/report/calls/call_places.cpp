@@ -60,7 +60,7 @@ class DifferentPlaces {
 
  private:
   // The report already contains the failed call with its places.
-  bool is_told_elsewhere(const Call& call, std::size_t common) const {
+  bool is_listed_elsewhere(const Call& call, std::size_t common) const {
     return common == 0 && call.front()->seq_id == groups_.at(log_.group(*call.front()).name);
   }
 
@@ -74,7 +74,7 @@ class DifferentPlaces {
       return depth < lines->size() && depth < all[0]->size() && (*lines)[depth] == (*all[0])[depth];
     };
     while (std::all_of(all.begin(), all.end(), goes_on_alike)) ++depth;
-    if (is_told_elsewhere(call, depth)) return {};
+    if (is_listed_elsewhere(call, depth)) return {};
     std::map<std::string, std::vector<int>> ranks;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& lines = *all[i];

@@ -16,10 +16,10 @@ namespace {
 
 using compiler::FunctionRecord;
 
-constexpr std::string_view kMeetings = "compile of ";
+constexpr std::string_view kCompileGroups = "compile of ";
 
 // The ranks of one compiler collective: those that came and wait, and those that they wait for.
-struct Meeting {
+struct CompilerCollective {
   std::set<int> here, missing;
 };
 
@@ -30,37 +30,38 @@ bool may_come_of_compiling(Verdict verdict) {
 
 // If the ranks exchange messages through the group's store, nobody knows for whom a rank waits. Assume all other ranks
 // that have the function.
-Meeting find_store_meeting(const RunRecord& record) {
-  Meeting meeting;
+CompilerCollective find_store_gather(const RunRecord& record) {
+  CompilerCollective collective;
   const auto& outcome = record.outcome;
   for (const auto& fiber : outcome.hang.empty() ? outcome.blocked : outcome.hang) {
-    if (fiber.any_rank && fiber.waits_on.find(kMeetings) != std::string::npos) meeting.here.insert(fiber.rank);
+    if (fiber.any_rank && fiber.waits_on.find(kCompileGroups) != std::string::npos) collective.here.insert(fiber.rank);
   }
-  if (meeting.here.empty()) return meeting;
+  if (collective.here.empty()) return collective;
   for (const auto& function : record.journal.functions()) {
-    if (function->meets() && !meeting.here.contains(function->rank())) meeting.missing.insert(function->rank());
+    if (function->uses_collectives() && !collective.here.contains(function->rank()))
+      collective.missing.insert(function->rank());
   }
-  return meeting;
+  return collective;
 }
 
-Meeting find_meeting(const RunRecord& record) {
-  Meeting meeting;
+CompilerCollective find_collective(const RunRecord& record) {
+  CompilerCollective collective;
   std::string group;
   for (const auto& call : record.pending) {
-    if (!call.group.starts_with(kMeetings) || call.waits_for.empty()) continue;
+    if (!call.group.starts_with(kCompileGroups) || call.waits_for.empty()) continue;
     if (group.empty()) group = call.group;
     if (call.group != group) continue;
-    meeting.here.insert(call.rank);
-    meeting.missing.insert(call.waits_for.begin(), call.waits_for.end());
+    collective.here.insert(call.rank);
+    collective.missing.insert(call.waits_for.begin(), call.waits_for.end());
   }
-  if (!group.empty()) return meeting;
+  if (!group.empty()) return collective;
   for (const auto& mismatch : record.mismatches) {
-    if (!mismatch.group.starts_with(kMeetings)) continue;
-    meeting.here.insert(mismatch.first.alike.begin(), mismatch.first.alike.end());
-    meeting.here.insert(mismatch.second.alike.begin(), mismatch.second.alike.end());
-    return meeting;
+    if (!mismatch.group.starts_with(kCompileGroups)) continue;
+    collective.here.insert(mismatch.first.alike.begin(), mismatch.first.alike.end());
+    collective.here.insert(mismatch.second.alike.begin(), mismatch.second.alike.end());
+    return collective;
   }
-  return find_store_meeting(record);
+  return find_store_gather(record);
 }
 
 // The function that the rank compiles or agrees on; null: none.
@@ -123,10 +124,10 @@ class Clauses {
   std::vector<Clause> clauses_;
 };
 
-std::string text_of(const Meeting& meeting, const RunRecord& record, const RankOutcomes& ends) {
+std::string text_of(const CompilerCollective& collective, const RunRecord& record, const RankOutcomes& ends) {
   Clauses clauses;
   const FunctionRecord* function = nullptr;
-  for (const int rank : meeting.here) {
+  for (const int rank : collective.here) {
     const auto* const own = at_work(record, rank);
     if (own == nullptr) continue;
     if (function == nullptr) function = own;
@@ -135,7 +136,7 @@ std::string text_of(const Meeting& meeting, const RunRecord& record, const RankO
   }
   if (function == nullptr) return "";
   bool any_hit = false;
-  for (const int rank : meeting.missing) {
+  for (const int rank : collective.missing) {
     const auto* const own = of_name(record, rank, function->name());
     any_hit |= own != nullptr && own->last_hit() >= 0;
     clauses.add(rank, [&](bool several) {
@@ -144,7 +145,7 @@ std::string text_of(const Meeting& meeting, const RunRecord& record, const RankO
     });
   }
   const bool would_help = any_hit && function->doing() == FunctionRecord::Doing::Compiling;
-  const bool two = meeting.here.size() + meeting.missing.size() == 2;
+  const bool two = collective.here.size() + collective.missing.size() == 2;
   const auto advice =
       would_help ? fmt::format("; guard collectives would have made {} compile", two ? "both" : "all") : "";
   return clauses.text() + advice + "; ";
@@ -159,7 +160,8 @@ std::string text_of(const compiler::Divergence& divergence, const Places& places
 
 std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict) {
   if (record.journal.functions().empty() || !may_come_of_compiling(verdict)) return "";
-  if (const auto meeting = find_meeting(record); !meeting.here.empty()) return text_of(meeting, record, ends);
+  if (const auto collective = find_collective(record); !collective.here.empty())
+    return text_of(collective, record, ends);
   const auto alone = lone_compile_behind(record, verdict);
   return alone ? text_of(*alone, ends.places()) + "; " : "";
 }

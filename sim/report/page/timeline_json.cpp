@@ -31,13 +31,13 @@ class CallWriter {
   }
 
  private:
-  struct Meeting {
+  struct Interval {
     std::int64_t started, ended;
   };
 
   void add(const Call& call) {
     const Kind& kind = timeline_.kinds[call.kind];
-    const bool message = kind.meets != Timeline::Meets::everybody;
+    const bool message = kind.peers != Timeline::Peers::everybody;
     auto& last = numbers_[{kind.group, message}];
     const auto step = static_cast<std::int64_t>(call.number) - last - 1;
     last = call.number;
@@ -45,29 +45,29 @@ class CallWriter {
     if (step != 0) bytes_.add_signed(step);
     bytes_.add_signed(call.created - before_);
     before_ = call.ended == Timeline::kNever ? call.created : call.ended;
-    const auto meeting = message ? own_meeting(call) : meeting_of(kind, call);
-    bytes_.add_time(call.started, meeting.started);
-    bytes_.add_time(call.ended, meeting.ended);
+    const auto interval = message ? own_interval(call) : interval_of(kind, call);
+    bytes_.add_time(call.started, interval.started);
+    bytes_.add_time(call.ended, interval.ended);
   }
 
-  static Meeting own_meeting(const Call& call) {
+  static Interval own_interval(const Call& call) {
     return {call.created, call.started == Timeline::kNever ? call.created : call.started};
   }
 
   // The times of the collective, taken from the first rank whose call ended.
-  Meeting meeting_of(const Kind& kind, const Call& call) {
+  Interval interval_of(const Kind& kind, const Call& call) {
     const auto key = std::uint64_t{kind.group} << 32 | call.number;
-    if (const auto known = meetings_.find(key); known != meetings_.end()) return known->second;
+    if (const auto known = intervals_.find(key); known != intervals_.end()) return known->second;
     if (call.started != Timeline::kNever && call.ended != Timeline::kNever)
-      meetings_.emplace(key, Meeting{call.started, call.ended});
-    return own_meeting(call);
+      intervals_.emplace(key, Interval{call.started, call.ended});
+    return own_interval(call);
   }
 
   const Timeline& timeline_;
   ByteText bytes_;
   std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // the rank's last call on each group
   std::int64_t before_ = 0;
-  std::unordered_map<std::uint64_t, Meeting> meetings_;
+  std::unordered_map<std::uint64_t, Interval> intervals_;
 };
 
 // Writes, for each failed call, how many calls lie between it and the previous failed call. Few calls fail.
@@ -121,7 +121,7 @@ Json table_row(const Timeline::Signature& signature) {
 }
 
 Json table_row(const Kind& kind) {
-  return Json::array({kind.group, kind.signature, kind.site, static_cast<int>(kind.meets),
+  return Json::array({kind.group, kind.signature, kind.site, static_cast<int>(kind.peers),
                       kind.any_peer ? Json() : Json(kind.peer_offset), kind.tag});
 }
 

@@ -51,11 +51,11 @@ std::string stacks_text(const DumpFacts& dumps, std::size_t width) {
 }
 
 std::string dumps_banner(const Report& report, std::size_t width) {
-  const auto carrier = report.transport.empty() ? "" : ", carried by " + report.transport;
+  const auto transport = report.transport.empty() ? "" : ", carried by " + report.transport;
   return line_of("",
                  fmt::format("rehearse {} ranks={}: {} calls in the dump{} of {}, format {}{}", report.version,
                              report.ranks, report.operations, report.dumps->ranks.size() == 1 ? "" : "s",
-                             describe_ranks(report.dumps->ranks), report.dumps->format, carrier),
+                             describe_ranks(report.dumps->ranks), report.dumps->format, transport),
                  width);
 }
 

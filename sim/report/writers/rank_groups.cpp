@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t kApart = 16;  // up to this many groups, ranks that wait for each other have separate lines
 
-using Story = std::tuple<RankOutcome, std::string, std::string, std::string, std::string, std::vector<int>, bool>;
+using Alike = std::tuple<RankOutcome, std::string, std::string, std::string, std::string, std::vector<int>, bool>;
 
-Story story_of(const RankLine& line, std::vector<int> waits_for) {
+Alike key_of(const RankLine& line, std::vector<int> waits_for) {
   const bool is_timed = line.at != RankLine::kNotKnown;
   return {line.state, line.doing, line.last, line.last_where, line.where, std::move(waits_for), is_timed};
 }
@@ -35,14 +35,14 @@ void append(RankGroup& group, const RankGroup& other) {
 // Merges ranks that each wait for all the others and that differ in nothing else.
 std::vector<RankGroup> folded(const std::vector<RankGroup>& groups) {
   std::vector<RankGroup> result;
-  std::map<Story, std::size_t> known;
+  std::map<Alike, std::size_t> known;
   for (const auto& group : groups) {
     if (group.waits_for.empty() || group.ranks.size() > 1) {
       result.push_back(group);
       continue;
     }
     auto together = union_of(group.waits_for, group.ranks);
-    const auto [entry, is_new] = known.try_emplace(story_of(*group.line, together), result.size());
+    const auto [entry, is_new] = known.try_emplace(key_of(*group.line, together), result.size());
     if (is_new) {
       result.push_back(group);
       continue;
@@ -62,9 +62,9 @@ bool RankGroup::waits_for_each_other() const {
 
 std::vector<RankGroup> rank_groups(const std::vector<RankLine>& lines) {
   std::vector<RankGroup> groups;
-  std::map<Story, std::size_t> known;
+  std::map<Alike, std::size_t> known;
   for (const RankLine& line : lines) {
-    const auto [entry, is_new] = known.try_emplace(story_of(line, line.waits_for), groups.size());
+    const auto [entry, is_new] = known.try_emplace(key_of(line, line.waits_for), groups.size());
     if (is_new) groups.push_back({&line, {}, {}, line.waits_for});
     RankGroup& group = groups[entry->second];
     group.ranks.push_back(line.rank);

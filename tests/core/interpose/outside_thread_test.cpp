@@ -153,7 +153,7 @@ TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
     changed.notify_all();
   });
   MachineTimeWorld w(2);
-  w.world.options.switches_between_looks = 16;
+  w.world.options.switches_between_polls = 16;
   const auto outcome = w.run([&](RankExecutor&, int rank) {
     if (rank == 0) {
       std::unique_lock lock(mutex);

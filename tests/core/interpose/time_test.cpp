@@ -134,7 +134,7 @@ TEST_P(Time, LoopOnYield_SeesWhatOthersDo) {
 
 TEST_P(Time, LoopOnYieldForNothing_IsALivelock) {
   auto w = world();
-  w.options.idle_looks_max = 20;
+  w.options.idle_polls_max = 20;
   const auto outcome = w.run([](int) {
     for (;;) std::this_thread::yield();
   });

@@ -18,7 +18,7 @@ class GpuWorld : public ::testing::Test {
   // Skips the calling test if there are too few GPUs. Call it first.
   static void require(int needed);
 
-  static WorldOptions on_gpus(int ranks) { return {.ranks = ranks, .mode = Mode::real, .carrier = Carrier::nccl}; }
+  static WorldOptions on_gpus(int ranks) { return {.ranks = ranks, .mode = Mode::real, .transport = Transport::nccl}; }
 
  protected:
   void SetUp() override { require(1); }

@@ -12,19 +12,19 @@ namespace {
 
 rehearse::real::FakeCudart state;
 
-cudaError_t told(cudaError_t result) {
+cudaError_t body(cudaError_t result) {
   if (result != cudaSuccess) state.last_error = result;
   return result;
 }
 
-cudaError_t asked() { return told(state.busy ? cudaErrorNotReady : state.error.load()); }
+cudaError_t asked() { return body(state.busy ? cudaErrorNotReady : state.error.load()); }
 
 // Blocks the thread, as a real wait would.
 cudaError_t block(std::atomic<int>& count) {
   ++count;
   if (state.busy) ++state.blocked;
   while (state.busy) std::this_thread::yield();
-  return told(state.error);
+  return body(state.error);
 }
 
 }  // namespace
@@ -45,13 +45,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   std::memcpy(to, from, bytes);
   ++state.copies;
   if (state.busy) ++state.blocked;
-  return told(state.error);
+  return body(state.error);
 }
 
 cudaError_t cudaSetDevice(int device) {
   ++state.device_changes;
   if (state.error == cudaSuccess) state.current_device = device;
-  return told(state.error);
+  return body(state.error);
 }
 cudaError_t cudaGetDevice(int* device) {
   ++state.device_questions;
@@ -72,7 +72,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t stream) {
   const bool other = stream != nullptr && stream == state.of_another_device;
-  return told(other ? cudaErrorInvalidResourceHandle : cudaSuccess);
+  return body(other ? cudaErrorInvalidResourceHandle : cudaSuccess);
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
@@ -82,7 +82,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void** arguments, std::size_t, cudaStream_t) {
   state.launches.push_back(*static_cast<const int*>(arguments[0]));
-  return told(state.error);
+  return body(state.error);
 }
 cudaError_t cudaGetLastError() { return state.last_error.exchange(cudaSuccess); }
 }

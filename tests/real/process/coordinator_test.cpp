@@ -30,8 +30,8 @@ class CoordinatorTest : public ::testing::Test {
   static VirtualTime at(VirtualDuration time) { return VirtualTime{time + 1s}; }
 
   // Packs and unpacks the message, as the store does.
-  void receive(int rank, const RankMessage& told, VirtualDuration time) {
-    coordinator_.receive(unpacked<FromRank>(packed(FromRank{rank, told})), at(time));
+  void receive(int rank, const RankMessage& body, VirtualDuration time) {
+    coordinator_.receive(unpacked<FromRank>(packed(FromRank{rank, body})), at(time));
   }
 
   void call(int rank, std::uint64_t sequence, VirtualDuration time, at::IntArrayRef sizes = {2},

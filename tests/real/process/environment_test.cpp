@@ -43,7 +43,7 @@ class ProcessEnvironment : public ::testing::Test {
 TEST_F(ProcessEnvironment, MeetingPlace_ComesFromTheVariables) {
   set("MASTER_ADDR", "node7");
   set("MASTER_PORT", "29511");
-  const auto place = meeting_place(process_);
+  const auto place = store_address(process_);
   EXPECT_EQ(place.host, "node7");
   EXPECT_EQ(place.port, 29511);
   EXPECT_FALSE(place.is_served);
@@ -55,13 +55,13 @@ TEST_F(ProcessEnvironment, StoreOfTorchrunsAgent_IsServedByNoRank) {
   set("MASTER_PORT", "1");
   set("TORCHELASTIC_USE_AGENT_STORE", "True");
   set("TORCHELASTIC_RESTART_COUNT", "3");
-  const auto place = meeting_place(process_);
+  const auto place = store_address(process_);
   EXPECT_TRUE(place.is_served);
   EXPECT_EQ(place.prefix, "rehearse/attempt_3");
 }
 
 TEST_F(ProcessEnvironment, MissingOrWrongPlace_IsNamed) {
-  const auto place = [this] { meeting_place(process_); };
+  const auto place = [this] { store_address(process_); };
   EXPECT_EQ(refused(place),
             "the environment has RANK and no MASTER_ADDR: set it to the host of rank 0, for all ranks, and MASTER_PORT "
             "to a free port of that host");

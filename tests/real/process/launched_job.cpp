@@ -178,7 +178,7 @@ std::optional<int> run_as_rank(int argc, char** argv) {
   try {
     auto options = options_of(1);
     options.mode = Mode::real;
-    options.carrier = Carrier::gloo;
+    options.transport = Transport::gloo;
     World world(options);
     Results results;
     const JobNames jobs(argv + 3, argv + argc);

@@ -44,7 +44,7 @@ class Recorder final : public comm::DescribedBackend {
   Recorder(comm::GroupIdentity group, int rank)
       : DescribedBackend(rank, group.size(), std::chrono::minutes(30)), group_(std::move(group)) {}
 
-  CallMade told(const RandomCall& call) {
+  CallMade body(const RandomCall& call) {
     make(call, *this);
     return std::exchange(last_, {});
   }
@@ -129,8 +129,8 @@ class NewGroupArrivals {
 // Runs one rank's part of a program in a simulation, and records the messages that a process would send.
 class RecordedRank {
  public:
-  RecordedRank(RankContext& ctx, std::vector<Message>& told, NewGroupArrivals& arrivals)
-      : ctx_(ctx), told_(told), arrivals_(arrivals) {
+  RecordedRank(RankContext& ctx, std::vector<Message>& body, NewGroupArrivals& arrivals)
+      : ctx_(ctx), told_(body), arrivals_(arrivals) {
     groups_.push_back(ctx.group());
     recorders_.push_back(recorder_of(ctx.group()));
   }
@@ -173,7 +173,7 @@ class RecordedRank {
     return group ? std::make_unique<Recorder>(backend_of(group).identity(), group.rank()) : nullptr;
   }
 
-  void record_message(RankMessage told) { told_.push_back({{ctx_.rank(), std::move(told)}, ctx_.now()}); }
+  void record_message(RankMessage body) { told_.push_back({{ctx_.rank(), std::move(body)}, ctx_.now()}); }
 
   // The coordinator assumes that a rank waits in its oldest call. So no older call may be in flight here.
   void make_group(const RandomCall& call) {
@@ -192,7 +192,7 @@ class RecordedRank {
     const auto& group = groups_[index];
     const bool is_message = call.kind == RandomCall::Kind::send || call.kind == RandomCall::Kind::recv;
     if (is_message && call.peer % group.size() == group.rank()) return;
-    record_message(recorders_[index]->told(call));
+    record_message(recorders_[index]->body(call));
     works_.push_back(make(call, backend_of(group)));
   }
 
@@ -217,7 +217,7 @@ class FirstChoice final : public Oracle {
 
 struct Simulated {
   Report report;
-  std::vector<Message> told;
+  std::vector<Message> body;
 };
 
 Simulated simulate(const RandomProgram& program) {
@@ -227,7 +227,7 @@ Simulated simulate(const RandomProgram& program) {
   World world({.ranks = program.ranks, .explain_failures = false, .explain_remarks = false});
   world.use_oracle(oracle);
   simulated.report = world.run([&](RankContext& ctx) {
-    RecordedRank(ctx, simulated.told, arrivals).run(program.calls[static_cast<std::size_t>(ctx.rank())]);
+    RecordedRank(ctx, simulated.body, arrivals).run(program.calls[static_cast<std::size_t>(ctx.rank())]);
   });
   return simulated;
 }
@@ -246,8 +246,8 @@ class CoordinatedJob {
     for (const int rank : all) receive({rank, GroupMade{"new_group", 0, "world", "world", "world", all}});
   }
 
-  JobOutcome outcome_of(const std::vector<Message>& told) {
-    for (const auto& [from, at] : told) {
+  JobOutcome outcome_of(const std::vector<Message>& body) {
+    for (const auto& [from, at] : body) {
       now_ = at + 1s;
       coordinator_.check_deadlines(now_);
       receive(from);
@@ -265,13 +265,13 @@ class CoordinatedJob {
  private:
   // Packs and unpacks the message, as the store does.
   void receive(const FromRank& message) {
-    if (std::holds_alternative<RankEnded>(message.told)) ended_[static_cast<std::size_t>(message.rank)] = true;
+    if (std::holds_alternative<RankEnded>(message.body)) ended_[static_cast<std::size_t>(message.rank)] = true;
     coordinator_.receive(unpacked<FromRank>(packed(FromRank(message))), now_);
   }
 
-  void receive_from_live_ranks(const RankMessage& told) {
+  void receive_from_live_ranks(const RankMessage& body) {
     for (int rank = 0; rank < static_cast<int>(ended_.size()); ++rank) {
-      if (!ended_[static_cast<std::size_t>(rank)]) receive({rank, told});
+      if (!ended_[static_cast<std::size_t>(rank)]) receive({rank, body});
     }
   }
 
@@ -285,7 +285,7 @@ class CoordinatedJob {
 // Makes the report of a job outcome, as a real run does.
 Report report_of(const JobOutcome& job_outcome, int ranks) {
   RunRecord record(comm::EventLogOptions{.ranks = ranks});
-  note_ruling(job_outcome, std::nullopt, VirtualTime{} + 1h, record);
+  note_outcome(job_outcome, std::nullopt, VirtualTime{} + 1h, record);
   return sim::build_report({.ranks = ranks}, record);
 }
 
@@ -328,7 +328,7 @@ std::map<Verdict, int> compare_programs(std::uint64_t first, std::uint64_t last)
     SCOPED_TRACE(fmt::format("program {}", seed));
     const auto program = random_program(seed);
     const auto simulated = simulate(program);
-    expect_the_same(simulated.report, CoordinatedJob(program.ranks).outcome_of(simulated.told));
+    expect_the_same(simulated.report, CoordinatedJob(program.ranks).outcome_of(simulated.body));
     if (::testing::Test::HasFailure()) return seen;
     ++seen[simulated.report.verdict];
   }

@@ -38,10 +38,10 @@ TEST(ScenarioGuide, TableOfKeys_IsThatOfTheReader) {
 
 // The guide's default values are the real ones.
 TEST(ScenarioGuide, EveryKey_IsReadBackAsItIsPrinted) {
-  const Scenario untold;
+  const Scenario unprinted;
   for (const auto& section : scenario_sections()) {
     for (const auto& key : section.keys) {
-      const auto value = key.print(untold);
+      const auto value = key.print(unprinted);
       if (value.empty()) continue;
       Problems problems("guide");
       const auto table = toml::parse(std::string(key.name) + " = " + value);

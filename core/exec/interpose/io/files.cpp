@@ -108,7 +108,7 @@ class FileWait {
   }
 
   // The file has room or data now: other fibers must look again.
-  void changed() { look_in_kernel(fiber_); }
+  void changed() { poll_in_kernel(fiber_); }
 
  private:
   Fiber& fiber_;
@@ -223,7 +223,7 @@ int file_flock(int file, int operation) {
   if (fiber == nullptr || ::getpid() != fiber->world->process) return real_flock(file, operation);
   if ((operation & (LOCK_NB | LOCK_UN)) == 0) return lock_in_fiber(*fiber, file, operation);
   const int result = real_flock(file, operation);
-  if (result == 0) look_in_kernel(*fiber);
+  if (result == 0) poll_in_kernel(*fiber);
   return result;
 }
 

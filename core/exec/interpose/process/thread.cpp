@@ -134,7 +134,7 @@ int join_in_fiber(Fiber& fiber, pthread_t thread, void** result, std::optional<V
     const bool unwinds = fiber.world->outcome.ended_for(fiber) && std::uncaught_exceptions() > 0;
     if (unwinds) {
       // Called by a destructor (std::jthread's), which must not throw. The thread is unwinding too, so wait for it.
-      if (!made->joiners.linger(observer)) meet_the_end(fiber, observer);
+      if (!made->joiners.linger(observer)) abort_wait(fiber, observer);
     } else if (made->joiners.wait(observer, deadline) == WaitResult::timed_out && !made->finished) {
       return ETIMEDOUT;
     }

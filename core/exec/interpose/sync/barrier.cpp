@@ -44,14 +44,14 @@ class BarrierObserver final : public Observer {
 int wait_at_barrier(Fiber& fiber, pthread_barrier_t* barrier) {
   BarrierTable& table = world_of(fiber).barriers;
   const BarrierObserver observer(table, *barrier);
-  if (fiber.world->outcome.ended_for(fiber)) meet_the_end(fiber, observer);
+  if (fiber.world->outcome.ended_for(fiber)) abort_wait(fiber, observer);
   if (table.arrive(barrier) == count_of(*barrier)) {
     table.open(barrier);
     return PTHREAD_BARRIER_SERIAL_THREAD;
   }
   if (table.waiters.wait_or_end(barrier, observer)) return 0;
   table.leave(barrier);
-  meet_the_end(fiber, observer);
+  abort_wait(fiber, observer);
 }
 
 }  // namespace

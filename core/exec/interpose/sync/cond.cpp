@@ -42,7 +42,7 @@ constinit Real<int (*)(pthread_cond_t*)> real_broadcast("pthread_cond_broadcast"
 
 int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, std::optional<VirtualTime> deadline) {
   const OpaqueObserver observer("a condition variable");
-  if (fiber.world->outcome.ended_for(fiber)) meet_the_end(fiber, observer);
+  if (fiber.world->outcome.ended_for(fiber)) abort_wait(fiber, observer);
   WaitTable& waiters = world_of(fiber).conditions;
   const OutsideWait outside(fiber, waiters, cond);
   if (const int error = unlock_mutex(fiber, mutex)) return error;
@@ -50,7 +50,7 @@ int wait_in_fiber(Fiber& fiber, pthread_cond_t* cond, pthread_mutex_t* mutex, st
   // A fiber that ends must not consume the signal.
   if (!result && !fiber.world->outcome.ended()) waiters.notify_one(cond);
   const int error = lock_mutex(fiber, mutex);
-  if (!result) meet_the_end(fiber, observer);
+  if (!result) abort_wait(fiber, observer);
   if (error != 0) return error;
   return *result == WaitResult::timed_out ? ETIMEDOUT : 0;
 }

@@ -10,7 +10,7 @@
 namespace rehearse::exec::interpose {
 
 void Initialisations::wait(const void* object, Fiber& fiber, const Observer& observer) {
-  if (!waiters_.wait_or_end(object, observer)) meet_the_end(fiber, observer);
+  if (!waiters_.wait_or_end(object, observer)) abort_wait(fiber, observer);
 }
 
 std::string InitialisationObserver::describe() const {

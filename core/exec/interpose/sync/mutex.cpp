@@ -100,7 +100,7 @@ bool held_elsewhere(const Fiber& fiber, const pthread_mutex_t& mutex) {
 // The world has ended and another fiber holds the mutex. Callers of pthread_mutex_lock() are compiled for a function
 // that does not throw, so first let the others unwind and unlock the mutex.
 void wait_at_the_end(Fiber& fiber, pthread_mutex_t& mutex, const Observer& observer) {
-  if (!world_of(fiber).locks.linger(&mutex, observer)) meet_the_end(fiber, observer);
+  if (!world_of(fiber).locks.linger(&mutex, observer)) abort_wait(fiber, observer);
 }
 
 // The fiber of this thread, if it is in a native section and owns the mutex; otherwise null. Null in helper threads,
@@ -206,7 +206,7 @@ int mutex_trylock(pthread_mutex_t* mutex) {
   }
   preempt_users_call(*fiber, __builtin_return_address(0));
   const int result = try_lock(*fiber, *mutex, false);
-  if (result == EBUSY) look_in_vain(*fiber);
+  if (result == EBUSY) poll_in_vain(*fiber);
   return result;
 }
 

@@ -92,7 +92,7 @@ int lock_in_fiber(Fiber& fiber, Rwlock* lock, Mode& mode, std::optional<VirtualT
     if (hold->writer == &fiber) return EDEADLK;
     const RwlockObserver observer(world.rwlock_holds, lock);
     if (fiber.world->outcome.ended_for(fiber)) {
-      if (!world.locks.linger(lock, observer)) meet_the_end(fiber, observer);
+      if (!world.locks.linger(lock, observer)) abort_wait(fiber, observer);
     } else if (world.locks.wait_or_end(lock, observer, deadline) == WaitResult::timed_out) {
       return ETIMEDOUT;
     }
@@ -115,7 +115,7 @@ int try_lock_here(Rwlock* lock, Mode& mode) {
   Fiber* const fiber = current_fiber();
   const int result = mode.try_lock(lock);
   if (fiber == nullptr) return result;
-  if (result == EBUSY) look_in_vain(*fiber);
+  if (result == EBUSY) poll_in_vain(*fiber);
   return noted(*fiber, lock, mode, result);
 }
 

@@ -41,7 +41,7 @@ int wait_in_fiber(Fiber& fiber, sem_t* semaphore, std::optional<VirtualTime> dea
     const auto result = waiters.wait_or_end(semaphore, observer, deadline);
     if (!result) {
       if (!fiber.world->outcome.ended()) waiters.notify_one(semaphore);
-      meet_the_end(fiber, observer);
+      abort_wait(fiber, observer);
     }
     if (*result == WaitResult::timed_out) return fail_with(ETIMEDOUT);
   }
@@ -66,7 +66,7 @@ int semaphore_trywait(sem_t* semaphore) {
   Fiber* const fiber = current_fiber();
   const int result = real_sem_trywait(semaphore);
   if (result == 0 || fiber == nullptr || errno != EAGAIN) return result;
-  look_in_vain(*fiber);
+  poll_in_vain(*fiber);
   return fail_with(EAGAIN);
 }
 

@@ -48,7 +48,7 @@ long wait_for_futex(Fiber& fiber, const FutexCall& call, std::optional<VirtualTi
   if (__atomic_load_n(call.word, __ATOMIC_ACQUIRE) != call.value) return fail_syscall(EAGAIN);
   const OpaqueObserver observer("a future, latch or atomic variable (futex)");
   const auto result = waiters.wait_or_end(call.word, observer, deadline);
-  if (!result) meet_the_end(fiber, observer);
+  if (!result) abort_wait(fiber, observer);
   return *result == WaitResult::timed_out ? fail_syscall(ETIMEDOUT) : 0;
 }
 

@@ -29,7 +29,7 @@ constinit Real<int (*)(timespec*, int)> real_timespec_get("timespec_get");
 
 // In a native section virtual time stands still, because no other fiber runs; so a read there is no poll.
 timespec read_in_fiber(Fiber& fiber, VirtualDuration at_zero) {
-  if (&fiber == current_fiber()) look_at_clock(fiber);
+  if (&fiber == current_fiber()) poll_clock(fiber);
   return to_timespec(fiber.world->clock.now().time_since_epoch() + at_zero);
 }
 

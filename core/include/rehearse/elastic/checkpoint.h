@@ -30,8 +30,8 @@ class Checkpoint {
 
   // Restores module and optimizer from the last checkpoint and returns its number of steps. Returns 0 and changes
   // nothing if there is no checkpoint. All ranks of the round must call it, before they make a DistributedDataParallel.
-  // The group's first rank reads the checkpoint from the store and broadcasts it, so a late rank of an earlier round may
-  // save meanwhile.
+  // The group's first rank reads the checkpoint from the store and broadcasts it, so a late rank of an earlier round
+  // may save meanwhile.
   std::int64_t load();
 
   // All ranks may call it; only the group's first rank saves. Its parameters are final as soon as its own optimizer

@@ -31,7 +31,7 @@ class WaitQueue {
   WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
   // As wait(), but returns nullopt instead of throwing. For callers that must clean up first; they then call
-  // meet_the_end() (exec/wait/suspension.h) themselves.
+  // abort_wait() (exec/wait/suspension.h) themselves.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
   // For a call that cannot be unwound although the world has ended: waits until another fiber, as it unwinds, notifies

@@ -98,8 +98,8 @@ struct Origin {
   std::vector<void*> asked_from = {};
   std::optional<std::string> label = {};
 
-  std::string trace() const;        // the stack trace, or one made from `site`
-  std::string source_line() const;  // `x.py:5` of the innermost frame; empty if unknown
+  std::string trace() const;                                        // the stack trace, or one made from `site`
+  std::string source_line() const;                                  // `x.py:5` of the innermost frame; empty if unknown
   friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
 };
 

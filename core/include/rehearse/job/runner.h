@@ -23,7 +23,7 @@ enum class Mode {
 };
 
 // The transport of a real run.
-enum class Carrier {
+enum class Transport {
   automatic,  // NCCL if there are GPUs, else gloo
   nccl,       // on GPUs; ranks are fibers of this process unless a launcher started a process for each
   gloo,       // one process per rank, on the CPU
@@ -31,7 +31,7 @@ enum class Carrier {
 };
 
 // The names in scenarios and on command lines: "automatic", "nccl", ..., in the order above.
-const std::vector<std::string>& carrier_names();
+const std::vector<std::string>& transport_names();
 
 // The request for a run: the part that is the same in every mode.
 struct RunRequest {
@@ -42,7 +42,7 @@ struct RunRequest {
   std::size_t stack_bytes = std::size_t{8} << 20;
   bool keep_all_events = false;
   bool call_sites = false;
-  Carrier carrier = Carrier::automatic;
+  Transport transport = Transport::automatic;
 };
 
 using JobBody = std::function<void(RankContext&)>;

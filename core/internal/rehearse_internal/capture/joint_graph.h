@@ -21,7 +21,7 @@ class ShapeEnv;
 namespace rehearse::capture {
 
 // The origin of an output of the captured graph after its operators have run below autograd.
-struct PartOutput {
+struct GraphOutput {
   enum class Kind {
     Value,  // values[index], a separate tensor or a number
     Input,  // input #index itself
@@ -69,7 +69,7 @@ struct JointGraph {
   // The first node of the backward. All nodes before it except tangents belong to the forward. Null without a backward.
   const graph::Node* backward_begin = nullptr;
 
-  std::vector<PartOutput> outputs = {};  // the captured graph's outputs, in order
+  std::vector<GraphOutput> outputs = {};  // the captured graph's outputs, in order
   // Makes the views of inputs and values that the captured graph returns, under autograd, after its operators have run.
   // Placeholders: inputs, then values. Null if there are no views.
   std::shared_ptr<graph::GraphModule> views = nullptr;

@@ -82,7 +82,7 @@ class WorldChecks {
   operators::OperatorWatcher* watcher_of(int rank) noexcept;
 
   // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.
-  void judge_what_is_left();
+  void compare_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
   // A line for each check of the program to which some ranks never came.
   std::vector<std::string> remarks() const;
@@ -96,7 +96,7 @@ class WorldChecks {
   template <class Round>
   void settle(const Round& round);
   template <class Rounds>
-  void judge_open(Rounds& rounds);
+  void compare_open(Rounds& rounds);
 
   exec::RankExecutor& executor_;
   const AutomaticChecks automatic_;

@@ -31,19 +31,19 @@ struct ExecutorOptions {
   std::uint64_t steps_max = 1'000'000'000;
 
   // How many switches lie between two calls of IdlePolicy::look() while fibers can run; 0: look() is never called.
-  std::uint32_t switches_between_looks = 0;
+  std::uint32_t switches_between_polls = 0;
 
   // Lets calls that never block switch, too; see this_rank::preempt().
   bool preempt = false;
 
   // The least virtual time that a poll without result takes (see this_rank::poll); must be positive.
-  VirtualDuration look_cost = std::chrono::microseconds(1);
+  VirtualDuration poll_cost = std::chrono::microseconds(1);
 
   // How many rounds in which all fibers only poll (see this_rank::poll) end the run as Ending::livelock: the first
   // limit is for polls of state alone, the second for polls that also read the clock or sleep. The second lets a loop
   // with pauses of a millisecond outlast c10d's default timeout of 30 minutes.
-  std::uint64_t idle_looks_max = 1'000;
-  std::uint64_t idle_timed_looks_max = 2'000'000;
+  std::uint64_t idle_polls_max = 1'000;
+  std::uint64_t idle_timed_polls_max = 2'000'000;
 };
 
 // How a run ended.

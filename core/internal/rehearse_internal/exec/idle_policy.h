@@ -31,12 +31,12 @@ struct IdleEnd {
 // The executor's next action.
 struct IdleStep {
   enum class Kind {
-    look_again,     // fibers that poll or wait in the kernel look again; then the runnable ones run
+    poll_again,     // fibers that poll or wait in the kernel look again; then the runnable ones run
     let_time_pass,  // until `to`: timers fire, and polling fibers look again if `look` is set
     end,            // the run ends as `end` says
   };
 
-  static IdleStep look_again() { return {}; }
+  static IdleStep poll_again() { return {}; }
   static IdleStep let_time_pass(VirtualTime to) {
     IdleStep step;
     step.kind = Kind::let_time_pass;
@@ -50,10 +50,10 @@ struct IdleStep {
     return step;
   }
 
-  Kind kind = Kind::look_again;
+  Kind kind = Kind::poll_again;
   VirtualTime to{};
   IdleEnd end;
-  bool look = true;    // for let_time_pass
+  bool poll = true;    // for let_time_pass
   bool moved = false;  // the ranks have made progress, so a recorded hang is over
   bool hangs = false;  // only timeouts can still happen: record first who waits; see RunOutcome::hang
   std::optional<VirtualTime> hung_since;  // set if the hang began before now
@@ -77,9 +77,9 @@ class IdlePolicy {
   // A polling fiber has read the clock, so it may go on when time passes.
   void note_clock_read() noexcept { clock_was_read_ = true; }
 
-  // Called every ExecutorOptions::switches_between_looks switches while fibers can run, in any context. Looks for
+  // Called every ExecutorOptions::switches_between_polls switches while fibers can run, in any context. Looks for
   // events from outside, and may wake fibers.
-  virtual void look() noexcept {}
+  virtual void poll() noexcept {}
 
   virtual IdleStep next(const IdleFacts& facts) = 0;
 

@@ -28,7 +28,8 @@ class FunctionRecord {
     static constexpr VirtualTime kNotKnown = VirtualTime::min();
   };
 
-  FunctionRecord(std::string name, int rank, bool meets) : name_(std::move(name)), rank_(rank), meets_(meets) {}
+  FunctionRecord(std::string name, int rank, bool uses_collectives)
+      : name_(std::move(name)), rank_(rank), uses_collectives_(uses_collectives) {}
 
   // Call called() first, then either hit(), or compiles() and done(). If ranks compare their guards, call agrees() in
   // between.
@@ -44,7 +45,9 @@ class FunctionRecord {
 
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
-  bool meets() const noexcept { return meets_; }  // its compilations are matched with those of other ranks
+  bool uses_collectives() const noexcept {
+    return uses_collectives_;
+  }  // its compilations are matched with those of other ranks
   std::uint64_t calls() const noexcept { return calls_; }
   Doing doing() const noexcept { return doing_; }
   std::int64_t last_hit() const noexcept {
@@ -59,7 +62,7 @@ class FunctionRecord {
  private:
   const std::string name_;
   const int rank_;
-  const bool meets_;
+  const bool uses_collectives_;
   std::uint64_t calls_ = 0;
   Doing doing_ = Doing::Nothing;
   std::int64_t last_hit_ = -1;
@@ -70,7 +73,7 @@ class FunctionRecord {
 // (exec::WorldLocal).
 class Journal {
  public:
-  std::shared_ptr<FunctionRecord> add(std::string name, int rank, bool meets);
+  std::shared_ptr<FunctionRecord> add(std::string name, int rank, bool uses_collectives);
 
   // In the order of their creation.
   const std::vector<std::shared_ptr<FunctionRecord>>& functions() const noexcept { return functions_; }
@@ -81,7 +84,7 @@ class Journal {
 
 // Makes a record for the calling rank, in the journal of its world if there is one. `meets`: compilations of the
 // function are matched with those of other ranks (compiler or guard collectives).
-std::shared_ptr<FunctionRecord> record_function(std::string name, bool meets);
+std::shared_ptr<FunctionRecord> record_function(std::string name, bool uses_collectives);
 
 // A call that some ranks compiled and others did not, of a function with neither compiler nor guard collectives.
 struct Divergence {

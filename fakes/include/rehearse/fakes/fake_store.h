@@ -134,7 +134,7 @@ class FakeStore final : public c10d::Store {
 
  private:
   class WaitObserver;
-  class LookObserver;
+  class StorePollObserver;
   // The condition for which a rank waits.
   struct Wish {
     const std::vector<std::string>& keys;
@@ -154,11 +154,11 @@ class FakeStore final : public c10d::Store {
   void begin_call() const;
   // Counts a call that only looks, and polls if it repeats. `call` and `keys` say what looks, and at what; look() uses
   // both until it returns.
-  void look(const char* call, c10::ArrayRef<std::string> keys = {});
+  void poll(const char* call, c10::ArrayRef<std::string> keys = {});
 
   std::shared_ptr<StoreState> state_;
-  std::uint64_t looked_at_ = 0;  // version of the state at the last look
-  std::size_t looks_ = 0;        // how often this handle looked at that version
+  std::uint64_t polled_version_ = 0;  // version of the state at the last look
+  std::size_t polls_ = 0;             // how often this handle looked at that version
 };
 
 }  // namespace rehearse::fakes

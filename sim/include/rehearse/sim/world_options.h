@@ -32,7 +32,7 @@ struct WorldOptions {
   // Mode::real runs on devices or in several processes. The options for schedules, virtual time and models do not apply
   // then.
   Mode mode = Mode::simulation;
-  Carrier carrier = Carrier::automatic;  // for a real run
+  Transport transport = Transport::automatic;  // for a real run
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
   // Let calls that never block switch fibers too: those of a store, and the program's own locks and unlocks. This finds

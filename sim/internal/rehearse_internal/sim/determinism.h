@@ -88,9 +88,9 @@ struct RunDifference {
   };
   What what = What::decision;
   std::size_t decision = 0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
-  // For example `decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2 ms`;
-  // answers count from 0. If both runs' calls are known and differ, it ends with `; the first call that differs: rank 2,
-  // allreduce(sum, float32[3], cpu) as #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`.
+  // For example `decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2
+  // ms`; answers count from 0. If both runs' calls are known and differ, it ends with `; the first call that differs:
+  // rank 2, allreduce(sum, float32[3], cpu) as #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`.
   std::string text;
 };
 

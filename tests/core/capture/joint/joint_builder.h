@@ -38,7 +38,7 @@ class JointBuilder {
   rehearse::capture::JointGraph finish(rehearse::graph::List values, const rehearse::graph::List& gradients = {}) {
     joint.values = values.size();
     for (std::size_t i = 0; i < values.size(); ++i) {
-      joint.outputs.push_back({rehearse::capture::PartOutput::Kind::Value, i});
+      joint.outputs.push_back({rehearse::capture::GraphOutput::Kind::Value, i});
     }
     values.insert(values.end(), gradients.begin(), gradients.end());
     graph().output(std::move(values));

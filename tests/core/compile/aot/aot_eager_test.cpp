@@ -14,14 +14,14 @@
 namespace rehearse::compiler {
 namespace {
 
-using capture::PartOutput;
+using capture::GraphOutput;
 using rehearse_test::CompiledPart;
 using rehearse_test::leaf;
 using rehearse_test::part;
 using rehearse_test::PartInput;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Kind = PartOutput::Kind;
+using Kind = GraphOutput::Kind;
 
 const char* const kMlp = R"(
   h = aten.linear.default [%x, %w0, %b0]
@@ -215,7 +215,7 @@ TEST(AotEager, ResultsOfEveryKind) {
                          as_given({leaf({3, 4}), leaf({4, 2}), leaf({2, 2}), leaf({2})}));
   net.expect_like_eager();
   std::vector<Kind> kinds;
-  for (const PartOutput& output : net.compiled().joint.outputs) kinds.push_back(output.kind);
+  for (const GraphOutput& output : net.compiled().joint.outputs) kinds.push_back(output.kind);
   EXPECT_THAT(kinds, ElementsAre(Kind::Input, Kind::View, Kind::Value, Kind::View, Kind::Value, Kind::Value,
                                  Kind::Value, Kind::Value, Kind::Value, Kind::Value));
 }

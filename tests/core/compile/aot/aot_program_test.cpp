@@ -176,7 +176,7 @@ TEST(AotProgram, DifferentiatedInputsThatChangeAreWrittenUnderAutograd) {
   b.begin_backward(dx);
   capture::JointGraph joint = b.finish({changed}, {dx});
   joint.changed_inputs = {{0, 0}};
-  joint.outputs = {{capture::PartOutput::Kind::Input, 0}};
+  joint.outputs = {{capture::GraphOutput::Kind::Input, 0}};
   const auto program = program_of(joint);
   const at::Tensor start = leaf({2, 2});
   const at::Tensor x_now = start * 1;
@@ -218,7 +218,7 @@ TEST(AotProgram, ViewsOfInputsAreMadeUnderAutograd) {
   auto& view = joint.views->graph().call_function("torch.ops.aten.t.default", {base});
   auto& flat = joint.views->graph().call_function("torch.ops.aten.view.default", {value, graph::List{-1}});
   joint.views->graph().output(graph::List{view, flat});
-  joint.outputs = {{capture::PartOutput::Kind::View, 0}, {capture::PartOutput::Kind::View, 1}};
+  joint.outputs = {{capture::GraphOutput::Kind::View, 0}, {capture::GraphOutput::Kind::View, 1}};
   const at::Tensor start = leaf({2, 3});
   const auto results = program_of(joint)->call({start});
   EXPECT_TRUE(results[0].toTensor()._base().is_same(start));

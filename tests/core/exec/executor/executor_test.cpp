@@ -120,23 +120,23 @@ TEST_P(Executor, Deadlock_NamesEveryBlockedRankAndItsCall) {
 
 TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
   auto w = world();
-  w.options.idle_looks_max = 10;
-  std::vector<int> looks(static_cast<std::size_t>(ranks()));
+  w.options.idle_polls_max = 10;
+  std::vector<int> polls(static_cast<std::size_t>(ranks()));
   const auto outcome = w.run([&](int rank) {
     for (;;) {
       this_rank::poll();
-      ++looks[static_cast<std::size_t>(rank)];
+      ++polls[static_cast<std::size_t>(rank)];
     }
   });
   EXPECT_EQ(outcome.ending, Ending::livelock);
   EXPECT_EQ(outcome.stop_reason, "10 polls, and no rank is left to change what they ask for");
   EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a poll of something that does not change"));
-  EXPECT_EQ(looks, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
+  EXPECT_EQ(polls, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
 }
 
 TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
   auto w = world();
-  w.options.idle_looks_max = 10;
+  w.options.idle_polls_max = 10;
   bool ready = false;
   const auto outcome = w.run([&](int rank) {
     if (rank == 0) {
@@ -154,20 +154,20 @@ TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
 // making progress.
 TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   auto w = world();
-  w.options.idle_looks_max = 10;
+  w.options.idle_polls_max = 10;
   WaitQueue never;
-  int looks = 0;
+  int polls = 0;
   const auto outcome = w.run([&](int rank) {
     this_rank::sleep_for(1s);
     if (rank == 0) {
-      for (;; ++looks) this_rank::poll();
+      for (;; ++polls) this_rank::poll();
     }
     if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
       throw std::runtime_error("too late");
   });
   // The number that makes a livelock, plus one if rank 0 runs before the rank that fails.
-  EXPECT_GE(looks, 12);
-  EXPECT_LE(looks, 13);
+  EXPECT_GE(polls, 12);
+  EXPECT_LE(polls, 13);
   ASSERT_EQ(outcome.ending, Ending::rank_failed);
   EXPECT_EQ(outcome.end_time, at(1h));
   EXPECT_EQ(outcome.hang_began, at(1s));
@@ -184,7 +184,7 @@ TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   bool answered = false;
   const auto outcome = w.run([&](int rank) {
     if (rank == 0) {
-      for (int look = 0; look < 900; ++look) this_rank::poll();
+      for (int poll = 0; poll < 900; ++poll) this_rank::poll();
       answered = true;
       answer.notify_all();
     }
@@ -245,7 +245,7 @@ TEST_P(Executor, Stop_EndsTheWorldWithItsFirstReason) {
 // Ranks that sleep but work in between are not idle: the limit counts rounds without progress.
 TEST_P(Executor, SleepsWithProgressBetween_AreNoLivelock) {
   auto w = world();
-  w.options.idle_timed_looks_max = 20;
+  w.options.idle_timed_polls_max = 20;
   const auto outcome = w.run([](int) {
     for (int k = 0; k < 100; ++k) {
       this_rank::sleep_for(1ms);
@@ -258,7 +258,7 @@ TEST_P(Executor, SleepsWithProgressBetween_AreNoLivelock) {
 
 TEST_P(Executor, SleepsAndNothingElse_AreALivelock) {
   auto w = world();
-  w.options.idle_timed_looks_max = 20;
+  w.options.idle_timed_polls_max = 20;
   const auto outcome = w.run([](int) {
     for (;;) this_rank::sleep_for(1ms);
   });

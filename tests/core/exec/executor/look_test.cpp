@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the executor calls its idle policy's look() every `switches_between_looks` switches, outside of any rank,
+// Contract: the executor calls its idle policy's look() every `switches_between_polls` switches, outside of any rank,
 // and never if that option is 0.
 #include <cerrno>
 #include <vector>
@@ -18,16 +18,16 @@ namespace {
 // Answers like virtual time for worlds that never stand still, and counts the looks.
 class Looking final : public IdlePolicy {
  public:
-  void look() noexcept override {
-    ++looks;
+  void poll() noexcept override {
+    ++polls;
     if (this_rank::is_fiber() || rank_of_thread().rank != -1) ++looks_as_a_rank;
     errno = EPIPE;
-    if (looks == opens_at) queue.notify_all();
+    if (polls == opens_at) queue.notify_all();
     if (opens_at_once) queue.notify_all();
-    if (looks == interrupts_at) request_interrupt();
+    if (polls == interrupts_at) request_interrupt();
   }
   IdleStep next(const IdleFacts&) override {
-    if (opens_at_once && queue.notify_all() > 0) return IdleStep::look_again();
+    if (opens_at_once && queue.notify_all() > 0) return IdleStep::poll_again();
     return IdleStep::end_run(Ending::deadlock, "nobody can go on");
   }
   std::optional<IdleEnd> time_passed() override { return std::nullopt; }
@@ -36,7 +36,7 @@ class Looking final : public IdlePolicy {
   int opens_at = -1;
   bool opens_at_once = false;
   int interrupts_at = -1;
-  int looks = 0;
+  int polls = 0;
   int looks_as_a_rank = 0;
 };
 
@@ -58,48 +58,48 @@ void yield_times(int times) {
 }
 
 TEST_F(Looks, EveryNthSwitch_IsALook) {
-  w.options.switches_between_looks = 8;
+  w.options.switches_between_polls = 8;
   const auto outcome = run(4, [](int) { yield_times(30); });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.switches, 124u);
-  EXPECT_EQ(policy.looks, 15);
+  EXPECT_EQ(policy.polls, 15);
   EXPECT_EQ(policy.looks_as_a_rank, 0);
 }
 
 TEST_F(Looks, EverySwitch_IsALookWhereOneIsAskedFor) {
-  w.options.switches_between_looks = 1;
+  w.options.switches_between_polls = 1;
   EXPECT_EQ(run(2, [](int) { yield_times(5); }).switches, 12u);
-  EXPECT_EQ(policy.looks, 12);
+  EXPECT_EQ(policy.polls, 12);
 }
 
 TEST_F(Looks, None_WhereNoneAreAskedFor) {
   EXPECT_EQ(run(2, [](int) { yield_times(1'000); }).switches, 2'002u);
-  EXPECT_EQ(policy.looks, 0);
+  EXPECT_EQ(policy.polls, 0);
 }
 
 TEST_F(Looks, StepBudget_EndsARunBetweenTwoLooks) {
-  w.options.switches_between_looks = 8;
+  w.options.switches_between_polls = 8;
   w.options.steps_max = 20;
   const auto outcome = run(2, [](int) { yield_times(1'000); });
   EXPECT_EQ(outcome.ending, Ending::step_budget);
   EXPECT_EQ(outcome.stop_reason, "more than 20 switches");
   EXPECT_EQ(outcome.switches, 21u);
-  EXPECT_EQ(policy.looks, 2);
+  EXPECT_EQ(policy.polls, 2);
 }
 
 TEST_F(Looks, StepBudgetAtALook_IsNotOneSwitchMore) {
-  w.options.switches_between_looks = 7;
+  w.options.switches_between_polls = 7;
   w.options.steps_max = 21;
   const auto outcome = run(2, [](int) { yield_times(1'000); });
   EXPECT_EQ(outcome.ending, Ending::step_budget);
   EXPECT_EQ(outcome.switches, 22u);
-  EXPECT_EQ(policy.looks, 3);
+  EXPECT_EQ(policy.polls, 3);
 }
 
 // Without looks between switches, a rank that yields forever would keep another rank from learning that its device is
 // done.
 TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
-  w.options.switches_between_looks = 16;
+  w.options.switches_between_polls = 16;
   policy.opens_at = 3;
   bool done = false;
   const auto outcome = run(2, [&](int rank) {
@@ -111,12 +111,12 @@ TEST_F(Looks, WhatALookWakes_RunsBesideOneThatYields) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_TRUE(done);
-  EXPECT_EQ(policy.looks, 3);
+  EXPECT_EQ(policy.polls, 3);
 }
 
 // The rank's own suspension triggers the look that wakes it, before the rank has given up the thread.
 TEST_F(Looks, RankThatIsWokenWhileItLeaves_GoesOn) {
-  w.options.switches_between_looks = 1;
+  w.options.switches_between_polls = 1;
   policy.opens_at_once = true;
   int waits = 0;
   bool done = false;
@@ -132,7 +132,7 @@ TEST_F(Looks, RankThatIsWokenWhileItLeaves_GoesOn) {
 }
 
 TEST_F(Looks, ManyRanksWokenWhileTheyLeave_AllGoOn) {
-  w.options.switches_between_looks = 1;
+  w.options.switches_between_polls = 1;
   policy.opens_at_once = true;
   int waits = 0;
   const auto outcome = run(8, [&](int) {
@@ -147,7 +147,7 @@ TEST_F(Looks, ManyRanksWokenWhileTheyLeave_AllGoOn) {
 
 // After the wake-up, the yielding ranks are no longer the last that can run.
 TEST_F(Looks, InterruptBehindALookThatWakes_EndsTheRun) {
-  w.options.switches_between_looks = 16;
+  w.options.switches_between_polls = 16;
   policy.opens_at = 3;
   policy.interrupts_at = 3;
   int unwound = 0;
@@ -165,7 +165,7 @@ TEST_F(Looks, InterruptBehindALookThatWakes_EndsTheRun) {
 }
 
 TEST_F(Looks, RanksErrno_StaysItsOwn) {
-  w.options.switches_between_looks = 1;
+  w.options.switches_between_polls = 1;
   std::vector<int> seen;
   run(2, [&](int rank) {
     errno = ENOENT + rank;

@@ -27,22 +27,22 @@ namespace {
 TEST(WatchdogQuiet, TenLooksWithoutProgress_ReportAStandstillOnce) {
   Quiet quiet;
   int told = 0;
-  for (int look = 1; look <= 30; ++look) {
-    const bool tells = quiet.look(5, 1s + look * 20ms);
-    EXPECT_EQ(tells, look == 11) << look;
+  for (int sample = 1; sample <= 30; ++sample) {
+    const bool tells = quiet.sample(5, 1s + sample * 20ms);
+    EXPECT_EQ(tells, sample == 11) << sample;
     told += tells ? 1 : 0;
   }
   EXPECT_EQ(told, 1);
   // The run moved, and stands still again.
-  EXPECT_FALSE(quiet.look(6, 2s));
-  for (int look = 1; look <= 10; ++look) EXPECT_EQ(quiet.look(6, 2s), look == 10) << look;
+  EXPECT_FALSE(quiet.sample(6, 2s));
+  for (int sample = 1; sample <= 10; ++sample) EXPECT_EQ(quiet.sample(6, 2s), sample == 10) << sample;
 }
 
 TEST(WatchdogQuiet, WhatSwitchesOrComputes_IsNone) {
   Quiet switching, computing;
-  for (std::uint64_t look = 1; look <= 100; ++look) {
-    EXPECT_FALSE(switching.look(look, 0s));
-    EXPECT_FALSE(computing.look(5, look * 21ms));
+  for (std::uint64_t sample = 1; sample <= 100; ++sample) {
+    EXPECT_FALSE(switching.sample(sample, 0s));
+    EXPECT_FALSE(computing.sample(5, sample * 21ms));
   }
 }
 

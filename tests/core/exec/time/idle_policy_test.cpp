@@ -14,7 +14,7 @@ namespace {
 
 using Kind = IdleStep::Kind;
 
-constexpr VirtualIdlePolicy::Limits kFew{.looks = 3, .timed_looks = 5, .give_ups = 2};
+constexpr VirtualIdlePolicy::Limits kFew{.polls = 3, .timed_polls = 5, .give_ups = 2};
 
 IdleFacts polls(std::optional<VirtualTime> due = std::nullopt, bool any_moves_on = false) {
   return {.now = kTimeZero, .due = due, .any_moves_on = any_moves_on, .any_polls = true};
@@ -57,22 +57,22 @@ TEST(VirtualIdle, TimerThatMovesOn_IsJumpedTo) {
 TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
   VirtualIdlePolicy policy(kFew);
   auto facts = polls(at(7ms), true);
-  for (int look = 1; look <= 3; ++look) {
+  for (int poll = 1; poll <= 3; ++poll) {
     const auto step = policy.next(facts);
     EXPECT_EQ(step.kind, Kind::let_time_pass);
-    EXPECT_EQ(step.to, at(1us * look));
-    EXPECT_TRUE(step.look);
+    EXPECT_EQ(step.to, at(1us * poll));
+    EXPECT_TRUE(step.poll);
     facts.now = step.to;
   }
   const auto step = policy.next(facts);
   EXPECT_EQ(step.to, at(7ms));  // time jumps to the timer after three looks
-  EXPECT_FALSE(step.look);
+  EXPECT_FALSE(step.poll);
   EXPECT_FALSE(step.hangs);
 }
 
 TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfLooksAlone) {
-  const auto looks = [](const std::vector<VirtualTime>& timers) {
-    VirtualIdlePolicy policy({.look_cost = 5us});
+  const auto polls = [](const std::vector<VirtualTime>& timers) {
+    VirtualIdlePolicy policy({.poll_cost = 5us});
     auto facts = polls(std::nullopt, true);
     std::vector<VirtualTime> times;
     while (times.size() < 900) {
@@ -82,31 +82,31 @@ TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfLooksAlone) {
       }
       const auto step = policy.next(facts);
       facts.now = step.to;
-      if (step.look) times.push_back(step.to);
+      if (step.poll) times.push_back(step.to);
     }
     return times;
   };
-  const auto alone = looks({});
-  EXPECT_EQ(looks({at(1us), at(2us), at(5us), at(7us), at(1ms), at(3ms)}), alone);
-  EXPECT_EQ(looks({at(1h)}), alone);
+  const auto alone = polls({});
+  EXPECT_EQ(polls({at(1us), at(2us), at(5us), at(7us), at(1ms), at(3ms)}), alone);
+  EXPECT_EQ(polls({at(1h)}), alone);
 }
 
 TEST(VirtualIdle, Looks_CostAPartOfTheTimeThatTheyHaveTaken) {
-  VirtualIdlePolicy policy({.look_cost = 5us, .looks = 500'000});
+  VirtualIdlePolicy policy({.poll_cost = 5us, .polls = 500'000});
   auto facts = polls();
-  int looks = 0;
+  int polls = 0;
   const auto looks_until = [&](VirtualTime time) {
     while (facts.now < time) {
       facts.now = policy.next(facts).to;
-      ++looks;
+      ++polls;
     }
-    return looks;
+    return polls;
   };
   EXPECT_EQ(looks_until(at(2'500us)), 500);
   EXPECT_LT(looks_until(at(1s)), 4'000);
   EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(1ms));  // and no more
   policy.note_progress();
-  EXPECT_EQ(policy.next(facts).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
   EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(5us));
 }
 
@@ -120,7 +120,7 @@ TEST(VirtualIdle, OnlyTimersThatGiveUp_AreAHangBeforeTimePasses) {
 
 TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   VirtualIdlePolicy policy(kFew);
-  for (int look = 0; look < 3; ++look) {
+  for (int poll = 0; poll < 3; ++poll) {
     const auto step = policy.next(polls(at(1h)));
     EXPECT_EQ(step.to, at(1us));
     EXPECT_FALSE(step.hangs);
@@ -136,7 +136,7 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
 // give up. After a thousand looks, the loop counts as hung.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
-    VirtualIdlePolicy policy({.looks = 500'000});
+    VirtualIdlePolicy policy({.polls = 500'000});
     auto facts = polls(timeout);
     auto step = policy.next(facts);
     for (; step.to < timeout; step = policy.next(facts)) facts.now = step.to;
@@ -147,8 +147,8 @@ TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
 
 TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
   for (const std::uint64_t limit : {0, 1, 1'000}) {
-    VirtualIdlePolicy policy({.looks = limit});
-    for (std::uint64_t look = 0; look < limit; ++look) EXPECT_EQ(policy.next(polls()).kind, Kind::let_time_pass);
+    VirtualIdlePolicy policy({.polls = limit});
+    for (std::uint64_t poll = 0; poll < limit; ++poll) EXPECT_EQ(policy.next(polls()).kind, Kind::let_time_pass);
     const auto step = policy.next(polls());
     ASSERT_EQ(step.kind, Kind::end);
     EXPECT_EQ(step.end.ending, Ending::livelock);
@@ -158,10 +158,10 @@ TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
 
 TEST(VirtualIdle, Defaults_AreAThousandLooksTwoMillionTimedOnesAndTwentyThousandGiveUps) {
   constexpr VirtualIdlePolicy::Limits defaults;
-  EXPECT_EQ(defaults.looks, ExecutorOptions().idle_looks_max);
-  EXPECT_EQ(defaults.timed_looks, ExecutorOptions().idle_timed_looks_max);
-  VirtualIdlePolicy looking(defaults);
-  EXPECT_EQ(times(looking, Kind::let_time_pass, polls()), 1'000);
+  EXPECT_EQ(defaults.polls, ExecutorOptions().idle_polls_max);
+  EXPECT_EQ(defaults.timed_polls, ExecutorOptions().idle_timed_polls_max);
+  VirtualIdlePolicy polling(defaults);
+  EXPECT_EQ(times(polling, Kind::let_time_pass, polls()), 1'000);
   VirtualIdlePolicy giving_up(defaults);
   EXPECT_EQ(times(giving_up, Kind::let_time_pass, waits(at(1s))), 20'000);
   VirtualIdlePolicy sleeping(defaults);
@@ -182,7 +182,7 @@ TEST(VirtualIdle, GiveUpsInARow_AreALivelockReportedWithItsHang) {
 
 TEST(VirtualIdle, TimeThatPassesWithoutProgress_IsALivelockAfterItsLimit) {
   VirtualIdlePolicy policy(kFew);
-  for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+  for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
   const auto end = policy.time_passed();
   ASSERT_TRUE(end);
   EXPECT_EQ(end->ending, Ending::livelock);
@@ -191,7 +191,7 @@ TEST(VirtualIdle, TimeThatPassesWithoutProgress_IsALivelockAfterItsLimit) {
 
 TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
   VirtualIdlePolicy policy(kFew);
-  for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+  for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
   policy.note_progress();
   EXPECT_FALSE(policy.time_passed());
   EXPECT_FALSE(policy.time_passed());
@@ -202,21 +202,21 @@ TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
 TEST(VirtualIdle, ClockReader_LooksAtLongerAndLongerIntervals) {
   VirtualIdlePolicy policy({});
   auto facts = polls();
-  int looks = 0;
-  for (; facts.now < at(1h); ++looks) {
+  int polls = 0;
+  for (; facts.now < at(1h); ++polls) {
     policy.note_clock_read();
     const auto step = policy.next(facts);
     ASSERT_EQ(step.kind, Kind::let_time_pass);
     EXPECT_LE(step.to - facts.now, VirtualDuration(1s));
     facts.now = step.to;
   }
-  EXPECT_LT(looks, 12'000);
+  EXPECT_LT(polls, 12'000);
 }
 
 TEST(VirtualIdle, ClockReader_IsNoHangBesideTimeouts) {
   VirtualIdlePolicy policy(kFew);
   auto facts = polls(at(1s));
-  for (int look = 0; look < 100; ++look) {
+  for (int poll = 0; poll < 100; ++poll) {
     policy.note_clock_read();
     const auto step = policy.next(facts);
     EXPECT_FALSE(step.hangs);  // it may go on by itself
@@ -229,7 +229,7 @@ TEST(VirtualIdle, Steps_AreLookedAtOnceBeforeTimePasses) {
   for (const auto& facts : {polls(at(1s), true), waits_in_kernel(at(1s))}) {
     policy.note_step();
     const auto step = policy.next(facts);
-    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_EQ(step.kind, Kind::poll_again);
     EXPECT_FALSE(step.moved);
     EXPECT_EQ(policy.next(facts).kind, Kind::let_time_pass);
   }
@@ -246,7 +246,7 @@ TEST(VirtualIdle, StepsAlone_DoNotWakeWaitingFibers) {
 TEST(VirtualIdle, LooksInTheKernelInVain_AreADeadlockAtOnce) {
   VirtualIdlePolicy policy(kFew);
   policy.note_progress();
-  EXPECT_EQ(policy.next(waits_in_kernel()).kind, Kind::look_again);
+  EXPECT_EQ(policy.next(waits_in_kernel()).kind, Kind::poll_again);
   const auto step = policy.next(waits_in_kernel());
   ASSERT_EQ(step.kind, Kind::end);
   EXPECT_EQ(step.end.ending, Ending::deadlock);
@@ -255,17 +255,17 @@ TEST(VirtualIdle, LooksInTheKernelInVain_AreADeadlockAtOnce) {
 TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
   for (const auto& facts : {polls(), waits_in_kernel()}) {
     VirtualIdlePolicy policy(kFew);
-    for (int look = 0; look < 3; ++look) policy.next(polls());
-    for (int look = 0; look < 2; ++look) policy.next(waits(at(1s)));
-    for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+    for (int poll = 0; poll < 3; ++poll) policy.next(polls());
+    for (int poll = 0; poll < 2; ++poll) policy.next(waits(at(1s)));
+    for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
     policy.note_progress();
     const auto step = policy.next(facts);
-    EXPECT_EQ(step.kind, Kind::look_again);
+    EXPECT_EQ(step.kind, Kind::poll_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
     EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // of three looks; the line above made the first
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
-    for (int look = 0; look < 5; ++look) EXPECT_FALSE(policy.time_passed());
+    for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());
   }
 }

@@ -10,9 +10,9 @@ namespace rehearse::capture {
 // Maps numbers of the captured graph ("part") to nodes of its joint graph, even if their values are known. While the
 // graph runs on fakes, the facts that it states (`u0 <= 5`) are assumed, so such a condition counts as true. The joint
 // graph must still compute it.
-class NumbersOfPart {
+class NumbersOfGraph {
  public:
-  explicit NumbersOfPart(graph::GraphModule& joint) : joint_(joint) {}
+  explicit NumbersOfGraph(graph::GraphModule& joint) : joint_(joint) {}
 
   // Declares that `node` of the captured graph has the value of `joint`.
   void bind(const graph::Node& node, graph::Node& joint) { nodes_.insert_or_assign(&node, &joint); }

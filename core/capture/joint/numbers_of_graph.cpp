@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "capture/joint/numbers_of_part.h"
+#include "capture/joint/numbers_of_graph.h"
 
 #include <string_view>
 
@@ -17,11 +17,11 @@ bool is_arithmetic(const graph::Node& node) {
 
 }  // namespace
 
-graph::Argument NumbersOfPart::of(const graph::Argument& argument) {
+graph::Argument NumbersOfGraph::of(const graph::Argument& argument) {
   return map_nodes(argument, [this](const graph::Node& node) -> graph::Argument { return of(node); });
 }
 
-graph::Node& NumbersOfPart::of(const graph::Node& node) {
+graph::Node& NumbersOfGraph::of(const graph::Node& node) {
   if (const auto known = nodes_.find(&node); known != nodes_.end()) return *known->second;
   if (!is_arithmetic(node)) throw graph::GraphError(node.name(), "", "has no value in the joint graph");
   graph::List arguments;
