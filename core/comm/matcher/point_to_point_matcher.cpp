@@ -142,7 +142,7 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   free_.pop_back();
   pair.join(std::move(send), std::move(recv));
   if (batches_.empty()) return pair.launch();
-  for (auto* const each : batches_.join(pair)) each->launch();
+  for (auto* const each : batches_.add(pair)) each->launch();
 }
 
 std::string PointToPointMatcher::describe(const RankWork& work) const {

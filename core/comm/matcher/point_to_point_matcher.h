@@ -26,7 +26,7 @@ class MatchedPair final : public PendingMatch, public Completion {
 
   void join(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
-  // Call it after meet(). It may complete, and give the pair back, before it returns.
+  // Call it after join(). It may complete, and give the pair back, before it returns.
   void launch();
 
   const RankWork* send() const noexcept { return send_.get(); }

@@ -65,7 +65,7 @@ TEST(Faults, ShorterMessage_FillsTheFirstElements) {
     ASSERT_EQ(run.report->remarks.size(), 1U);
     EXPECT_THAT(run.report->remarks[0], HasSubstr("recv #1 from rank 0 on group \"world\" of rank 1"));
     EXPECT_THAT(run.report->remarks[0],
-                HasSubstr(" got 2 of 3 elements (2 times in all): the rest of the tensor stays"));
+                HasSubstr(" got 2 of 3 elements (2 times in all): the other elements keep their old values"));
   }
 }
 

@@ -65,13 +65,13 @@ TEST(VirtualIdle, Poller_ComesToATimerByItsLooks) {
     facts.now = step.to;
   }
   const auto step = policy.next(facts);
-  EXPECT_EQ(step.to, at(7ms));  // time jumps to the timer after three looks
+  EXPECT_EQ(step.to, at(7ms));  // time jumps to the timer after three polls
   EXPECT_FALSE(step.poll);
   EXPECT_FALSE(step.hangs);
 }
 
-TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfLooksAlone) {
-  const auto polls = [](const std::vector<VirtualTime>& timers) {
+TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfPollsAlone) {
+  const auto times_of_polls = [](const std::vector<VirtualTime>& timers) {
     VirtualIdlePolicy policy({.poll_cost = 5us});
     auto facts = polls(std::nullopt, true);
     std::vector<VirtualTime> times;
@@ -86,24 +86,24 @@ TEST(VirtualIdle, TimersWithoutEffect_LeaveTheTimesOfLooksAlone) {
     }
     return times;
   };
-  const auto alone = polls({});
-  EXPECT_EQ(polls({at(1us), at(2us), at(5us), at(7us), at(1ms), at(3ms)}), alone);
-  EXPECT_EQ(polls({at(1h)}), alone);
+  const auto alone = times_of_polls({});
+  EXPECT_EQ(times_of_polls({at(1us), at(2us), at(5us), at(7us), at(1ms), at(3ms)}), alone);
+  EXPECT_EQ(times_of_polls({at(1h)}), alone);
 }
 
-TEST(VirtualIdle, Looks_CostAPartOfTheTimeThatTheyHaveTaken) {
+TEST(VirtualIdle, Polls_CostAPartOfTheTimeThatTheyHaveTaken) {
   VirtualIdlePolicy policy({.poll_cost = 5us, .polls = 500'000});
   auto facts = polls();
-  int polls = 0;
-  const auto looks_until = [&](VirtualTime time) {
+  int count = 0;
+  const auto polls_until = [&](VirtualTime time) {
     while (facts.now < time) {
       facts.now = policy.next(facts).to;
-      ++polls;
+      ++count;
     }
-    return polls;
+    return count;
   };
-  EXPECT_EQ(looks_until(at(2'500us)), 500);
-  EXPECT_LT(looks_until(at(1s)), 4'000);
+  EXPECT_EQ(polls_until(at(2'500us)), 500);
+  EXPECT_LT(polls_until(at(1s)), 4'000);
   EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(1ms));  // and no more
   policy.note_progress();
   EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
@@ -133,7 +133,7 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
 }
 
 // If a timeout comes before a polling loop has looked a thousand times, that is no hang, because the loop might soon
-// give up. After a thousand looks, the loop counts as hung.
+// give up. After a thousand polls, the loop counts as hung.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
     VirtualIdlePolicy policy({.polls = 500'000});
@@ -197,20 +197,20 @@ TEST(VirtualIdle, TimersThatLetSomebodyGoOn_AreNotCounted) {
   EXPECT_FALSE(policy.time_passed());
 }
 
-// The rank may wait for an hour of virtual time. A fixed interval would need too many looks, so the intervals grow, up
+// The rank may wait for an hour of virtual time. A fixed interval would need too many polls, so the intervals grow, up
 // to a second.
-TEST(VirtualIdle, ClockReader_LooksAtLongerAndLongerIntervals) {
+TEST(VirtualIdle, ClockReader_PollsAtLongerAndLongerIntervals) {
   VirtualIdlePolicy policy({});
   auto facts = polls();
-  int polls = 0;
-  for (; facts.now < at(1h); ++polls) {
+  int count = 0;
+  for (; facts.now < at(1h); ++count) {
     policy.note_clock_read();
     const auto step = policy.next(facts);
     ASSERT_EQ(step.kind, Kind::let_time_pass);
     EXPECT_LE(step.to - facts.now, VirtualDuration(1s));
     facts.now = step.to;
   }
-  EXPECT_LT(polls, 12'000);
+  EXPECT_LT(count, 12'000);
 }
 
 TEST(VirtualIdle, ClockReader_IsNoHangBesideTimeouts) {
@@ -263,7 +263,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
     EXPECT_EQ(step.kind, Kind::poll_again);
     EXPECT_TRUE(step.moved);
     EXPECT_FALSE(policy.next(polls()).moved);
-    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // of three looks; the line above made the first
+    EXPECT_EQ(times(policy, Kind::let_time_pass, polls()), 2);  // of three polls; the line above made the first
     EXPECT_EQ(times(policy, Kind::let_time_pass, waits(at(1s))), 2);
     for (int poll = 0; poll < 5; ++poll) EXPECT_FALSE(policy.time_passed());
     EXPECT_TRUE(policy.time_passed());
