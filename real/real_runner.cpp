@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Provides the runner of real runs to every program that links this library. The transport decides which runner it is,
-// and so does whether this process is one of several.
+// Provides the runner of real runs to every program that links this library. The kind of runner depends on whether a
+// launcher started this process as one of several, and on the transport.
 #include <memory>
 #include <string>
 

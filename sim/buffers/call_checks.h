@@ -13,8 +13,8 @@
 
 namespace rehearse::sim {
 
-// The memory checkers that a world's options ask for. The constructor's arguments must outlive this object, and it must
-// outlive communicators and fabric.
+// The memory checkers that a world's options ask for. The constructor's arguments must outlive this object. This object
+// must outlive the communicators and all transfers of `fabric`.
 class CallChecks {
  public:
   // If the options ask for a checker, calls pass through the checkers after the interceptor that `communication`
@@ -25,7 +25,8 @@ class CallChecks {
   CallChecks& operator=(const CallChecks&) = delete;
 
   // Returns the watcher for the operators of the rank's main fiber, or null if nothing watches them. The watcher must
-  // not outlive this object. The constructor already arranged for helper fibers, which stand for threads.
+  // not outlive this object. Helper fibers, which stand for threads, need no such call: the constructor makes sure that
+  // they have watchers.
   std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
 
  private:

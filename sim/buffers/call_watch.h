@@ -54,7 +54,7 @@ class CallChecker {
 };
 
 // Keeps the calls of a world for its checkers. The constructor's arguments must outlive it. It must outlive the
-// communicators that have it as their interceptor, and the fabric that asks it before moving bytes.
+// communicators that have it as their interceptor, and all transfers of the fabric that asks it before moving bytes.
 class CallWatch final : public comm::CallInterceptor, public fakes::MoveInterceptor {
  public:
   // `next`: the interceptor that sees each call first; null: none. `call_sites`: record where each call is made.

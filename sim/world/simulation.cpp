@@ -109,7 +109,7 @@ WorldOptions with_swarm(WorldOptions options, Decisions& decisions) {
   return options;
 }
 
-// Null if nobody asks how much memory tensors take.
+// Null if neither a memory limit nor a fault at allocations needs the meter.
 std::unique_ptr<MemoryMeter> memory_of(const WorldOptions& options) {
   const bool fails = std::any_of(options.faults.begin(), options.faults.end(),
                                  [](const Fault& fault) { return fault.verb == Fault::Verb::fail_alloc; });

@@ -41,7 +41,7 @@ class SegmentedCapture final : public capture::SegmentListener {
 
   // Ends the capture after the last step that the call has passed; the rest of the code runs eagerly.
   void stop_after_passed() { stop_ = true; }
-  // As stop_after_passed(), after a refusal of the code that follows; errors mention that refusal.
+  // As stop_after_passed(). Call it if the tracer has refused the code behind that step; errors then say so.
   void stop_before_refused() { stop_ = is_refused_ = true; }
 
   // `leaves`: the numbers that the capture gave to the call's tensors and integers. Call this once, before the code
@@ -59,7 +59,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   std::vector<c10::IValue> finish(const capture::Segment& segment, std::vector<std::string> constants,
                                   std::shared_ptr<const void> frame);
 
-  // Throws the error for code that has returned without a read although the tree begins with one.
+  // Throws the error for code that has returned without a read or an eager region although the tree begins with one.
   [[noreturn]] void throw_no_end(const graph::GraphModule& now) const;
 
   // True if the code came to a read or an eager region.

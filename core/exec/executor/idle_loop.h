@@ -16,7 +16,7 @@ class IdleLoop {
   // Makes one step, after which a fiber may be able to run.
   void step();
 
-  // Call it while fibers can run: wakes fibers for which other threads have signalled, and calls the policy's look().
+  // Call it while fibers can run: wakes fibers for which other threads have signalled, and calls the policy's poll().
   void poll() noexcept;
 
  private:

@@ -60,7 +60,7 @@ void Switcher::stop_between_switches() noexcept {
   if ((stop_if_interrupted() || is_the_place) && goes_on) outcome_.count_switch();
 }
 
-// The next stop is the end of the budget, the place of an InterruptedAgain, or the next look() for outside events,
+// The next stop is the end of the budget, the place of an InterruptedAgain, or the next poll() for outside events,
 // whichever comes first. With one number, a switch needs only one comparison.
 void Switcher::set_next_stop(std::uint64_t switches) noexcept {
   const std::uint64_t between = switches_between_polls_;
@@ -124,7 +124,7 @@ void Switcher::suspend(Fiber& fiber) noexcept {
   Fiber* const next = choose_next();
   if (next == &fiber) [[unlikely]] {
     require_state(fiber, Fiber::State::runnable, "Switcher::suspend()");
-    fiber.state = Fiber::State::running;  // a look() on the way has woken it
+    fiber.state = Fiber::State::running;  // a poll() on the way has woken it
   } else {
     current_fiber_.switch_from(fiber, next);
   }

@@ -42,8 +42,8 @@ bool VirtualIdlePolicy::take_progress() noexcept {
   return true;
 }
 
-// A fixed fraction of the time polled in vain so far. Thus some thousand polls outlast a wait of seconds, and yet a
-// poll notices the change late by no more than that fraction of the wait.
+// The time until the next poll: a fixed fraction of the time polled in vain so far, within limits. Thus a few thousand
+// polls outlast a wait of seconds, and yet the poll that ends the wait comes late by no more than this time.
 VirtualDuration VirtualIdlePolicy::cost_of_poll(VirtualTime now) const noexcept {
   constexpr std::int64_t kParts = 500;
   const auto spent = now - polling_since_.value_or(now);
@@ -95,7 +95,7 @@ IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const 
   return step;
 }
 
-// Also used if no fiber could look again.
+// No fiber polls. Fibers that wait in the kernel look again first, if another rank may have changed something.
 IdleStep VirtualIdlePolicy::next_of_waiters(const IdleFacts& facts) {
   auto step = IdleStep::poll_again();
   if (facts.any_in_kernel) {
@@ -103,7 +103,7 @@ IdleStep VirtualIdlePolicy::next_of_waiters(const IdleFacts& facts) {
     step.moved = take_progress();
     if (step.moved || stepped) return step;
   }
-  // The report on the deadlock includes a hang that has just been given up.
+  // `moved` stays false: if a timeout has just ended a hang, the report on the deadlock still shows that hang's waits.
   if (!facts.due) return IdleStep::end_run(Ending::deadlock, "no rank can go on and no timer is running");
   step = IdleStep::let_time_pass(*facts.due);
   step.moved = take_progress();

@@ -17,7 +17,7 @@ TensorMeta read_tensor_meta(const Field& field);
 SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind);
 
 // How many bytes of its storage, counted from the beginning, the tensor needs. Sizes, strides and offset must not be
-// negative. Nothing if a size is symbolic; the largest number if 63 bits are too few.
+// negative. Nothing if one of them is symbolic; the largest number if 63 bits are too few.
 std::optional<std::int64_t> bytes_reached(const TensorMeta& tensor);
 
 }  // namespace rehearse::graph

@@ -81,7 +81,7 @@ std::string comparison_text(const Expr& expr, const char* sign, const char* turn
     (to_right ? right : left).push_back(std::move(term));
   }
   if (!left.empty()) return sum_text(left) + " " + sign + " " + sum_text(right);
-  // There are only subtracted terms: `s0 >= 2` reads better than `2 - s0 <= 0`.
+  // All terms with symbols are subtracted: `s0 >= 2` reads better than `2 - s0 <= 0`.
   Terms number;
   if (right.back().monomial.empty()) {
     number = {{{}, -right.back().coefficient}};

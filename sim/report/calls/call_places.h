@@ -14,8 +14,8 @@
 namespace rehearse::sim {
 
 // Looks at the groups whose calls were not matched. Lists collectives that ranks called from different places, up to
-// the one that failed: each combination of places once, the first ones of the run. Empty for other verdicts, and unless
-// call sites were captured.
+// the one that failed: each combination of places once, the first ones of the run. Empty if the verdict does not
+// concern calls (see calls_up_to_the_failure()), or if call sites were not captured.
 std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
 
 // For each group name, the last sequence number to look at. Empty for verdicts that do not concern calls.

@@ -174,8 +174,8 @@ class VerdictFinder {
                        describe_ranks(group.missing));
   }
 
-  // For example "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ". Takes the first group whose
-  // missing ranks have returned, or are the ones for which others wait.
+  // For example "new_group #2 ("pair") was called by ranks 0-1 and never by rank 2; ". Takes the first group that
+  // lacks a rank which has returned, or a rank for which a call on the group waits.
   std::string group_left_out() {
     if (!is_of_waits()) return "";
     for (const auto& group : record_.pending_groups) {
@@ -225,8 +225,8 @@ class VerdictFinder {
     set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
   }
 
-  // Nobody could go on. If the culprit polls, the waits of the others only ended the world. `hang` holds the waits
-  // before a timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
+  // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
+  // timeout ended the standstill, because by the end of the world the rank with the timeout has moved on.
   void standstill() {
     Standstill all(options_.ranks, record_.crashed);
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
@@ -262,11 +262,11 @@ class VerdictFinder {
 
   // A timeout fired although somebody could still have come. Nobody knows whether that rank was late or would never
   // have come, because the world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired
-  // are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from there
-  // lead to ranks that have returned, or form a ring, more time would not have helped: a deadlock. Otherwise it was a
-  // timeout, and the headline says in the past tense what each rank was doing when it fired. If the failing rank waited
-  // for no particular rank (a key of the store), its own message comes first, and then all ranks that were still under
-  // way.
+  // are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from the
+  // failing rank on lead to ranks that have returned or crashed, or form a ring, more time would not have helped: a
+  // deadlock. Otherwise it was a timeout, and the headline says in the past tense what each rank was doing when it
+  // fired. If the failing rank waited for no particular rank (a key of the store), its own message comes first, and
+  // then all ranks that were still under way.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;

@@ -45,7 +45,7 @@ struct Call {
   }
 };
 
-// True if a size, stride or offset of a tensor, or an integer among the arguments, is a symbol.
+// True if a size, stride or offset of a tensor, or a number or Boolean among the arguments, is a symbol.
 bool has_symbols(const at::Tensor& tensor);
 bool has_symbols(const c10::IValue& value);
 bool has_symbols(const Call& call);

@@ -78,7 +78,8 @@ class Recording {
 
   // Notes that size `dim` of a value of `node` defines the symbol, if nothing else has defined it.
   void note_size(const std::string& symbol, graph::Node& node, const std::vector<std::int64_t>& path, std::int64_t dim);
-  // Makes the symbols of data-dependent sizes integers of the segment in which they are known.
+  // Adds a node that reads each data-dependent size, unless the graph has one. Call it before a segment ends, so that
+  // later segments can use these sizes.
   void bind_sizes();
 
   // The number for the next node that brings history to a tensor that it does not return (see graph::Metadata).

@@ -17,6 +17,7 @@
 //
 // Each collective sends the sizes first, then the bytes, padded to the largest if the collective needs equal sizes. Any
 // c10d::ProcessGroup works that has the named collectives for CPU tensors of int64 and uint8. A payload may be empty.
+// If no rank sends any bytes, only the sizes are sent.
 //
 // Blocking: every call waits for its collectives. Fibers, threads: as the group. Ownership: by value throughout. A root
 // is a rank in the group. Errors: c10::ValueError for an empty group, for a root outside the group, or (on the root) if

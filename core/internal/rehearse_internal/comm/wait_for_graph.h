@@ -30,7 +30,7 @@ struct WaitEdge {
 // condition, a computation, or a lock of its own, for example.
 struct DeadEnd {
   int rank = -1;
-  std::string call, where{};      // of the rank's first blocked fiber, or of one that any rank could end
+  std::string call, where{};      // the rank's first wait; a wait that any rank could end has precedence
   bool any_rank = false;          // as in BlockedCall
   std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
 };
@@ -48,7 +48,8 @@ struct WaitAnalysis {
   std::vector<DeadEnd> dead_ends;
 
   // A ring through the first dead end, if every dead end is a wait that any rank could end: no rank is left to end one.
-  // Empty otherwise.
+  // Also empty if `cycles` or `on_ended` explain the standstill, or if nobody waits for the first dead end and all dead
+  // ends are the same call (such as a wait for the same key of the store).
   std::vector<WaitEdge> ring_of_any;
 
   // The cost of finding the cycles: how many times an edge was followed.

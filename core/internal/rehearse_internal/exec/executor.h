@@ -30,7 +30,7 @@ struct ExecutorOptions {
   // A run that exceeds this number of switches ends as Ending::step_budget.
   std::uint64_t steps_max = 1'000'000'000;
 
-  // How many switches lie between two calls of IdlePolicy::look() while fibers can run; 0: look() is never called.
+  // How many switches lie between two calls of IdlePolicy::poll() while fibers can run; 0: poll() is never called.
   std::uint32_t switches_between_polls = 0;
 
   // Lets calls that never block switch, too; see this_rank::preempt().

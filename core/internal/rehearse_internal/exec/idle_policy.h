@@ -32,7 +32,7 @@ struct IdleEnd {
 struct IdleStep {
   enum class Kind {
     poll_again,     // fibers that poll or wait in the kernel look again; then the runnable ones run
-    let_time_pass,  // until `to`: timers fire, and polling fibers look again if `look` is set
+    let_time_pass,  // until `to`: timers fire, and polling fibers look again if `poll` is set
     end,            // the run ends as `end` says
   };
 
