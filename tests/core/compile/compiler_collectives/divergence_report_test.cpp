@@ -36,8 +36,8 @@ struct Function {
   void compile(const std::string& why) {
     record->called();
     record->compiles(why, exec::CallSite::capture());
-    if (record->meets()) collectives.exchange({}, kNoLine);
-    if (record->meets()) collectives.commit(GraphHash{1}, kNoLine);
+    if (record->uses_collectives()) collectives.exchange({}, kNoLine);
+    if (record->uses_collectives()) collectives.commit(GraphHash{1}, kNoLine);
     record->done();
   }
   void hit() {
