@@ -46,7 +46,7 @@ Trained trained(std::int64_t layers, bool saves) {
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << report.headline;
   std::smatch peak;
   for (const auto& remark : report.remarks) {
-    if (std::regex_search(remark, peak, std::regex("took ([0-9.]+)MiB of"))) found.peak = std::stod(peak[1]);
+    if (std::regex_search(remark, peak, std::regex("peaked at ([0-9.]+)MiB of"))) found.peak = std::stod(peak[1]);
   }
   return found;
 }

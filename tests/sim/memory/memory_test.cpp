@@ -72,8 +72,9 @@ TEST(Memory, MoreThanThereIs_IsAVerdict) {
   });
   EXPECT_EQ(report.verdict, Verdict::out_of_memory);
   EXPECT_EQ(exit_code(report.verdict), 10);
-  EXPECT_NE(report.headline.find("rank 1: out of memory: an allocation of 24MiB, where 40MiB of 64MiB are taken"),
-            std::string::npos)
+  EXPECT_NE(
+      report.headline.find("rank 1: out of memory: an allocation of 24MiB does not fit, with 40MiB of 64MiB in use"),
+      std::string::npos)
       << report.headline;
   EXPECT_EQ(report.rank_lines[1].state, RankOutcome::failed);
   EXPECT_NE(report.rank_lines[1].where.find("memory_test.cpp:"), std::string::npos) << report.rank_lines[1].where;

@@ -8,7 +8,7 @@
 
 namespace rehearse {
 
-// The places of the scores that flex_attention() gives to a function: tensors of int64 that broadcast to
+// The indices of all scores, which flex_attention() passes to your functions: int64 tensors that broadcast to
 // [batch, heads, queries, keys].
 struct ScorePlaces {
   at::Tensor batch;  // [batch, 1, 1, 1]
@@ -18,15 +18,17 @@ struct ScorePlaces {
 };
 
 struct FlexAttentionOptions {
-  // Returns other scores, as many. `scores` is [batch, heads, queries, keys], of float, or of double if the query is.
+  // Returns modified scores of the same sizes. `scores` is [batch, heads, queries, keys], of dtype double if the query
+  // has it, else float.
   std::function<at::Tensor(const at::Tensor& scores, const ScorePlaces& places)> score_mod = nullptr;
-  // Returns which scores count: bools that broadcast to all scores. A query of which none counts gets zeros.
+  // Returns bools that broadcast to the sizes of the scores: true for each score that counts. If no score of a query
+  // counts, its result is zeros.
   std::function<at::Tensor(const ScorePlaces& places)> mask_mod = nullptr;
-  std::optional<double> scale = std::nullopt;  // of query times key; not given: 1 / sqrt(query.size(-1))
-  bool enable_gqa = false;                     // each head of key and value serves several heads of the query, in order
+  std::optional<double> scale = std::nullopt;  // the factor of query times key; by default 1 / sqrt(query.size(-1))
+  bool enable_gqa = false;                     // each head of key and value serves several successive query heads
 };
 
-// Attention whose scores and mask code computes: torch.nn.attention.flex_attention.
+// Attention for which your code computes scores and mask. Source: torch.nn.attention.flex_attention.
 //
 //   const auto causal = [](const rehearse::ScorePlaces& at) { return at.query >= at.key; };
 //   const auto alibi = [slopes](const at::Tensor& scores, const rehearse::ScorePlaces& at) {
@@ -34,17 +36,18 @@ struct FlexAttentionOptions {
 //   };
 //   rehearse::flex_attention(query, key, value, {.score_mod = alibi, .mask_mod = causal});
 //
-// `query` is [batch, heads, queries, width], `key` [batch, heads, keys, width], `value` [batch, heads, keys, width of
-// the result]; the result is [batch, heads, queries, width of the result]. PyTorch's functions get one score and four
-// numbers, and are mapped over all scores; these get all scores at once, so they must be pointwise in them. Other
-// tensors that they use may require grad.
+// Sizes: `query` is [batch, heads, queries, width], `key` is [batch, heads, keys, width], and `value` is [batch, heads,
+// keys, value width]. The result is [batch, heads, queries, value width].
 //
-// It computes with LibTorch's operators, all scores at once: batch * heads * queries * keys numbers and what their
-// backward keeps. In a captured function it is one node, `wrap`, whose body is a graph; other tensors that the two
-// functions use are operands of the node.
+// PyTorch calls its functions with one score and four numbers, and maps them over all scores. Here each function gets
+// all scores at once, so it must be pointwise. The functions may use other tensors, which may require grad.
 //
-// Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for sizes that do not fit, and for results of
-// the two functions that are no scores and no mask; c10::Error of operators.
+// Memory: all batch * heads * queries * keys scores exist at once, and so does what their backward saves. In a captured
+// function the call is one node, `wrap`, whose body is a graph. Other tensors that the two functions use are operands
+// of the node.
+//
+// Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for sizes that do not fit, and if a function
+// returns something else than scores or a mask; c10::Error of operators.
 at::Tensor flex_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const FlexAttentionOptions& options = {});
 

@@ -41,7 +41,7 @@ MemoryOfTraining measured(bool saves, const Step& step) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
   std::smatch peak;
   for (const auto& remark : report.remarks) {
-    if (std::regex_search(remark, peak, std::regex("took ([0-9.]+)MiB of"))) found.peak = std::stod(peak[1]);
+    if (std::regex_search(remark, peak, std::regex("peaked at ([0-9.]+)MiB of"))) found.peak = std::stod(peak[1]);
   }
   return found;
 }

@@ -35,7 +35,7 @@ double peak_of(bool compiles) {
   });
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
   double peak = 0;
-  const std::regex pattern("took ([0-9.]+)MiB of");
+  const std::regex pattern("peaked at ([0-9.]+)MiB of");
   for (const auto& remark : report.remarks) {
     for (std::sregex_iterator it(remark.begin(), remark.end(), pattern); it != std::sregex_iterator(); ++it)
       peak = std::max(peak, std::stod((*it)[1]));

@@ -324,13 +324,13 @@ TEST(Checkpoint, CodeThatCannotRunTwice_IsToldSo) {
   int runs = 0;
   const at::Tensor other = checkpoint([&](const at::Tensor& t) { return ++runs == 1 ? t * w : t * 2; }, x);
   EXPECT_THAT(error_of([&] { other.sum().backward(); }),
-              HasSubstr("used other tensors that require grad than before: nothing where it was "
+              HasSubstr("used other tensors that require grad than before: nothing instead of "
                         "torch::autograd::AccumulateGrad of shape [3]"));
   runs = 0;
   const auto fewer = checkpoint(
       [&](const at::Tensor& t) { return std::vector<at::Tensor>(static_cast<std::size_t>(++runs), t * w); }, x);
   EXPECT_THAT(error_of([&] { fewer[0].sum().backward(); }),
-              HasSubstr("the code gave 1 tensors, of which 1 require grad, and 2, of which 2"));
+              HasSubstr("the code returned 1 tensors, of which 1 require grad, but 2, of which 2 require grad"));
   const at::Tensor y = checkpoint([&](const at::Tensor& t) { return t * w; }, x);
   EXPECT_THAT(error_of([&] { torch::autograd::grad({y.sum()}, {x}, {}, true, /*create_graph=*/true); }),
               HasSubstr("its gradient cannot be differentiated again (create_graph)"));
