@@ -107,7 +107,7 @@ comm::Mismatch mismatch_of(const DumpedJob& job, const std::string& name, const 
 }
 
 // "ranks 0-1 of {0, 1}, rank 2 of {1, 2}".
-std::string told(const Parties& parties) {
+std::string members_of(const Parties& parties) {
   std::string text;
   for (const auto& party : parties) {
     text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", describe_ranks(ranks_of(party)),
@@ -185,12 +185,12 @@ CreationDiagnosis diagnose_creations(const DumpedJob& job, const std::list<Group
       diagnosis.remarks.push_back(fmt::format(
           "{} and {} have a group \"{}\" each: {}. If all ranks make their groups alike, these dumps are of "
           "different jobs",
-          parties[0].dumps.front()->file, parties[1].dumps.front()->file, name, told(parties)));
+          parties[0].dumps.front()->file, parties[1].dumps.front()->file, name, members_of(parties)));
     } else if (stalled_groups.contains(name)) {
       diagnosis.remarks.push_back(
           fmt::format("group \"{}\" has other members on other ranks: {}. One split_group() may make such groups; "
                       "new_group() needs the same arguments on all ranks",
-                      name, told(parties)));
+                      name, members_of(parties)));
     }
   }
   add_groups_in_two_orders(job, groups, diagnosis.remarks);

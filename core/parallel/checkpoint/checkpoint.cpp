@@ -65,7 +65,7 @@ std::vector<CheckpointNode::Exit> exits_of(const LocalGraph& graph, const Checkp
 // If the program kept a tensor that the code has made, the tensor's history would end at the checkpoint's own leaves,
 // and its gradient would be lost.
 void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) {
-  const auto kept = graph.find_kept(inputs.leaves);
+  const auto kept = graph.find_kept([&](const autograd::Edge& exit) { return inputs.find(exit).has_value(); });
   if (kept == nullptr) return;
   throw CheckpointError(fmt::format(
       "rehearse::checkpoint(): the code keeps a tensor that it has made, with its history ({}). Let it return the "

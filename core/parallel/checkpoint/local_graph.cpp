@@ -90,12 +90,9 @@ void LocalGraph::list_exit(const Target& target, std::vector<std::size_t>& to_vi
   exits_.push_back(target.edge);
 }
 
-std::shared_ptr<autograd::Node> LocalGraph::find_kept(const std::vector<at::Tensor>& leaves) const {
-  const auto leads_inside = [&](const Target& target) {
-    return target.step || std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& leaf) {
-             return leaf.defined() && leaf.requires_grad() && autograd::impl::gradient_edge(leaf) == target.edge;
-           });
-  };
+std::shared_ptr<autograd::Node> LocalGraph::find_kept(
+    const std::function<bool(const autograd::Edge&)>& is_input) const {
+  const auto leads_inside = [&](const Target& target) { return target.step || is_input(target.edge); };
   for (const Step& step : steps_) {
     auto node = step.node.lock();
     if (node == nullptr) continue;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -32,10 +33,11 @@ class LocalGraph {
   // afterwards are the history of tensors that the program keeps.
   void release() { roots_.clear(); }
 
-  // Call it after release(). Returns a step that still exists and leads to another step of the graph or to one of
-  // `leaves`; null: there is none. Steps of views of older tensors do not count: LibTorch makes such a step when a view
-  // is first used after its base has changed.
-  std::shared_ptr<torch::autograd::Node> find_kept(const std::vector<at::Tensor>& leaves) const;
+  // Call it after release(). Returns a step that still exists; null: there is none. Steps of views of older tensors do
+  // not count, because LibTorch makes such a step when a view is first used after its base has changed. `is_input`:
+  // true for the edge of an input; a view of an input is not older than the graph, so its step counts.
+  std::shared_ptr<torch::autograd::Node> find_kept(
+      const std::function<bool(const torch::autograd::Edge&)>& is_input) const;
 
   // Call it after release(). From now on, steps that still exist count as older than the graph, so edges to them are
   // exits.
