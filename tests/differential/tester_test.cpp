@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests the tester itself: it sees each difference of a twin, and a seed always makes the same program.
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -94,6 +95,44 @@ TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
 }
 
 // Only the two statements that the failure needs remain.
+Statement on(const char* name, int input, int output) {
+  Statement statement;
+  statement.operation = &operation(name);
+  statement.inputs = {input};
+  statement.factor = 2;
+  statement.outputs = {output};
+  return statement;
+}
+
+// Eager DDP gives zeros to a parameter if a result's history leads to it, but no backward. Compiled, its gradient is
+// undefined. docs/COMPILE.md lists this difference, so it is no finding; a wrong number is one.
+TEST(DifferentialTester, LeavesOutWhatDdpMakesOfAParameterThatNoBackwardReaches) {
+  Program program;
+  constexpr int kVector = 0, kMatrix = 1;
+  program.statements = {on("scale", kMatrix, 5), on("reduce_scatter", kVector, 6)};
+  program.results = {5, 6};
+  program.backward = Backward::FirstAlone;
+  for (const Setting& setting : settings()) {
+    const Outcome outcome = check(prepared(program, setting), setting, all_calls(1));
+    EXPECT_FALSE(outcome.difference) << setting.name << ": " << outcome.difference->text;
+  }
+}
+
+TEST(DifferentialTester, SeesZerosInPlaceOfAnUndefinedGradient) {
+  const auto seen = [](const at::Tensor& gradient, const char* name) {
+    Observed observed;
+    observed.facts = {{name, gradient.defined() ? "Double" : "undefined", gradient}};
+    return observed;
+  };
+  const Observed none = seen({}, "gradient of parameter a"), zeros = seen(at::zeros(2), "gradient of parameter a");
+  EXPECT_TRUE(compare(none, zeros).value().zeros_or_undefined);
+  EXPECT_TRUE(compare(zeros, none).value().zeros_or_undefined);
+  EXPECT_FALSE(compare(none, seen(at::ones(2), "gradient of parameter a")).value().zeros_or_undefined);
+  EXPECT_FALSE(compare(seen(at::ones(2), "gradient of parameter a"), zeros).value().zeros_or_undefined);
+  EXPECT_EQ(undefined_gradients(none), std::set<std::string>{"gradient of parameter a"});
+  EXPECT_TRUE(undefined_gradients(seen({}, "gradient of leaf 0")).empty());
+}
+
 TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {
   const Program program = generate(5, {.families = families()});
   const auto has = [](const Case& tested, const std::string& name) {

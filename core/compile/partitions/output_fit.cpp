@@ -121,10 +121,10 @@ class OutputFit {
       throw_mismatch(whose_, recorded.output, "gives " + text_of(place_of(tensor)),
                      fmt::format("which has {}, and {}", text_of(place), kMustStay));
     }
-    // Copy the output even if only strides of dimensions with one element differ, because code can see these strides,
-    // too.
-    const bool is_left = recorded.is_fixed || !place.is_known() || tensor.strides() == at::IntArrayRef(place.strides);
-    if (is_there && is_left) return;
+    // Copy the output even if no element shows the difference (an empty tensor, or a dimension with one element),
+    // because code can see strides and offset, too.
+    const bool is_equal = tensor.strides() == at::IntArrayRef(place.strides) && tensor.storage_offset() == place.offset;
+    if (is_there && (recorded.is_fixed || !place.is_known() || is_equal)) return;
     output = copy_to(place, at::Tensor(tensor));
   }
 

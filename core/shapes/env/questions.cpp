@@ -57,6 +57,12 @@ bool ShapeEnv::guard_size_oblivious(const Condition& condition, const std::strin
   return guard(simple, reason);
 }
 
+bool ShapeEnv::guard_size_oblivious_or(const Condition& condition, bool fallback, const std::string& reason) {
+  const Condition simple = facts_->simplify(condition);
+  if (const auto decided = facts_->decide(simple, Facts::Unbacked::AtLeastTwo)) return *decided;
+  return guard_or(simple, fallback, reason);
+}
+
 bool ShapeEnv::expect(const Condition& condition, const std::string& reason) {
   const Condition simple = facts_->simplify(condition);
   if (const auto decided = facts_->decide(simple)) return *decided;

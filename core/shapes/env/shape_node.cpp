@@ -78,6 +78,12 @@ c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr) {
   return c10::SymInt(c10::SymNode(c10::make_intrusive<ShapeNode>(env, simple)));
 }
 
+bool guard_size_oblivious_or_false(const c10::SymBool& condition, const char* asker) {
+  if (const auto known = condition.maybe_as_bool()) return *known;
+  const ShapeNode& node = node_in(condition.toSymNodeImplUnowned());
+  return node.env()->guard_size_oblivious_or(node.condition(), false, asker);
+}
+
 std::string text_of(const c10::SymInt& value) { return expr_of(value).text(); }
 
 }  // namespace rehearse::shapes

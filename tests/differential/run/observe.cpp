@@ -13,6 +13,7 @@ namespace rehearse_test::differential {
 namespace {
 
 constexpr std::int64_t kPrintedMax = 64;
+constexpr const char* kUndefined = "undefined";
 
 using Named = std::vector<std::pair<std::string, at::Tensor>>;
 
@@ -41,7 +42,7 @@ class Notes {
   void text(const std::string& name, const std::string& text) { facts_.push_back({name, text, {}, true}); }
   void flag(const std::string& name, bool yes) { text(name, yes ? "yes" : "no"); }
   void values(const std::string& name, const at::Tensor& tensor, bool exact = true) {
-    if (!tensor.defined()) return text(name, "undefined");
+    if (!tensor.defined()) return text(name, kUndefined);
     const std::string form = c10::toString(tensor.scalar_type()) + shape(tensor.sizes());
     if (!tensor.is_sparse() && tensor.layout() != at::kStrided) return text(name, form);
     at::Tensor copy = tensor.detach();
@@ -191,11 +192,16 @@ std::string text_of(const Fact& fact) {
   return out.str();
 }
 
+bool is_undefined(const Fact& fact) { return fact.text == kUndefined; }
+
+bool is_zeros(const Fact& fact) { return fact.values.defined() && fact.values.eq(0).all().item<bool>(); }
+
 Difference difference_of(const Fact& eager, const Fact& compiled) {
   const bool only_values = eager.values.defined() && compiled.values.defined() && eager.text == compiled.text;
   const std::string what = only_values ? " values" : "";
   return {"wrong " + kind_of(eager.name) + what,
-          eager.name + ":\neager " + text_of(eager) + "\ncompiled " + text_of(compiled)};
+          eager.name + ":\neager " + text_of(eager) + "\ncompiled " + text_of(compiled), eager.name,
+          (is_undefined(eager) && is_zeros(compiled)) || (is_zeros(eager) && is_undefined(compiled))};
 }
 
 }  // namespace
@@ -247,6 +253,14 @@ Observed observe(const Program& program, const CallSpec& call, Net& net, const F
   if (seen.error.empty()) seen.facts.push_back({"argument steps", std::to_string(steps), {}});
   net.zero_grad();
   return seen;
+}
+
+std::set<std::string> undefined_gradients(const Observed& seen) {
+  std::set<std::string> names;
+  for (const Fact& fact : seen.facts) {
+    if (fact.name.starts_with("gradient of parameter") && is_undefined(fact)) names.insert(fact.name);
+  }
+  return names;
 }
 
 std::optional<Difference> compare(const Observed& eager, const Observed& compiled) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Observed {
 struct Difference {
   std::string kind;  // equal for differences of what looks like one bug
   std::string text;
+  std::string fact = {};            // the name of the fact that differs, if it is one
+  bool zeros_or_undefined = false;  // one twin has zeros, the other an undefined tensor
 };
 
 using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count, std::int64_t& steps)>;
@@ -55,6 +58,9 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
 // gradients, arguments, buffers, shared memory, and the generator's state.
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward,
                  Changing changing = Changing::InPlace);
+
+// The names of the gradients of parameters that are undefined.
+std::set<std::string> undefined_gradients(const Observed& seen);
 
 // Returns the first fact that differs.
 std::optional<Difference> compare(const Observed& eager, const Observed& compiled);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,11 @@ const std::vector<Setting>& settings();
 
 struct Outcome {
   std::optional<Difference> difference;
-  int call = -1;               // in which the twins differ
-  std::string refusal;         // why the function runs in eager mode
-  bool gives_outside = false;  // see Net::gave_outside
-  std::string eager_error;     // of the last call
+  int call = -1;                              // in which the twins differ
+  std::string refusal;                        // why the function runs in eager mode
+  bool gives_outside = false;                 // see Net::gave_outside
+  std::string eager_error;                    // of the last call
+  std::set<std::string> undefined_gradients;  // of parameters in eager mode, in the last call
   std::int64_t hits = 0, compiles = 0, graphs = 0, eager_calls = 0;
 };
 

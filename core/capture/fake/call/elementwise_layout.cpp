@@ -73,10 +73,8 @@ std::vector<SymInts> broadcast_strides(const std::vector<at::Tensor>& operands, 
 // decide.
 int order_of(std::size_t inner, std::size_t outer, const std::vector<SymInts>& strides, const SymInts& sizes) {
   for (const SymInts& of : strides) {
-    if (is_known(of[inner].sym_eq(0)) || is_known(of[outer].sym_eq(0))) continue;
-    if (holds(of[inner].sym_lt(of[outer]))) return -1;
-    if (holds(of[inner].sym_gt(of[outer]))) return 1;
-    if (holds(sizes[inner].sym_gt(sizes[outer]))) return 1;
+    const int found = compare_dimensions(of, sizes, inner, outer);
+    if (found != 0) return found;
   }
   return 0;
 }

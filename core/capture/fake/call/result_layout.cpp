@@ -8,20 +8,18 @@
 #include <c10/core/TensorImpl.h>
 
 #include <rehearse_internal/capture/fake_tensor.h>
+#include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
-namespace {
-
-// -1: dimension `inner` may stay inside `outer`, by their strides in one tensor. 1: they must be swapped. 0: undecided.
-int compare(const c10::SymInt& inner_stride, const c10::SymInt& outer_stride, const c10::SymInt& inner_size,
-            const c10::SymInt& outer_size) {
-  if (is_known(inner_stride.sym_eq(0)) || is_known(outer_stride.sym_eq(0))) return 0;
-  if (holds(inner_stride.sym_lt(outer_stride))) return -1;
-  if (holds(inner_stride.sym_gt(outer_stride))) return 1;
-  return holds(inner_size.sym_gt(outer_size)) ? 1 : 0;
+int compare_dimensions(c10::SymIntArrayRef strides, c10::SymIntArrayRef sizes, std::size_t inner, std::size_t outer) {
+  const auto holds_for_sizes = [](const c10::SymBool& condition) {
+    return shapes::guard_size_oblivious_or_false(condition, "compare_dimensions");
+  };
+  if (is_known(strides[inner].sym_eq(0)) || is_known(strides[outer].sym_eq(0))) return 0;
+  if (holds_for_sizes(strides[inner].sym_lt(strides[outer]))) return -1;
+  if (holds_for_sizes(strides[inner].sym_gt(strides[outer]))) return 1;
+  return holds_for_sizes(sizes[inner].sym_gt(sizes[outer])) ? 1 : 0;
 }
-
-}  // namespace
 
 c10::SymInt choose(const c10::SymBool& condition, const c10::SymInt& then, const c10::SymInt& otherwise) {
   if (const auto known = condition.maybe_as_bool()) return *known ? then : otherwise;
@@ -62,7 +60,7 @@ SymInts dense_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
   std::iota(order.rbegin(), order.rend(), std::size_t{0});
   for (std::size_t i = 1; i < order.size(); ++i) {  // insertion sort, as in LibTorch: keeps the order of ties
     for (std::size_t at = i; at-- > 0;) {
-      const int order_now = compare(strides[order[at]], strides[order[at + 1]], sizes[order[at]], sizes[order[at + 1]]);
+      const int order_now = compare_dimensions(strides, sizes, order[at], order[at + 1]);
       if (order_now < 0) break;
       if (order_now > 0) std::swap(order[at], order[at + 1]);
     }

@@ -37,6 +37,11 @@ c10::SymInt choose(const c10::SymBool& condition, const c10::SymInt& then, const
 
 c10::SymInt product(c10::SymIntArrayRef values);
 
+// Compares two dimensions by their strides in one tensor, as LibTorch does before it orders dimensions. -1: `inner` may
+// stay inside `outer`. 1: they must be swapped. 0: undecided. Assumes that sizes that are known only at run time are at
+// least 2: with fewer elements the order changes only strides that no element uses.
+int compare_dimensions(c10::SymIntArrayRef strides, c10::SymIntArrayRef sizes, std::size_t inner, std::size_t outer);
+
 // Dense strides; `order`: dimensions from the innermost to the outermost.
 SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_t>& order);
 

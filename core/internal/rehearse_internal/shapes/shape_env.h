@@ -111,6 +111,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Like guard(), but assumes that sizes that are known only at run time are neither 0 nor 1. Numbers that may be
   // negative are not sizes.
   bool guard_size_oblivious(const Condition& condition, const std::string& reason);
+  // Like guard_or(), with the assumption of guard_size_oblivious().
+  bool guard_size_oblivious_or(const Condition& condition, bool fallback, const std::string& reason);
   // States a fact. If it depends on an unbacked symbol, returns true, and the running program checks it.
   bool expect(const Condition& condition, const std::string& reason);
   // Returns the value as a plain number, and fixes the size to its hint.

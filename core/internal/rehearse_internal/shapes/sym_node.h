@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <c10/core/SymBool.h>
 #include <c10/core/SymInt.h>
 
 #include <rehearse/shapes/expr.h>
@@ -19,6 +20,10 @@ Expr expr_of(const c10::SymInt& value);
 
 // Returns a plain number if the expression is one.
 c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr);
+
+// Like TORCH_GUARD_OR_FALSE(), but assumes that sizes that are known only at run time are neither 0 nor 1, as
+// TORCH_GUARD_SIZE_OBLIVIOUS() does. `asker`: the function that asks, for the guard's text.
+bool guard_size_oblivious_or_false(const c10::SymBool& condition, const char* asker);
 
 // In torch.export's notation: `2*s0`, `s0 >= 5`, `IntTrueDiv(s0, 2)`.
 std::string text_of(const c10::SymInt& value);

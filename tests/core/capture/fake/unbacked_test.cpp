@@ -48,6 +48,19 @@ TEST_F(Unbacked, Nonzero_BringsASymbolThatOperatorsCarry) {
   EXPECT_TRUE(shapes_->guards().empty());
 }
 
+// nonzero() gives columns, and an operator that iterates over them keeps their order. So the question whether u0 is
+// larger than 1 decides about strides, and must be answered as for tensors with several elements.
+TEST_F(Unbacked, StridesOfAResultFollowTheColumnsOfNonzero) {
+  const at::Tensor places = at::nonzero(fake({6, 4}));
+  EXPECT_THAT(texts((places + 1).sym_strides()), ElementsAre("1", "u0"));
+  EXPECT_THAT(texts((places + at::zeros({1, 2}, at::kLong)).sym_strides()), ElementsAre("1", "u0"));
+  const c10::List<std::optional<at::Tensor>> rows(std::vector<std::optional<at::Tensor>>{places});
+  const at::Tensor picked = at::index(fake({6, 4}), rows);
+  EXPECT_THAT(texts(picked.sym_sizes()), ElementsAre("u0", "2", "4"));
+  EXPECT_THAT(texts(picked.sym_strides()), ElementsAre("4", "4*u0", "1"));
+  EXPECT_TRUE(shapes_->guards().empty());
+}
+
 TEST_F(Unbacked, Masks_SelectAsMany) {
   const at::Tensor x = fake({6, 4});
   EXPECT_THAT(texts(x.masked_select(x > 0).sym_sizes()), ElementsAre("u0"));

@@ -37,5 +37,33 @@ TEST(Questions, AreAnsweredAsInEagerMode) {
   }
 }
 
+// The rows of nonzero() lie in columns, and so do tensors computed from them, unless they have at most one row. The
+// layout of such a tensor depends on data, so code that asks for it must take the branch of eager mode.
+TEST(Questions, AboutALayoutThatDependsOnData_AreAnsweredAsInEagerMode) {
+  using Function = at::Tensor (*)(const at::Tensor& x);
+  const Function functions[] = {
+      [](const at::Tensor& x) { return x.nonzero(); },
+      [](const at::Tensor& x) { return x.nonzero() + at::zeros({1, 2}, at::kLong); },
+      [](const at::Tensor& x) { return x.index({x.nonzero()}); },
+      [](const at::Tensor& x) { return x.index({x.nonzero()}).permute({2, 0, 1}) + 1; },
+      [](const at::Tensor& x) { return at::ones_like(x.nonzero().t()); },
+  };
+  at::Tensor one_row = at::zeros({4, 4});
+  one_row[1][2] = 1;
+  for (const Function function : functions) {
+    const auto branch = [function](const at::Tensor& x) {
+      const at::Tensor y = function(x);
+      return y.is_contiguous() ? y * 2 : y * 3;
+    };
+    for (const bool contiguous_first : {false, true}) {
+      auto compiled = compile(branch);
+      for (const bool contiguous : {contiguous_first, !contiguous_first}) {
+        const at::Tensor x = contiguous ? one_row : at::eye(4);
+        EXPECT_TRUE(compiled(x).equal(branch(x)));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::compiler::questions_test

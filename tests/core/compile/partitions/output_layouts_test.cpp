@@ -273,6 +273,18 @@ TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
   }
 }
 
+// No element shows where an empty tensor begins, but code can ask.
+TEST(OutputLayoutsOfResults, OfEmptyTensors) {
+  for (const Statement statement : {Statement::True, Statement::None}) {
+    const auto function = [](const at::Tensor& x) { return -x; };
+    auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(OutputLayout::Padded, statement)});
+    const at::Tensor x = at::ones({2, 0}), result = compiled(x), eager = function(x);
+    EXPECT_EQ(result.sizes(), eager.sizes());
+    EXPECT_EQ(result.strides(), eager.strides());
+    EXPECT_EQ(result.storage_offset(), eager.storage_offset());
+  }
+}
+
 // compile() does not trust a back end's statement at a read.
 TEST(OutputLayoutsOfSegments, AFalseStatementIsFoundBehindARead) {
   auto compiled = compile(

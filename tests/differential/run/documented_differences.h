@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "differential/run/observe.h"
+#include "differential/run/settings.h"
+
+// The differences between eager mode and graphs that docs/COMPILE.md lists. They are no findings.
+namespace rehearse_test::differential {
+
+// True for the error of a backward that needs a tensor which was changed in place.
+bool changed_since(const std::string& error);
+
+// Eager mode refuses a backward that needs a tensor which the caller has changed since. A graph may have copies of its
+// own (docs/COMPILE.md). Then its gradients equal those of `copies`, a run in which the change went to a copy.
+std::optional<Difference> compare_with_copies(const Observed& eager, const Observed& copies, const Observed& compiled);
+
+// Compares floating-point values with a tolerance from now on: sums over other layouts add in another order.
+void allow_other_bits(Observed& expected);
+
+// Makes the strides of empty tensors equal. If sizes depend on data, a graph computes strides as if each of these sizes
+// were at least 2, and restores these strides behind a back end that chooses other layouts.
+void leave_out_strides_of_empty_tensors(Observed& seen);
+
+// True if eager mode throws and the graph does not.
+bool misses_an_error(const Outcome& outcome);
+
+// True for an error that only eager mode has. A graph has its own copies of the tensors that its backward needs, its
+// results are not leaves, and it changes a checkpoint's inputs once. Eager DDP counts a parameter as unused if only
+// changed arguments lead to it; a graph has one autograd node for them and its results. A graph also drops unused code,
+// inside blocks too, with its errors.
+bool is_error_of_eager_alone(const Outcome& outcome);
+
+// True for a result that is another tensor in eager mode, because a checkpoint returns a tensor from outside (dropout()
+// in evaluation mode returns its argument). A compiled checkpoint returns that tensor itself.
+bool is_result_from_outside(const Outcome& outcome);
+
+}  // namespace rehearse_test::differential
