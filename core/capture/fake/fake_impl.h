@@ -23,8 +23,8 @@ class FakeImpl final : public c10::TensorImpl {
   std::uint64_t id() const noexcept { return id_; }
   // The capture to which the fake belongs. Null if none is known.
   const std::shared_ptr<CaptureThread>& capture_thread() const noexcept { return capture_thread_; }
-  // In a traced capture, also adds the dispatch key DeferredInit: the tracer then gets operators of other threads
-  // before autograd does, which would refuse some of them.
+  // In a traced capture, also adds the dispatch key DeferredInit, which comes before autograd. Otherwise autograd would
+  // refuse some operators that other threads call on the fake.
   void set_capture_thread(std::shared_ptr<CaptureThread> thread);
   // Operators that change their argument's geometry in place, such as t_(), call this.
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
@@ -69,7 +69,7 @@ class FakeImpl final : public c10::TensorImpl {
   bool is_real_ = false;                           // become() was called
   std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before become()
   mutable bool layout_was_read_ = false;
-  mutable bool is_seen_ = true;  // reads set layout_was_read_ and note offsets
+  mutable bool is_seen_ = true;  // false: reads of the offset are not noted
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 
@@ -99,7 +99,7 @@ class UnseenRead {
   bool was_seen_ = true;
 };
 
-// LibTorch's error about a fake's memory contains these words; with_typed_errors() recognises it by them.
+// LibTorch's error about a fake's memory contains these words. with_typed_errors() recognises the error by them.
 inline constexpr const char* kDataAccessMessage = "A fake tensor has no data (it is being captured).";
 
 }  // namespace rehearse::capture

@@ -9,7 +9,7 @@ namespace rehearse::capture {
 class FakeMode;
 
 // Routes operators with the Fake key to FakeMode::current(). The first call registers the fallback for the life of the
-// process; it takes 4 to 5 ms, because LibTorch recomputes its dispatch tables. Later calls do nothing.
+// process, and takes 4 to 5 ms, because LibTorch recomputes its dispatch tables. Later calls do nothing.
 void register_fake_fallback();
 
 // Runs one operator on fakes under `mode`.

@@ -15,7 +15,7 @@
 namespace rehearse::capture {
 
 // Turns symbolic integers into nodes of the graph under recording: arithmetic on the nodes that have the symbols'
-// values (`_operator.mul`, `torch.sym_max`, ...), one node for each expression, as Dynamo records it.
+// values (`_operator.mul`, `torch.sym_max`, ...), one node for each expression, as Dynamo does.
 class ExpressionNodes {
  public:
   using MakeCall = std::function<graph::Node&(const std::string& target, graph::List arguments)>;
@@ -30,7 +30,7 @@ class ExpressionNodes {
   void bind(const shapes::Expr& expr, graph::Node& node) { nodes_.emplace(expr, &node); }
   // Like bind(), for a symbol. Also sets the node's metadata to the symbol.
   void bind_symbol(const std::string& symbol, graph::Node& node);
-  // `make` adds the node when it is first used.
+  // Like bind(), but `make` adds the node when the expression is first used.
   void bind_lazily(const shapes::Expr& expr, std::function<graph::Node&()> make) {
     makers_.emplace(expr, std::move(make));
   }

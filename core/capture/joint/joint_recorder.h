@@ -29,7 +29,8 @@ class JointRecorder final : public FakeListener {
 
   // Adds a placeholder for `placeholder` of the captured graph, with this value.
   graph::Node& add_input(const graph::Node& placeholder, const c10::IValue& value);
-  // Adds a placeholder before all other nodes, for a fake or a symbolic integer. Other values get no metadata.
+  // Adds a placeholder after the other placeholders and before all calls, for a fake or a symbolic integer. Other
+  // values get no metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
   // The node that has this fake's current value: after an in-place operator, that operator's node. Null: the recorder
@@ -37,8 +38,8 @@ class JointRecorder final : public FakeListener {
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
-  // The node for result `output` of the captured graph, if that is an integer that only the running program computes,
-  // even if this recording knows its value from a stated fact. Returns an empty argument otherwise.
+  // The node for result `output` of the captured graph, if that result is an integer that only the running program
+  // computes, even if this recording knows its value from a stated fact. Returns an empty argument otherwise.
   graph::Argument unbacked_result(std::size_t output);
 
   // True if an operator has written to the memory that `fake` shares.
@@ -47,8 +48,9 @@ class JointRecorder final : public FakeListener {
   // True if grad mode was off when this node was called.
   bool is_without_grad_mode(const graph::Node& node) const { return without_grad_mode_.contains(&node); }
 
-  // Call these before and after one node of the captured graph runs. Nodes recorded in between without an origin get
-  // the node's origin, and so do nodes of the backward that belong to autograd steps recorded in between.
+  // Call these before and after one node of the captured graph runs. Nodes that were recorded in between and have no
+  // origin get the origin of that node. Nodes of the backward also get it if they belong to autograd steps that were
+  // made in between.
   void begin_of_node(const graph::Node& node);
   void end_of_node(const graph::Node& node, const c10::IValue& value);
 
@@ -86,7 +88,7 @@ class JointRecorder final : public FakeListener {
   std::unordered_set<const c10::StorageImpl*> written_;
   std::vector<OriginUpTo> origins_;         // in order
   const graph::Node* part_node_ = nullptr;  // the node that is running; null: none
-  graph::Node* last_call_ = nullptr;        // the last call that it recorded
+  graph::Node* last_call_ = nullptr;        // the last call recorded while that node runs
   NumbersOfGraph numbers_of_graph_;
   ZeroTensors zeros_;
   std::unordered_set<const graph::Node*> without_grad_mode_;

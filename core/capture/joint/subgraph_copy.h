@@ -16,8 +16,8 @@ class SubgraphCopy {
 
   // Adds a placeholder that stands for the node's value.
   void take_as_input(const graph::Node& node);
-  // Copies the node. Its inputs must have been taken before; attributes come on demand. Does nothing if the node was
-  // taken.
+  // Copies the node. Its inputs must have been taken before, except attributes, which this function takes, too. Does
+  // nothing if the node was taken already.
   void take(const graph::Node& node);
   void return_list(const graph::List& outputs);
 

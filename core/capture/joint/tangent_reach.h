@@ -32,7 +32,7 @@ class TangentReach {
   std::vector<std::set<std::size_t>> reached_;                    // by memory
 };
 
-// For each input, the tangents of these roots from which autograd reaches it.
+// For each input, the positions of the roots from which autograd reaches it.
 std::vector<std::vector<std::size_t>> leading_tangents(const std::vector<at::Tensor>& roots, const JointInputs& inputs);
 
 }  // namespace rehearse::capture

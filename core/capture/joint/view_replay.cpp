@@ -32,7 +32,7 @@ Role role_of_operator(const c10::OperatorHandle& op) {
   return argument->isWrite() ? Role::InPlace : Role::View;
 }
 
-// In-place operators like t_() and squeeze_(): views of the same base have another form from here on.
+// True for in-place operators like t_() and squeeze_(), after which views of the same base have another form.
 bool changes_form(const Node& in_place) {
   const Node* const changed = in_place.args()[0].node();
   const graph::TensorMeta* const before = changed != nullptr ? changed->meta().tensor() : nullptr;

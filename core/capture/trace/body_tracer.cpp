@@ -15,7 +15,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Returns nothing if a tensor has no node. The refusal may wait: the code gets it when it uses that tensor.
+// Returns nothing if a tensor has no node. The code gets the refusal later, when it uses that tensor.
 std::optional<graph::List> nodes_of(Recording& recording, const std::vector<at::Tensor>& tensors) {
   graph::List nodes;
   try {

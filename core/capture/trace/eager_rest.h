@@ -28,14 +28,15 @@ class EagerRest {
 
   // `alive`: the fakes that the code holds.
   EagerRest(Recording& recording, const std::vector<LiveValue>& alive, const ValueOf& value_of);
-  // Turns each fake that the code holds into its real tensor. Inputs, and fakes whose real tensor has another object
-  // already, stay fakes. Call it once.
+  // Turns each fake that the code holds into its real tensor. Fakes of inputs, and fakes whose real tensor has another
+  // object already, stay fakes. Call it once.
   void make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of);
 
-  // Replaces the arguments by the results. If the operator changes the layout of an argument, its fake follows.
+  // Replaces the arguments by the results. If the operator changes the layout or history of an argument, the argument's
+  // fake gets the same.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& arguments) const;
 
-  // Throws NotCapturable for a fake without a real tensor, and for a symbol that no input has.
+  // Throws NotCapturable for a fake without a real tensor, and shapes::DataDependentError for a symbol without a value.
   c10::IValue real_value(const c10::IValue& value) const;
   at::Tensor real_tensor(const at::Tensor& tensor) const;
   // Fakes that make_real() did not turn into real tensors, with the real tensors for which they stand.
@@ -45,7 +46,7 @@ class EagerRest {
   void renew(const at::Tensor& tensor) const;
   void renew_bases() const;
   void lend_history_of(const at::Tensor& fake, const at::Tensor& real) const;
-  at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor itself, or NotCapturable
+  at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor itself; throws NotCapturable
 
   Recording& recording_;
   std::unordered_map<std::uint64_t, at::Tensor> real_;  // by fake_id()

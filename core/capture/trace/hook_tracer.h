@@ -23,9 +23,9 @@ namespace rehearse::capture {
 
 class Tracer;
 
-// Captures hooks that code registers on tensors that it has computed. A hook's code runs once, when it is registered,
-// on a fake gradient. Its operators are recorded between two marks (body_marks.h) under the conditions of a backward:
-// grad mode is off, and nothing affects what the function does after the registration.
+// Captures hooks that code registers on tensors that it has computed. The code of a hook runs once, at the
+// registration, on a fake gradient. Its operators are recorded between two marks (body_marks.h) under the conditions of
+// a backward: grad mode is off, and nothing that the hook does affects the function's code after the registration.
 class HookTracer final : public operators::HookRecorder {
  public:
   using Hook = std::function<at::TensorBase(const at::TensorBase&)>;
@@ -33,7 +33,7 @@ class HookTracer final : public operators::HookRecorder {
   explicit HookTracer(Tracer& tracer) : tracer_(tracer) {}
 
   // Returns the hook's position among the tensor's hooks, as LibTorch counts them. If no graph can hold the hook,
-  // returns the reason, and nothing of the hook stays recorded.
+  // returns the reason and removes the hook's nodes.
   std::variant<unsigned, NotCapturable> add(const at::Tensor& tensor, const Hook& hook);
 
   // True if a recorded node uses the tensor. A hook outside of that graph would not see the gradients that these uses

@@ -36,7 +36,7 @@ SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener)
   try {
     SegmentAnswer answer = listener();
     recording_.inputs.states().renew();
-    recording_.skip_asserts();  // facts that a back end stated are in its own graphs
+    recording_.skip_asserts();  // the graphs of a back end check the facts that it stated
     return answer;
   } catch (...) {
     note_refusal(std::current_exception());

@@ -17,7 +17,7 @@ namespace rehearse::capture {
 
 // Runs segments during a capture. It has the listener run what was recorded, and takes the answer: either values with
 // which the capture goes on, or the end of the capture, after which the rest of the code runs eagerly. A refusal (an
-// error that says why code cannot be captured) fails the capture, even if the code catches it.
+// error that says why code cannot be captured) that the code gets fails the capture, even if the code catches it.
 class SegmentRunner {
  public:
   SegmentRunner(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
@@ -25,16 +25,16 @@ class SegmentRunner {
 
   // Without a listener, reads and eager regions are errors.
   void set_listener(SegmentListener* listener) noexcept { listener_ = listener; }
-  // The refusing generator while the code runs; else null.
+  // Call it with the refusing generator before the code runs, and with null afterwards.
   void set_generator(DefaultGenerator* generator) noexcept { generator_ = generator; }
 
-  // The value that the operator reads.
+  // Ends the segment and returns the value that the operator reads.
   c10::IValue read(const c10::OperatorHandle& op, const Treatment& treatment, const torch::jit::Stack& arguments);
   std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                            const std::vector<at::Tensor>& tensors);
   // Call it for something that no graph can hold: the listener runs what was recorded, and the rest of the code runs
-  // eagerly. Returns false if there is no listener or if autograd has seen fakes; the caller must then throw the
-  // refusal.
+  // eagerly. Returns false if that is not possible, for example without a listener, in a hook, or if autograd has seen
+  // fakes. The caller must then throw the refusal.
   bool end_in_place_of(const std::exception& refusal);
   // Like end_in_place_of(), but `run` runs what was recorded.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
@@ -42,7 +42,8 @@ class SegmentRunner {
   // Keeps only the first refusal. During a hook's capture, the refusal goes to the hook.
   void note_refusal(std::exception_ptr refusal);
   const std::exception_ptr& refusal() const noexcept { return refusal_; }
-  // Throws NotCapturable if the code changed something that it must not change.
+  // Throws NotCapturable if the code changed what no graph can change: the state of a real tensor (TensorStates), or
+  // the default dtype.
   void check_after_code() const;
 
   // Null during the capture.

@@ -162,7 +162,8 @@ void Tracer::call_in_rest(const c10::OperatorHandle& op, Stack& arguments) {
   rest()->call(op, arguments);
 }
 
-// True if the capture has ended before the refused operator, so that the operator can run eagerly.
+// Ends the capture before the refused operator if possible, so that the operator can run eagerly. Returns whether it
+// has.
 bool Tracer::go_on_after(const std::exception& refusal) {
   const InOperator inside(recording_.mode);
   const bool is_refusal = dynamic_cast<const FakeError*>(&refusal) != nullptr ||
@@ -223,8 +224,8 @@ void Tracer::call_in_operator(const c10::OperatorHandle& op, const Treatment& tr
 
 c10::SymInt Tracer::read_symbolically(const at::Tensor& tensor) { return operators_.read_symbolically(tensor); }
 
-// The code before a cut has run and may have changed the answer to the question. Besides, the guards for the answer
-// would depend on the path of the call.
+// The code before a cut (a read or a region) has run and may have changed the answer to the question. Besides, the
+// guards for the answer would depend on which segments the call has run.
 void Tracer::refuse_behind_cut(const char* question, const exec::CallSite& site) const {
   if (!segments_.recorder().was_cut()) return;
   throw NotCapturable(std::string(question) + " is called behind a read or an eager region of a captured function",

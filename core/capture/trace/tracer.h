@@ -27,8 +27,8 @@
 
 namespace rehearse::capture {
 
-// One capture. Receives operators at the key DeferredInit, above autograd. Has each one recorded, and answered with
-// fakes that are computed below that key.
+// One capture. Receives operators at the key DeferredInit, above autograd. Records each operator, runs it on fakes
+// below that key, and returns fakes as its results.
 class Tracer {
  public:
   Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -52,7 +52,7 @@ class Tracer {
   c10::SymInt read_symbolically(const at::Tensor& tensor);
   // True if the code computed the tensor: it is no argument, parameter or constant.
   bool has_made(const at::Tensor& tensor);
-  // Records that such a tensor begins to require grad, as a leaf.
+  // Records that a tensor which the code computed begins to require grad, as a leaf.
   void begin_leaf(const at::Tensor& made);
   // True if the code made the tensor require grad, which it did not before.
   bool has_begun_leaf(const at::Tensor& tensor) const;
@@ -64,10 +64,10 @@ class Tracer {
   // Ends the capture because of the refusal, so that the code can run eagerly. Returns false if the code must get the
   // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
-  // Fails the call. Use it for code that cannot go on even eagerly, because it already got an answer that differs from
-  // eager mode's.
+  // Fails the call. Use it for code that cannot go on even eagerly, because the real tensors that the code holds would
+  // answer its question otherwise than in eager mode.
   [[noreturn]] void end_with(const NotCapturable& refusal);
-  // True while captured code runs; false during operators and between segments.
+  // True while captured code runs; false during operators, and after the capture has ended.
   bool is_in_user_code() const noexcept { return !is_in_operator() && !rest(); }
   bool is_in_operator() const noexcept { return recording_.mode.thread()->in_operator(); }
 

@@ -24,7 +24,7 @@ struct ReturnFacts {
   bool is_tensor = false;
   bool is_tensor_list = false;
   bool is_argument = false;             // annotated (a!): the result is the argument itself
-  std::optional<std::size_t> alias_of;  // the argument whose storage it shares
+  std::optional<std::size_t> alias_of;  // the argument whose storage the result shares
 };
 
 // The constant facts about an operator, looked up once.

@@ -11,7 +11,8 @@ namespace rehearse::capture {
 // the call may have changed the argument's geometry, the new geometry. Counts the call in the mode's InferenceCounts.
 Outputs infer(const Call& call);
 
-// Infers the results of an operator that returns its arguments. Checks that the other arguments fit.
+// Infers the results of an operator that returns only arguments. If the operator is elementwise, checks that the other
+// arguments fit.
 Outputs infer_in_place(const Call& call);
 
 // Runs LibTorch's own Meta kernel. Exact, for calls without symbols.
@@ -24,10 +25,11 @@ std::optional<Outputs> try_on_meta(const Call& call);
 // Infers the results of elementwise operators: broadcast sizes, promoted dtype.
 Outputs infer_pointwise(const Call& call);
 
-// Runs real kernels at small sizes and fits expressions to the sizes of their results.
+// The last resort: runs the kernel. If sizes are symbols, runs it at several small sizes and fits expressions to the
+// sizes of its results. Throws UnknownShape if that fails.
 Outputs infer_by_sampling(const Call& call);
 
-// Converts what a kernel returned for stand-ins of the arguments to Outputs on `device`.
+// Converts the results of a kernel that ran on stand-ins of the arguments. `device`: the device of the outputs.
 Outputs outputs_of(const OperatorFacts& facts, c10::ArrayRef<c10::IValue> results, c10::Device device);
 
 }  // namespace rehearse::capture

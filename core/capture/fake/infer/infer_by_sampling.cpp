@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last resort: runs the kernel at several small sizes and looks at the sizes of its results. The inference is right
-// if the kernel treats other sizes in the same way; the table of operators has tested that. If no expression fits the
-// results, the sizes of the call become guards.
+// The last resort: runs the kernel at several small sizes and fits expressions to the sizes of its results. The
+// inference is right if the kernel treats other sizes in the same way. Tests have shown that for the operators that
+// may be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -39,7 +39,7 @@ std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& 
   return numbers;
 }
 
-// A real tensor of small positive numbers. Integers are 0, a valid index into everything that is not empty.
+// A real tensor filled with 0.5. Integers are 0, which is a valid index into everything that is not empty.
 at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values) {
   const std::vector<std::int64_t> sizes = numbers_at(fake.sym_sizes(), values);
   const std::vector<std::int64_t> strides = numbers_at(fake.sym_strides(), values);
@@ -74,7 +74,7 @@ at::Tensor meta_at(const at::Tensor& fake, const Assignment& values) {
   return meta_like(make_fake(spec));
 }
 
-// Runs the kernel on Meta, or on real numbers.
+// Runs the kernel on Meta tensors, or on real ones.
 Outputs run_kernel_at(const Call& call, const Assignment& values, bool on_meta) {
   const BelowAutograd guard;
   const FixedGenerator no_draw(call.facts.is_random);
@@ -116,7 +116,7 @@ Outputs run_sample_at(const Call& call, const Assignment& values) {
   }
 }
 
-// The tensors of all outputs, in order; null for an undefined one.
+// The tensors of all outputs, in order, without undefined ones.
 std::vector<TensorSpec*> tensors_of(Outputs& outputs) {
   std::vector<TensorSpec*> specs;
   for (Output& output : outputs) {

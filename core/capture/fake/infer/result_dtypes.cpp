@@ -17,7 +17,7 @@ namespace rehearse::capture {
 namespace {
 
 struct KnownDtypes {
-  std::map<std::string, std::vector<c10::ScalarType>> of;  // keyed by key_of() the call
+  std::map<std::string, std::vector<c10::ScalarType>> of;  // by key_of() of the call
 };
 const exec::FiberLocal<KnownDtypes> known_dtypes;
 

@@ -7,9 +7,9 @@
 
 namespace rehearse::capture {
 
-// The dtypes of an operator's result tensors, including those in lists, by LibTorch's own type promotion. Found by
-// running the kernel on tensors of one element with the call's dtypes, and cached by operator and dtypes. For operators
-// that accept tensors of any size.
+// The dtypes of an operator's result tensors, including those in lists, by LibTorch's own type promotion. Runs the
+// kernel on tensors of one element with the call's dtypes, and caches the answer by operator and dtypes. Use it only
+// for operators that accept tensors of any size.
 const std::vector<c10::ScalarType>& result_dtypes(const Call& call);
 
 }  // namespace rehearse::capture

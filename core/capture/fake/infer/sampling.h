@@ -14,7 +14,8 @@ namespace rehearse::capture {
 // Values of symbols.
 using Assignment = std::map<std::string, std::int64_t>;
 
-// The symbols among a call's sizes and integers, sorted; and the distinct expressions that are not constant.
+// The symbols in a call's sizes, strides, offsets and integers, sorted; and the distinct expressions that are not
+// constant.
 struct CallSymbols {
   std::vector<std::string> names;
   std::vector<shapes::Expr> expressions;
@@ -23,12 +24,12 @@ CallSymbols symbols_of(const Call& call);
 
 std::int64_t value_at(const shapes::Expr& expr, const Assignment& values);
 
-// Up to `wanted` assignments of small, different values that satisfy the guards. Deterministic for the same call. Empty
-// if there are none.
+// Up to `wanted` different assignments of small values that satisfy the guards. Deterministic for the same call. Empty
+// if it finds none.
 std::vector<Assignment> assignments_for(const CallSymbols& symbols, const shapes::ShapeEnv& shapes, std::size_t wanted);
 
 // Finds an expression that has these values at these assignments: a number, one of `symbols.expressions`, a polynomial
-// of degree 2 with integer coefficients, or the quotient of a linear expression. Returns nothing if none fits.
+// of degree 2 with integer coefficients, or a quotient `(symbol + b) // c`. Returns nothing if none fits.
 std::optional<shapes::Expr> fit(const std::vector<std::int64_t>& values, const std::vector<Assignment>& assignments,
                                 const CallSymbols& symbols);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for operators whose results depend on data: they answer if they can and throw DataDependentRead if not.
+// Rules for operators whose results depend on data. A rule that has no answer without the data throws
+// DataDependentRead.
 #include <ATen/ExpandUtils.h>
 
 #include <rehearse_internal/shapes/shape_env.h>

@@ -61,7 +61,7 @@ std::optional<c10::SymInt> as_integer(const c10::IValue& value) {
   return std::nullopt;
 }
 
-// How many numbers lie between start and end. Uses LibTorch's own formula for floats.
+// How many numbers the range has. Uses LibTorch's own formula for floats.
 c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const c10::IValue& step) {
   const auto first = as_integer(start), last = as_integer(end), by = as_integer(step);
   if (!first || !last || !by) {
@@ -104,7 +104,7 @@ Outputs eye_m(const Call& call) {
       result(call, SymInts{call.sym_int(0), call.sym_int(1)}, call.dtype_or(2, at::get_default_dtype_as_scalartype()))};
 }
 
-// generator_state(device): a byte tensor in CPU memory, as long as that generator's state.
+// generator_state(device): the state of the device's default generator, a byte tensor in CPU memory.
 Outputs generator_state(const Call& call) {
   const at::Tensor state = at::globalContext().defaultGenerator(call.arguments[0].toDevice()).get_state();
   TensorSpec spec = result(call, SymInts{state.numel()}, state.scalar_type());

@@ -71,7 +71,8 @@ std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indic
   return std::any_of(end, indices.end(), is_set) ? 0 : static_cast<std::size_t>(first - indices.begin());
 }
 
-// Strides of self, then of each index, in the result's shape. Each has stride 0 along the dimensions of the others.
+// Strides of self, then of each index, in the result's shape. Self has stride 0 along the dimensions of the indices,
+// and an index has stride 0 along those of self.
 std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& indexed, std::size_t place) {
   const std::size_t dimensions = kept.size() + indexed.sizes.size();
   const auto at = static_cast<std::ptrdiff_t>(place);

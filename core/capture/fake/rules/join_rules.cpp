@@ -10,7 +10,7 @@
 namespace rehearse::capture {
 namespace {
 
-// LibTorch's cat() skips tensors of size [0], because programs often start with an empty one.
+// LibTorch's cat() skips tensors of size [0], because programs often start with an empty tensor.
 bool is_skipped(const at::Tensor& tensor) { return tensor.dim() == 1 && is_known(tensor.sym_size(0).sym_eq(0)); }
 
 c10::MemoryFormat common_format(const std::vector<at::Tensor>& tensors) {

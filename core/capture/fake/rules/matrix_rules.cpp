@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for matrix products. The contracted dimensions must be equal: numbers are checked, symbols get a guard.
+// Rules for matrix products. The contracted dimensions must be equal: rules check numbers at once and add guards for
+// symbols.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 

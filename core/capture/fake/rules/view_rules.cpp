@@ -38,8 +38,9 @@ Outputs view(const Call& call) {
 // _reshape_alias(self, size, stride)
 Outputs reshape_alias(const Call& call) { return {view_of(call.tensor(0), call.sym_ints(1), call.sym_ints(2))}; }
 
-// Makes the kernel's own checks here, because compiled code drops a view that nobody uses. The storage may be larger
-// than its argument shows, so the check of the storage's end is left to eager mode.
+// Makes the kernel's own checks here, because compiled code drops a view that nobody uses. The real storage may be
+// larger than the fake's. Therefore a view that reaches beyond the fake's storage throws UnknownShape and not the
+// kernel's error: the rest of the code can then run eagerly, where the kernel checks.
 void check_strided(const Call& call, const SymInts& sizes, const SymInts& strides, const c10::SymInt& offset) {
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   TORCH_SYM_CHECK(offset.sym_ge(0), "Tensor: invalid storage offset ", offset);

@@ -44,7 +44,7 @@ class DefaultGenerator {
  private:
   void exchange() noexcept;
 
-  at::Generator other_;  // the refusing one, or the real one while that is in place
+  at::Generator other_;  // the one that is not in place: the real generator, or the refusing one
   bool is_in_place_ = true;
 };
 

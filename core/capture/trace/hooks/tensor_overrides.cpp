@@ -64,7 +64,8 @@ NotCapturable refusal_of_gradient() {
           "It may be another one in the next call: give it as an argument.", call_stack()};
 }
 
-// A parameter that the function reaches without an argument is a real tensor, not a fake.
+// Refuses the question for the gradient of a real tensor, such as a parameter that the function has without an
+// argument.
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;

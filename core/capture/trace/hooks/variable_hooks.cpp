@@ -45,7 +45,7 @@ void refuse(Tracer& tracer, const NotCapturable& refusal) {
   if (!tracer.go_on_eagerly(refusal)) throw refusal;
 }
 
-// A leaf keeps its gradient anyway, so retain_grad() has no effect on it.
+// True for a tensor that is a leaf in the caller's code. It keeps its gradient without retain_grad().
 bool is_leaf_of_caller(Tracer& tracer, const TensorBase& base) {
   const at::Tensor tensor(base);
   if (!is_fake(tensor)) return tensor.is_leaf();
@@ -170,7 +170,8 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     Tracer* const tracer = tracing();
     if (!tracer || !(is_fake(at::Tensor(self)) || begins_a_history(self))) return;
     const exec::CallSite where = call_stack();
-    if (is_called_by(where, "torch::autograd::Function<")) return;  // a custom Function asks, too; refused elsewhere
+    // LibTorch's code for custom Functions asks, too. The tracer refuses the results of such a Function.
+    if (is_called_by(where, "torch::autograd::Function<")) return;
     if (is_called_by_gradients()) throw NotCapturable(kGradientsInside, kCallOutside, where);
     refuse(*tracer, refusal_of(question));
   }

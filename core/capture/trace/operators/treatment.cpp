@@ -64,7 +64,7 @@ const Names& without_derivative() {
   return names;
 }
 
-// These operators use only the form of their second argument.
+// True for operators that use only the sizes or the type of their second argument.
 bool only_first_has_history(std::string_view name, std::string_view overload) {
   static const Names names = {"expand_as", "view_as", "reshape_as", "type_as", "align_as", "resize_as_"};
   return names.contains(name) || (name == "to" && overload == "other");
@@ -158,7 +158,8 @@ const std::unordered_map<std::string_view, Refusal>& refusals() {
   return known;
 }
 
-// Such an operator returns nothing, so no result shows the final sizes of the tensors.
+// True if the operator writes its results into a list of tensors (out = ...). It returns nothing, so no result shows
+// the final sizes of these tensors.
 bool writes_out_list(const c10::FunctionSchema& schema) {
   const auto& arguments = schema.arguments();
   return schema.returns().empty() && std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {

@@ -12,7 +12,7 @@ namespace rehearse::capture {
 // The error text for backward() and torch::autograd::grad() in captured code, and its cure.
 inline constexpr const char* kGradientsInside = "backward() or grad() is called inside of a captured function";
 inline constexpr const char* kCallOutside = "Call it outside of the captured function.";
-// LibTorch's error about a gradient of a fake contains these words; Rehearse recognises it by them.
+// LibTorch's error about a gradient of a fake contains these words. Rehearse recognises the error by them.
 inline constexpr const char* kNoHistoryMessage = "differentiated Tensors";
 
 // How the tracer handles an operator.
@@ -25,7 +25,7 @@ struct Treatment {
     Refuse,         // no graph can hold it
     Empty,          // adds a node, except if it makes a constant
     Opaque,         // a call of rehearse::opaque(): adds a node
-    Communicate,    // a call of c10d that returns a Work
+    Communicate,    // a call of c10d's own operators, most of which return a Work
     FirstGradient,  // adds a node, except if autograd begins a backward with it
     StorageBytes,   // asks for the size of a storage: answers by what is known, without a node
     Version,        // adds a node that returns a number as a symbol

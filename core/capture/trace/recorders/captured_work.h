@@ -15,8 +15,8 @@ namespace rehearse::capture {
 class CollectiveRecorder;
 class Tracer;
 
-// The Work that a recorded c10d call returns. Waits are recorded. Questions about the call's state throw NotCapturable,
-// and so does any use outside of the capture.
+// The Work that a recorded c10d call returns. Its wait() and synchronize() are recorded. The other functions throw
+// NotCapturable, and outside of the capture all of them do.
 class CapturedWork final : public c10d::Work {
  public:
   // `call` returns the Work itself, or, if `is_item`, as its second item.

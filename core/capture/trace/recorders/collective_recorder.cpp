@@ -42,7 +42,7 @@ void CollectiveRecorder::record(const c10::OperatorHandle& op, const Treatment& 
   }
   recording_.modes.sync();
   CallArguments given = recording_.arguments_of(op.schema(), arguments);
-  // ProcessGroup::barrier() keeps its tensor until the next barrier, for all ranks.
+  // ProcessGroup::barrier() keeps its tensor in a static variable until any rank calls barrier() again.
   if (treatment.name == "c10d::barrier") recording_.values.disown(arguments.front().toTensor());
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   recording_.segments.note_write();

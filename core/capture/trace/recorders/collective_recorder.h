@@ -18,8 +18,8 @@
 
 namespace rehearse::capture {
 
-// Records c10d calls and the waits for their works as nodes. The calls write to their first argument and return a Work.
-// Nothing is sent during the capture.
+// Records c10d calls and the waits for their works as nodes. Most of the calls write to their first argument and return
+// a Work. Nothing is sent during the capture.
 class CollectiveRecorder {
  public:
   CollectiveRecorder(const Tracer& tracer, Recording& recording, const CallerState& caller)
@@ -28,7 +28,7 @@ class CollectiveRecorder {
   // `outside`: the return address of the code around the capture, from outer_address().
   void begin(void* outside) noexcept { outside_ = outside; }
 
-  // The next node communicates: gives it the call's stack and label.
+  // Call it before recording a node that communicates. Gives that node the call's stack and label.
   void note_communication();
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
 

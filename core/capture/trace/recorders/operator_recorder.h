@@ -20,13 +20,13 @@ class OperatorRecorder {
   explicit OperatorRecorder(Recording& recording) : recording_(recording) {}
 
   void record(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
-  // For operators that need only sizes or types: adds no node.
+  // Runs an operator that needs only sizes or types. Adds no node.
   void evaluate(const c10::OperatorHandle& op, torch::jit::Stack& arguments);
   // Answers at::equal() if that is possible without data.
   std::optional<bool> answer_equal(const torch::jit::Stack& arguments);
   // Reads an integer from data as a symbol that the graph defines.
   c10::SymInt read_symbolically(const at::Tensor& tensor);
-  // Likewise for the version of a tensor.
+  // Reads the version of a tensor as a symbol that the graph defines.
   c10::SymInt read_version(const Treatment& treatment, const at::Tensor& tensor);
 
  private:

@@ -15,15 +15,15 @@ namespace rehearse::capture {
 // Registers the results of a recorded operator: which fakes have the node's value, and the symbols that it defines.
 class OperatorResults {
  public:
-  // The arguments must outlive this object. `arguments`: the operator's arguments.
+  // The four objects must outlive this one. `arguments`: the arguments of the operator.
   OperatorResults(Recording& recording, const Treatment& treatment, const torch::jit::Stack& arguments,
                   graph::Node& node)
       : recording_(recording), treatment_(treatment), arguments_(arguments), node_(node) {}
 
   // Replaces the results by those that the user gets.
   void note(torch::jit::Stack& results);
-  // Gives the tensors that the node wrote, and everything that autograd considers a view of the same base, the new
-  // history.
+  // Call it if the node wrote to tensors under autograd: everything that autograd considers a view of the same base as
+  // a written tensor gets the new history.
   void note_history();
 
  private:

@@ -20,8 +20,8 @@
 
 namespace rehearse::capture {
 
-// Ends segments: takes what was recorded since the last end, and every tensor, number and work that the code holds
-// there.
+// Ends segments: takes what was recorded since the last end, and every tensor, number and work that the code holds at
+// that point.
 class SegmentRecorder {
  public:
   SegmentRecorder(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
@@ -48,7 +48,7 @@ class SegmentRecorder {
   void take_left(LeftFakes& left, const FindValue& find_value);
 
   bool was_cut() const noexcept { return was_cut_; }
-  // True if a read or an eager region has returned values, so that the code may hold results of a compiled graph.
+  // True if a segment or an eager region has values, so that the code may hold results of a compiled graph.
   bool has_values() const noexcept { return recording_.segments.values() != 0; }
 
  private:

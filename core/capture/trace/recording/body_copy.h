@@ -24,13 +24,13 @@ class BodyCopy {
   void add_placeholder(const graph::Node& node, const std::string& name);
   // Adds an operand, and a placeholder of the same name that stands for it in the body.
   void add_operand(graph::Node& node);
-  // Adds each of `used` that comes from outside of the body, unless a placeholder stands for it already.
+  // Adds an operand for each of `used` that comes from outside of the body, unless a placeholder stands for it already.
   void add_operands_among(const std::vector<graph::Node*>& used);
-  // Does that for the inputs of all nodes of the body.
+  // Calls add_operands_among() with the inputs of each node of the body.
   void add_operands_of_nodes();
 
-  // Copies the nodes and returns `result`. The body becomes the submodule `name` of the module. Bodies of inner nodes
-  // become submodules of this body.
+  // Copies the nodes, and makes the body return `result`. The body becomes the submodule `name` of the module. Bodies
+  // of inner nodes become submodules of this body.
   void finish(const graph::Argument& result, const std::string& name);
 
   const std::vector<graph::Node*>& operands() const noexcept { return operands_; }
@@ -41,7 +41,7 @@ class BodyCopy {
 
   graph::GraphModule& module_;
   const BodyNodes& nodes_;
-  const std::size_t brought_;  // history that the graph has brought before the body (border_meta.h)
+  const std::size_t brought_;  // how many nodes before the body bring history (border_meta.h)
   std::shared_ptr<graph::GraphModule> body_ = std::make_shared<graph::GraphModule>("Body");
   std::unordered_map<const graph::Node*, graph::Node*> copies_;
   std::vector<graph::Node*> operands_;

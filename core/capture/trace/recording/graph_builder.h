@@ -18,18 +18,18 @@ class GraphBuilder {
   const std::shared_ptr<graph::GraphModule>& module() const noexcept { return module_; }
   graph::Graph& graph() noexcept { return module_->graph(); }
 
-  // Sets the origin of the nodes that follow. `owner`: the module that owns the parameters in use, such as "net.0"; may
-  // be empty.
+  // Sets the place in the code for the nodes that follow, and forgets owner and communication.
   void set_origin(exec::CallSite site);
+  // Sets the module that owns the parameters in use, such as "net.0"; may be empty. Holds until set_origin().
   void set_owner(const std::string& module_path);
   const exec::CallSite& site() const noexcept { return site_; }
-  // The next node communicates: see Origin::asked_from and Origin::label. Holds until set_origin().
+  // The nodes that follow communicate: see Origin::asked_from and Origin::label. Holds until set_origin().
   void set_communication(std::vector<void*> asked_from, std::optional<std::string> label);
 
   graph::Node& placeholder(const std::string& name);
   graph::Node& call(const std::string& target, graph::List args, graph::Dict kwargs = {});
   graph::Node& method(const std::string& name, graph::List args);
-  // Item `index` of the value of `producer`. Adds its node right after `producer` and its other items.
+  // Adds a node for item `index` of the value of `producer`, right after `producer` and the nodes of other items.
   graph::Node& item(graph::Node& producer, std::int64_t index);
 
  private:
@@ -42,7 +42,7 @@ class GraphBuilder {
   std::string owner_;
   std::vector<void*> asked_from_;
   std::optional<std::string> label_;
-  std::shared_ptr<const graph::Origin> origin_;  // for site_ and owner_; null: not made yet
+  std::shared_ptr<const graph::Origin> origin_;  // made of the four members above; null: not made yet
 };
 
 // `encoder,encoder,;encoder.0,encoder.0,`: the stack of modules for a path of names, in the format of graph::Origin.

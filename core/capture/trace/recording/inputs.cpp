@@ -11,7 +11,8 @@
 namespace rehearse::capture {
 namespace {
 
-// The strides of `real` as expressions of its symbolic sizes: each dimension steps over the next inner one.
+// The strides of `real` with symbolic sizes. A dimension that steps over exactly the next inner one gets a symbolic
+// stride; other strides stay numbers.
 std::vector<c10::SymInt> strides_like(const at::Tensor& real, const std::vector<c10::SymInt>& sizes) {
   const std::vector<std::int64_t> outer_first = outermost_first(real.strides());
   std::vector<c10::SymInt> strides(sizes.size());

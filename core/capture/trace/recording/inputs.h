@@ -22,11 +22,11 @@
 
 namespace rehearse::capture {
 
-// The tensors that exist before the graph, each with its fake: the user's inputs, and real tensors that the code uses
-// (parameters, buffers, others). Each gets a placeholder at its first use.
+// The tensors that the graph does not compute, each with its fake: the user's inputs, and real tensors that the code
+// uses (parameters, buffers, others). Each gets a placeholder at its first use.
 class Inputs {
  public:
-  // A tensor that exists before the graph.
+  // One of these tensors.
   struct Source {
     GraphInput input;
     at::Tensor real;
@@ -37,13 +37,14 @@ class Inputs {
     graph::Node* node = nullptr;  // null: not used yet
   };
 
-  // `families`: inputs that are views of one tensor are joined here.
+  // `families`: receives the inputs that are views of the same tensor.
   Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families, std::vector<NamedTensor> of_module);
 
   at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // The fake that stands for a real tensor. A tensor without a name becomes a constant of the graph.
+  // The source of a real tensor, with its fake; added if there is none. A tensor that is no parameter or buffer of the
+  // module becomes a constant of the graph.
   const Source& source_of(FakeMode& mode, const at::Tensor& real);
   bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
   // True if the tensor requires grad after what has been recorded, but did not when the capture first saw it.
@@ -55,10 +56,10 @@ class Inputs {
   }
   // Name of a parameter or buffer of the module; null for other tensors.
   const std::string* name_of(const at::Tensor& real) const;
-  // The source for whose value `fake` stands; null if there is none.
+  // The source whose fake has this number; null if there is none.
   Source* find(std::uint64_t fake_id);
-  // The real tensor if exactly this fake object stands for it. Undefined if the user holds the fake, and for other
-  // fakes.
+  // The real tensor for which exactly this fake object stands, if captured code reaches that tensor without an
+  // argument. Undefined for the fakes of arguments, and for fakes that the code made.
   at::Tensor real_of(const at::Tensor& fake) const;
 
   graph::Node& node_of(Source& source);
@@ -85,7 +86,7 @@ class Inputs {
     for (const Source& source : sources_) visit(source.fake, source.real);
   }
 
-  // The state besides the data of all sources and of the module's tensors.
+  // The state, apart from the data, of all sources and of the module's tensors.
   TensorStates& states() noexcept { return states_; }
   const TensorStates& states() const noexcept { return states_; }
 
@@ -101,7 +102,7 @@ class Inputs {
   std::vector<Source> sources_;
   std::unordered_map<const c10::TensorImpl*, std::size_t> by_real_;
   std::unordered_map<std::uint64_t, std::size_t> by_id_;
-  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // storages of the user's tensors: the first fake
+  std::unordered_map<const c10::StorageImpl*, at::Tensor> storages_;  // by storage of a user's tensor: the first fake
   std::unordered_map<const c10::TensorImpl*, at::Tensor> bases_;      // by real tensor: the first fake of its family
   std::map<std::string, GraphInput> symbols_of_inputs_;               // the input that has the symbol
   std::size_t tensors_ = 0;

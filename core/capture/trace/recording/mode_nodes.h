@@ -12,8 +12,8 @@
 
 namespace rehearse::capture {
 
-// Records changes of grad mode and autocast as nodes. Code changes them with guards; sync() notices it before the next
-// operator.
+// Records changes of grad mode and autocast as nodes. Code changes these modes with guards; sync() notices the change
+// before the next operator.
 class ModeNodes {
  public:
   explicit ModeNodes(GraphBuilder& graph) : graph_(graph) {}

@@ -15,12 +15,12 @@ namespace rehearse::capture {
 // the body uses. Inner bodies become submodules of outer ones. Removes the marks.
 //
 // Some nodes cannot become a body, because running them again could have another effect, or because one node could not
-// return their results. They write to a tensor from outside, communicate, create a number that depends on data, leave
-// autocast switched, return memory from outside, or create a value that is used outside and is no result. Such nodes
-// stay in the graph, and a remark says why.
+// return their results. For example, they write to a tensor from outside, communicate, create a number that depends on
+// data, leave autocast switched, return memory from outside, or create a value that is used outside and is no result.
+// Such nodes stay in the graph, and a remark says why. `remarks` may be null.
 void outline_bodies(graph::GraphModule& module, std::vector<Remark>* remarks);
 
-// The remark for such nodes. `operation`: the name in the marks. `why`: "it writes to ...".
+// The remark for nodes that cannot become a body. `operation`: the name in the marks. `why`: "it writes to ...".
 Remark not_outlined(const std::string& operation, const std::string& why, const exec::CallSite& where);
 
 }  // namespace rehearse::capture

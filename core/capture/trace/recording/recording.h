@@ -71,12 +71,13 @@ class Recording {
     return to_arguments(schema, values, context_);
   }
 
-  // Notes a constant that the code made. Each call gets its own copy, because the code may change it in place.
+  // Notes a constant that the code made. Each call of the graph gets its own copy, because code may change it in place.
   void note_constant(const at::Tensor& made) { constants_.push_back(made); }
   // The nodes that follow belong to the module of the first parameter or buffer among the arguments.
   void note_owner(const torch::jit::Stack& arguments);
 
-  // Notes that size `dim` of a value of `node` defines the symbol, if nothing else has defined it.
+  // Notes that size `dim` of the item at `path` of the value of `node` defines the symbol, if nothing has defined it
+  // yet.
   void note_size(const std::string& symbol, graph::Node& node, const std::vector<std::int64_t>& path, std::int64_t dim);
   // Adds a node that reads each data-dependent size, unless the graph has one. Call it before a segment ends, so that
   // later segments can use these sizes.

@@ -17,7 +17,8 @@ using graph::Node;
 
 namespace {
 
-// Later segments may compute with integers. They compute Booleans again.
+// True for numbers, which each segment returns because later segments may compute with them. Later segments compute
+// Booleans again.
 bool is_number(const Node& node) {
   const graph::SymScalarMeta* const scalar = node.meta().value ? node.meta().value->scalar() : nullptr;
   return scalar && scalar->kind != graph::SymScalarMeta::Kind::Bool;

@@ -20,8 +20,8 @@ class SegmentCutter {
   SegmentCutter(GraphBuilder& graph, Inputs& inputs, ExpressionNodes& symbols)
       : graph_(graph), inputs_(inputs), symbols_(symbols) {}
 
-  // Takes the nodes since the last segment up to `end` (null: all). The segment's results are the nodes of `wanted`
-  // that belong to it, and its integers, in the order of the graph.
+  // Takes the nodes between the last segment and `end` (null: all that follow the last segment). The segment's results
+  // are the nodes of `wanted` that belong to it, and its numbers, in the order of the graph.
   Segment take(const std::set<const graph::Node*>& wanted, const graph::Node* end);
   // Takes the last segment, which returns the results of the whole graph.
   Segment take_last(const graph::Argument& output);
@@ -34,7 +34,7 @@ class SegmentCutter {
   std::size_t begun() const noexcept { return begun_; }
   // Numbers a value that an eager region produces between two segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
-  // Notes the memory of a value that the code holds when a segment ends.
+  // Notes the memory of an input, or of a value that the code holds when a segment ends.
   void add_storage(const graph::Node& node, const at::Tensor& fake);
   // Notes that an operator that writes to its arguments was recorded.
   void note_write() noexcept { has_written_ = true; }

@@ -19,11 +19,12 @@ class StorageSizes {
  public:
   explicit StorageSizes(Inputs& inputs) : inputs_(inputs) {}
 
-  // Notes a question about a storage that exists before the graph, so that a guard can check it. The answer follows
-  // from the sizes of its tensor if the storage holds exactly the tensor's elements; else it is a plain number. Throws
-  // NotCapturable for a sharded parameter. `where`: the place for that error.
+  // The bytes of the fake's storage. If a tensor from outside of the graph has this storage, notes the answer, so that
+  // a guard can check it. The answer is then an expression over the sizes of that tensor if the storage ends with the
+  // tensor's last element, else a plain number. Throws NotCapturable for a sharded parameter. `where`: the place for
+  // that error.
   c10::SymInt bytes_of(const at::Tensor& fake, const exec::CallSite& where);
-  // From now on the size of the fake's own storage counts.
+  // Call it when captured code has resized the storage: from now on, bytes_of() returns the size of the fake's storage.
   void note_resized(const at::Tensor& fake);
 
   const std::vector<StorageFact>& asked() const noexcept { return asked_; }

@@ -22,7 +22,7 @@ class TensorStates {
 
   // Throws NotCapturable for the first tensor whose state has changed or whose gradient the code uses.
   void check() const;
-  // True if a tensor began or ceased to require grad. Then what was recorded before and after that differs.
+  // True if a tensor began or ceased to require grad. No graph can repeat that change between two of its nodes.
   bool requires_grad_changed() const;
   // Restores the saved state, except for hooks, because the code will run again.
   void restore();

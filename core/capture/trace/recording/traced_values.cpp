@@ -107,7 +107,7 @@ Node& Values::with_requires_grad(const at::Tensor& fake, Value& value) {
     throw NotCapturable("set_requires_grad(true) is called on what data() gave, inside of a captured function",
                         "Use detach() in place of data().", graph_.site());
   }
-  // In eager mode a tensor with a history keeps it.
+  // In eager mode, set_requires_grad(false) does not remove the history of a tensor.
   if (is_own(value, fake) && !value.is_leaf) {
     throw NotCapturable("set_requires_grad(false) changes a tensor inside of a captured function", "Use detach().",
                         graph_.site());

@@ -54,7 +54,7 @@ class Values {
   // Forgets what was made after the snapshot, and in-place changes after it.
   void restore(const Snapshot& before);
 
-  // The holder of this fake will not use it, so the fake may outlive the capture.
+  // Declares that the holder of this fake will not use it, so that the fake may outlive the capture.
   void disown(const at::Tensor& fake);
 
   // The line that made a fake which is alive and not among `results`, so that it would outlive the capture. Null if
@@ -70,7 +70,7 @@ class Values {
     std::size_t history_from = 0;     // see graph::Metadata
     bool is_leaf = false;             // it requires grad because the code set it
     graph::Node* detached = nullptr;  // the value without its history, for tensor.data()
-    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // not a result of data()
+    std::optional<c10::weak_intrusive_ptr<c10::TensorImpl>> tensor = {};  // has the value; not a result of data()
   };
   struct Made {
     c10::weak_intrusive_ptr<c10::TensorImpl> tensor;
@@ -89,7 +89,7 @@ class Values {
   Inputs& inputs_;
   const ViewFamilies& families_;
   std::unordered_map<std::uint64_t, Value> values_;                   // by fake_id()
-  std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // for inputs that nothing has used yet
+  std::unordered_map<std::uint64_t, std::size_t> history_of_inputs_;  // by fake_id(): inputs that nothing has used yet
   std::vector<Made> made_;
 };
 

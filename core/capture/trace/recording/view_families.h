@@ -10,9 +10,9 @@
 
 namespace rehearse::capture {
 
-// Groups the fakes that autograd considers views of one tensor in eager mode: a base, its views, and views of those. A
-// write to one of them gives all of them a new history. This is autograd's relation, not that of memory: the result of
-// detach() is no view.
+// Groups the fakes that autograd considers views of one tensor in eager mode: a base, its views, and views of these
+// views. A write to one of them gives all of them a new history. Sharing memory alone does not make a family: for
+// autograd, the result of detach() is no view.
 class ViewFamilies {
  public:
   // Puts both into one family.

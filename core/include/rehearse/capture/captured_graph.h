@@ -44,13 +44,14 @@ struct GraphInput {
 // A fact about a capture that a user should know: a size that became a constant, an answer that was assumed.
 struct Remark {
   std::string message;
-  exec::CallSite where;  // names and lines are looked up on demand; may be empty
+  exec::CallSite where;  // may be empty; looks up names and lines on demand
 };
 
-// The captured code asked for the storage size of a tensor that exists before the graph, and got this answer.
+// The captured code asked for the storage size of a tensor that the graph does not compute (an argument, a parameter, a
+// buffer), and got this answer.
 struct StorageFact {
   at::Tensor tensor;
-  std::optional<std::int64_t> bytes = {};  // nullopt: as many as its elements take
+  std::optional<std::int64_t> bytes = {};  // nullopt: up to the end of the tensor's last element
 };
 
 // The result of a capture.
@@ -61,7 +62,8 @@ struct CapturedGraph {
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<Remark> remarks;
   std::vector<StorageFact> storages;
-  // The last segment, if the capture was cut into segments (segments.h). Its results are those of the whole capture.
+  // The last segment, if the capture was cut into segments (segments.h); else null. Its module returns the results of
+  // the whole capture.
   std::shared_ptr<Segment> last_segment = {};
 };
 

@@ -29,9 +29,10 @@ struct NamedTensor {
   bool ddp_ignored = false;
 };
 
-// Captures what code does with tensors as a graph, above autograd: composite operators stay whole, and grad mode and
-// autocast regions become nodes. Computes nothing: the code gets fakes in place of its inputs, and operators treat its
-// parameters as fakes. No real tensor changes, neither its data nor its version, and no hook of a real tensor runs.
+// Captures what code does with tensors as a graph, above autograd: composite operators stay whole, and changes of grad
+// mode and autocast become nodes. Operators compute nothing: the code gets fakes in place of its inputs, and operators
+// use fakes in place of parameters. They change no real tensor, neither its data nor its version, and no hook of a real
+// tensor runs. With a listener (set_listener()), only segments and code after the end of the capture run for real.
 //
 //   ForwardCapture capture(shapes, named_tensors);
 //   at::Tensor x = capture.add_tensor("x", real_x, {batch, 10});
@@ -40,8 +41,9 @@ struct NamedTensor {
 //   CapturedGraph graph = capture.finish({y});
 //
 // Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe.
-// Errors: capture::FakeError and its derived classes, with the user's line, for what no graph can hold; exceptions of
-// the code, and of operators for wrong arguments, pass through unchanged.
+// Errors: for code that no graph can hold, capture::FakeError, shapes::ShapeError and their derived classes, with the
+// user's line if it is known, even if the code has caught the error. Other exceptions of the code, and of operators for
+// wrong arguments, pass through unchanged.
 class ForwardCapture {
  public:
   ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -49,41 +51,46 @@ class ForwardCapture {
   ForwardCapture(const ForwardCapture&) = delete;
   ForwardCapture& operator=(const ForwardCapture&) = delete;
 
-  // Returns the fake for tensor #0, #1, ... of the call's inputs. `sizes`: the sizes of `real`, some of them symbols of
-  // the shape environment. Returns the same fake again for a tensor that was added before or is a parameter.
+  // Adds tensor #0, #1, ... of the call's inputs and returns its fake. `sizes`: the sizes of `real`; some may be
+  // symbols of the shape environment. If the tensor was added before, returns the same fake again. If it is a parameter
+  // or buffer, returns the fake that operators use in its place.
   at::Tensor add_tensor(std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
 
-  // Adds integer #0, #1, ... of the call's inputs. `value`: a symbol of the shape environment, or a number.
+  // Adds integer #0, #1, ... of the call's inputs. `value`: a symbol of the shape environment, or a number. Returns
+  // `value`.
   c10::SymInt add_int(std::string source, c10::SymInt value);
 
-  // Enables segments (segments.h): a read of data, an eager region or code that no graph can hold does not end the
-  // capture, but ends a segment, which the listener runs. Call it before run().
+  // Enables segments (segments.h). Without a listener, a read of data, an eager region and code that no graph can hold
+  // are errors. With one, they end a segment, which the listener runs; its answer decides whether the capture goes on.
+  // Call it before run().
   void set_listener(SegmentListener& listener);
 
   // Runs the code under the tracer. Call it once.
   void run(const std::function<void()>& user_code);
 
-  // Returns the graph whose results are `outputs`: tensors (fakes, or real ones that are inputs or parameters),
-  // symbolic and plain numbers, None, and lists of these. Throws if the code keeps any other fake alive.
+  // Returns the graph whose results are `outputs`: tensors (fakes or real ones), symbolic and plain numbers, None, and
+  // lists of these. Throws NotCapturable if the code keeps another fake that it made, or a c10d::Work.
   CapturedGraph finish(const std::vector<c10::IValue>& outputs);
 
-  // Call it after the code, also if the code has thrown: `run` runs what was recorded since the last read or region,
-  // and the capture ends. Returns false, without running anything, if the recording does not say what the code did.
+  // Call it after the code, even if the code has thrown. `run` must run what was recorded since the last read or
+  // region; its answer ends the capture. Does not call `run` if the recording alone does not determine the values that
+  // the code holds, or if the capture was refused or has ended. Returns whether this call has ended the capture.
   bool end(const std::function<SegmentAnswer(SegmentEnd)>& run);
 
-  // Call it after the code: returns the line that made a tensor which the code keeps beside these outputs, or null.
+  // Call it after the code. Returns the line that made a tensor which the code keeps although it is none of `outputs`;
+  // null if there is no such tensor.
   const exec::CallSite* find_kept(const std::vector<c10::IValue>& outputs) const;
 
-  // Call it last, before the capture is destroyed: returns the fakes that the code may still hold (left_fakes.h), with
-  // the values of inputs. `has_failed`: also returns fakes that the code made. `find_value` returns values of segments
-  // that have run; it is empty if these are unknown.
+  // Call it last, before the capture is destroyed. Returns the fakes that the code may still hold (left_fakes.h): those
+  // of inputs, and, if `has_failed`, those that the code made. `find_value` returns values of segments that have run;
+  // it is empty if these are unknown.
   LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
-  // Whether the capture ended before the code did: the rest of the code ran, or will run, on real tensors. Then there
-  // is no graph, real_value() maps an output of the code to its value, and fakes that the code keeps elsewhere have
-  // become real.
+  // True if a listener's answer or end() has ended the capture: what the code does from then on runs on real tensors.
+  // Then there is no graph, and real_value() maps an output of the code to its value. Other fakes that the code keeps
+  // have become real; left() returns those that have not.
   bool ended() const noexcept;
-  // Why it ended, if on_refusal() ended it.
+  // The error text of the refusal, if the answer of on_refusal() has ended the capture; else empty.
   const std::string& refusal() const noexcept;
   c10::IValue real_value(const c10::IValue& value) const;
 
@@ -92,7 +99,7 @@ class ForwardCapture {
 };
 
 // sym_item() reads the integer in a tensor of one element, sym_tolist() those in a tensor of one dimension. In a
-// capture they return new unbacked symbols, which may be negative, and the graph goes on. Elsewhere they return the
+// capture they return new unbacked symbols, which may be negative, and end no segment. Elsewhere they return the
 // values.
 c10::SymInt sym_item(const at::Tensor& tensor);
 std::vector<c10::SymInt> sym_tolist(const at::Tensor& tensor);

@@ -20,7 +20,8 @@
 // that the code then holds become inputs of the next segment. The code keeps the same fakes.
 namespace rehearse::capture {
 
-// One stretch of a capture. Its results are values of the capture, numbered from 0 through all segments.
+// One stretch of a capture. Its results, and those of eager regions, are values of the capture, numbered from 0 in the
+// order in which they are computed.
 struct Segment {
   // Either an input from outside of the capture, or the number of a value.
   using Source = std::variant<GraphInput, std::size_t>;
@@ -28,7 +29,8 @@ struct Segment {
   std::shared_ptr<graph::GraphModule> module;  // its output is a list
   std::vector<Source> sources;                 // one for each placeholder, in order
   std::size_t results = 0;                     // how many values it adds; they get the next numbers
-  // It writes to one of several inputs that share memory: only running it operator by operator is sure to be right.
+  // Several inputs share memory, and an operator writes to an argument. Then only a run operator by operator is sure to
+  // be right.
   bool writes_to_alias = false;
 };
 
@@ -38,24 +40,25 @@ struct LiveValue {
   Segment::Source source;
 };
 
-// A number that depends on data, by its symbol.
+// A number that depends on data: its symbol, and where its value comes from.
 struct LiveNumber {
   std::string symbol;
   Segment::Source source;
 };
 
-// The end of a segment. At a read of data, `read` is a graph of one operator whose result the code wants as a number.
-// At an eager region, `read` has no graph, and its sources are the region's tensors.
+// The end of a segment. At a read of data, `read` is a graph of one operator whose result the code wants as a number or
+// Boolean. At an eager region, `read` has no graph, and its sources are the region's tensors. At a refusal, `read` is
+// empty.
 struct SegmentEnd {
   Segment before;
   Segment read;
   std::vector<LiveValue> alive;
   std::vector<LiveNumber> numbers;
   exec::CallSite where;
-  bool grad_enabled = true;  // at the call of an eager region
+  bool grad_enabled = true;  // for an eager region: grad mode at its call
 };
 
-// What an eager region returned: tensors, and other values.
+// The result of an eager region: tensors, and other values.
 struct RegionResult {
   virtual ~RegionResult() = default;
   virtual std::vector<at::Tensor> tensors() = 0;  // in order; may be undefined
@@ -70,16 +73,17 @@ struct EagerRegion {
   virtual std::shared_ptr<RegionResult> run(std::vector<at::Tensor> tensors) const = 0;
 };
 
-// The listener's answer after it has run a segment's end.
+// The listener's answer after it has run the segment that ended, and the read or the region.
 struct SegmentAnswer {
-  std::vector<c10::IValue> values;            // the number that was read, or the region's real tensors
+  std::vector<c10::IValue> values;            // the number or Boolean that was read, or the region's real tensors
   std::shared_ptr<RegionResult> result = {};  // for a region
-  // If set, the capture ends here, and the rest of the code runs operator by operator on the values of the sources.
+  // If set, the capture ends here, and the rest of the code runs operator by operator on real values. The function
+  // returns the value of a source.
   std::function<c10::IValue(const Segment::Source&)> value_of = {};
 };
 
-// Runs segments. Called in the fiber of the capture, with the dispatch keys and modes of the original call. If it
-// throws, the user's code gets the exception.
+// Runs segments. The tracer calls it in the fiber of the capture, with the dispatch keys and modes of the code around
+// the capture. If it throws, the user's code gets the exception, and the capture fails.
 struct SegmentListener {
   virtual ~SegmentListener() = default;
   virtual SegmentAnswer on_read(SegmentEnd end) = 0;
@@ -89,8 +93,10 @@ struct SegmentListener {
   virtual SegmentAnswer on_refusal(SegmentEnd end, const std::string& why) = 0;
 };
 
-// Ends the segment, has the listener run the region, and returns the result with fakes in it. If the calling fiber
-// captures nothing, runs the region at once. Throws NotCapturable if the capture has no listener.
+// Ends the segment, has the listener run the region, and returns the result with fakes in it (with real tensors if the
+// listener's answer ends the capture). If the calling fiber captures nothing, or its capture has ended, runs the region
+// at once. Throws NotCapturable in a hook, if the capture has no listener, and if the captured code has changed
+// autocast.
 std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                          std::vector<at::Tensor> tensors);
 

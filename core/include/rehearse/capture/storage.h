@@ -4,22 +4,24 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/SymInt.h>
 
-// The size of a tensor's storage, in bytes. A sharded parameter frees the memory of its whole between two uses and
-// stays the same tensor object. In Python: untyped_storage().resize_().
+// Ask for and change the size of a tensor's storage, in bytes. Code that shards parameters frees the memory of a whole
+// parameter between two uses, and the parameter stays the same tensor object. In Python: untyped_storage().resize_().
 //
 //   const c10::SymInt bytes = rehearse::storage_bytes(whole);
 //   rehearse::resize_storage(whole, 0);      // frees the memory: nobody may use the elements now
 //   rehearse::resize_storage(whole, bytes);  // has memory again, with undefined contents
 //
-// In a captured function both calls are part of the graph: the storage changes when the graph reaches that point, and
-// asking for the size of an argument, parameter or buffer adds a guard. Tensors that share the storage see the change.
-// Autograd does not: the version stays the same, and a tensor saved for backward loses its elements with the memory. An
-// operator that uses elements without memory may end the process, as in PyTorch.
+// In a captured function, resize_storage() becomes a node: the storage changes when the graph reaches that node. The
+// capture answers storage_bytes(); if the code asks about an argument, parameter or buffer, a guard checks the answer.
+// Tensors that share the storage see the change. Autograd does not: the version stays the same, and a tensor saved for
+// backward loses its elements with the memory. An operator that uses elements without memory may end the process, as in
+// PyTorch.
 //
 // Fibers, threads: as operators. Blocking: never. Devices: the CPU and GPUs.
-// Errors: c10::ValueError for an undefined tensor or a negative number; c10::NotImplementedError for a tensor on
-// another device; c10::Error for memory that cannot be resized, such as that of from_blob(). In a captured function:
-// capture::NotCapturable, with the line, if the code calls storage_bytes() after a read or an eager region.
+// Errors: c10::ValueError for an undefined tensor, a tensor without a storage, or a negative number;
+// c10::NotImplementedError if resize_storage() gets a tensor on another device; c10::Error for memory that cannot be
+// resized, such as that of from_blob(). In a captured function: capture::NotCapturable, with the line, if the code
+// calls storage_bytes() after a read or an eager region, or for a parameter of FullyShardedDataParallel.
 namespace rehearse {
 
 // Returns the bytes of the storage. More than the elements take if the tensor is part of another one; 0 if the memory

@@ -9,7 +9,8 @@
 #include <c10/core/SymInt.h>
 
 // A tensor's version counter, with which autograd notices that a tensor saved for backward was changed in place. Code
-// that knows the change to be harmless may set it back; the backward then uses the tensor's contents at that time.
+// that knows the change to be harmless may set the counter back. The backward then uses the contents that the tensor
+// has when the backward runs.
 //
 //   {
 //     const at::NoGradGuard no_grad;
@@ -18,8 +19,9 @@
 //   }
 //
 // Python's PyTorch has torch.autograd._unsafe_set_version_counter() and _unsafe_preserve_version_counter(). In a
-// captured function both calls are nodes of the graph and the version is a symbol, so that version() adds no guard, and
-// a call with another version does not recompile. Tensor::_version() returns a plain number; a capture refuses it.
+// captured function, version() and set_version() become nodes of the graph, and the version is a symbol. Thus version()
+// adds no guard, and a call with another version does not recompile. Tensor::_version() returns a plain number; a
+// capture refuses it.
 //
 // Fibers, threads: as operators. Blocking: never.
 // Errors: c10::ValueError for an undefined tensor, for an inference tensor (it has no version), and for a negative

@@ -5,9 +5,9 @@
 
 namespace rehearse::capture {
 
-// The autograd node that a call of a compiled graph leaves: one node for all of its results. LibTorch would call the
-// hooks of all results in every backward that reaches this node. Rehearse skips the hooks of results that get no
-// gradient, as eager mode does, where each result has its own node.
+// The autograd node of one call of a compiled graph, which is the history of all results of that call. LibTorch would
+// call the hooks of all results in every backward that reaches this node. Rehearse skips the hooks of results that get
+// no gradient. Eager mode does not call these hooks either, because each result has its own node there.
 class CompiledHistory : public torch::autograd::Node {
  public:
   using Node::Node;

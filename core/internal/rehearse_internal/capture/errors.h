@@ -12,7 +12,7 @@ class NotCapturable : public FakeError {
   using FakeError::FakeError;
 };
 
-// The refusal for code that keeps a tensor beside its results. `where`: the call that made the tensor.
+// The refusal for code that keeps a tensor which is none of its results. `where`: the call that made the tensor.
 NotCapturable kept_tensor(const exec::CallSite& where);
 
 }  // namespace rehearse::capture

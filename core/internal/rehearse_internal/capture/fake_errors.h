@@ -51,8 +51,8 @@ class FakeOutsideMode : public FakeError {
   std::string operator_name_;
 };
 
-// The result of an operator on fakes is unknown: it has no rule, no Meta kernel helps, and sampling finds no
-// expression.
+// The results of an operator on fakes cannot be inferred. Usually the operator has no rule, no Meta kernel helps, and
+// sampling finds no expression.
 class UnknownShape : public FakeError {
  public:
   UnknownShape(std::string operator_name, const std::string& reason, exec::CallSite where);
@@ -62,8 +62,8 @@ class UnknownShape : public FakeError {
   std::string operator_name_;
 };
 
-// Runs `function`. Turns LibTorch's own error about a fake tensor's memory into DataAccess, with the line if it is
-// known (in a fiber). Other exceptions pass.
+// Runs `function`. Turns LibTorch's own error about a fake tensor's memory into DataAccess, with the user's line if it
+// is known. Other exceptions pass.
 void with_typed_errors(const std::function<void()>& function);
 
 }  // namespace rehearse::capture

@@ -28,16 +28,17 @@ namespace rehearse::capture {
 
 class CaptureThread;
 
-// Records operators at the Fake key. The key is below autograd, so a listener sees a backward operator by operator.
+// Records operators at the Fake key. The key is below autograd, so a listener also sees the operators of a backward.
 struct FakeListener {
   virtual ~FakeListener() = default;
 
-  // Returns the fake that stands for a real tensor among an operator's arguments: the same fake each time. May throw.
+  // Returns the fake that stands for a real tensor among an operator's arguments: the same fake each time, except for
+  // wrapped numbers (TensorSpec::is_wrapped_number). May throw.
   virtual at::Tensor fake_of(const at::Tensor& real) = 0;
 
-  // Called when the results are known. Composite operators are decomposed before and do not arrive here. `arguments`
-  // contains fakes in place of real tensors; its lists belong to the caller and may change afterwards. The result of an
-  // in-place operator is its argument.
+  // Called when the results are known. Composite operators do not arrive here, only the operators that they call.
+  // `arguments` contains fakes in place of real tensors; its lists belong to the caller and may change afterwards. The
+  // result of an in-place operator is the fake among `arguments` that it writes.
   virtual void on_operator(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                            c10::ArrayRef<c10::IValue> results) = 0;
 };
@@ -48,11 +49,11 @@ struct InferenceCounts {
   std::uint64_t rule = 0;       // by the operator's rule
   std::uint64_t pointwise = 0;  // by broadcasting
   std::uint64_t meta = 0;       // by LibTorch's Meta kernel at the given sizes
-  std::uint64_t sampled = 0;    // by running real kernels at small sizes and fitting expressions: no proof
+  std::uint64_t sampled = 0;    // by running kernels, for symbolic sizes at other sizes: no proof
   std::map<std::string, std::uint64_t> sampled_operators = {};
 };
 
-// While a Scope of the mode is on, operators of the calling fiber compute nothing and return fake tensors. A fake
+// While a Scope of the mode lives, operators of the calling fiber compute nothing and return fake tensors. A fake
 // replaces each real tensor among the arguments (the listener's fake, or one of the mode's own). Real tensors are never
 // read or written, and no random number is drawn. Modes may be nested; the innermost one counts.
 //
@@ -62,8 +63,8 @@ struct InferenceCounts {
 // Errors: those of fake_errors.h, and LibTorch's own for calls that are also wrong in eager mode.
 class FakeMode final : public operators::CaptureMode {
  public:
-  // `shapes` makes the symbols for sizes that depend on data. Null: such a size throws DataDependentRead. `is_traced`:
-  // a tracer handles operators above autograd.
+  // `shapes` makes the symbols for sizes that depend on data. Null: an operator with such a size throws
+  // DataDependentRead. `is_traced`: a tracer handles operators above autograd.
   explicit FakeMode(std::shared_ptr<shapes::ShapeEnv> shapes, FakeListener* listener = nullptr, bool is_traced = false);
   FakeMode(const FakeMode&) = delete;
   FakeMode& operator=(const FakeMode&) = delete;
@@ -120,12 +121,13 @@ class FakeMode final : public operators::CaptureMode {
   // The calling fiber's innermost mode; null if none is on.
   static FakeMode* current() noexcept;
 
-  // From now on the code runs eagerly.
+  // Call it when the capture ends before the code does: the rest of the code runs eagerly.
   void end() noexcept { has_ended_ = true; }
   bool has_ended() const noexcept override { return has_ended_; }
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
   void end_or_refuse(const std::string& what, const std::string& cure) const override;
-  // Sets the function that can end the capture; it returns whether it has. At first there is none.
+  // `ending`: ends the capture because of the refusal, if that is possible, and returns whether it has. At first there
+  // is no such function.
   void set_ending(std::function<bool(const std::exception& refusal)> ending) { ending_ = std::move(ending); }
 
   operators::BodyRecorder* bodies() const noexcept override { return has_ended_ ? nullptr : bodies_; }
@@ -138,9 +140,9 @@ class FakeMode final : public operators::CaptureMode {
   c10::SymInt add_unbacked();
   // Like add_unbacked(), for a number in data, which may be negative.
   c10::SymInt add_unbacked_number();
-  // Prepares for running a node of an earlier graph again. add_unbacked() and add_unbacked_number() return these
-  // symbols of shapes(), in order, and then new ones; reads of integers return them too. Replaces the symbols of an
-  // earlier call.
+  // Prepares for running a node of a captured graph again. add_unbacked() and add_unbacked_number() return these
+  // symbols of shapes(), in order, and then new ones. Until the symbols are used up, reads of integers return them,
+  // too, instead of throwing. Replaces the symbols of an earlier call.
   void set_unbacked(std::vector<c10::SymInt> symbols);
 
   // The fake that stands for `real`. Returns fakes and undefined tensors unchanged.

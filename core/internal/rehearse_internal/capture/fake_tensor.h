@@ -51,11 +51,13 @@ bool is_fake(const at::Tensor& tensor);
 // True if forward-mode differentiation has given it a tangent (torch::_make_dual()).
 bool has_tangent(const at::Tensor& tensor);
 
-// Why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual". Empty if one can.
+// Why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual", "named". Empty if one can,
+// and for an undefined tensor.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
 // Identifies the value for which a fake stands. In-place operators and autograd's copies of saved tensors keep the
-// number; each result of an operator gets a new one. Unique in a fiber. Throws std::invalid_argument for a real tensor.
+// number; each new result of an operator gets a new number. Unique in the process. Throws std::invalid_argument for a
+// real tensor.
 std::uint64_t fake_id(const at::Tensor& fake);
 
 // True if both have the same storage. (Tensor::is_alias_of() would access the memory of fakes and throw.)
@@ -64,7 +66,7 @@ bool share_storage(const at::Tensor& left, const at::Tensor& right);
 // True if code or operators have read sizes, strides, offset, contiguity or number of elements of the fake. Dtype and
 // number of dimensions do not count, nor do reads by spec_of() and meta_of(). False for a real tensor.
 bool layout_was_read(const at::Tensor& fake);
-// True if captured code, not an operator, has read the storage offset of the fake or of a view of it.
+// True if traced code, not an operator, has read the storage offset of the fake or of another fake with its storage.
 bool offset_was_read(const at::Tensor& fake);
 
 // The tensor's description in a graph, with symbols as their expressions.

@@ -20,10 +20,10 @@ class ShapeEnv;
 // (torch/_functorch/_aot_autograd). Here it is not functionalised: in-place operators stay, and order matters.
 namespace rehearse::capture {
 
-// The origin of an output of the captured graph after its operators have run below autograd.
+// The source of an output of the captured graph, once the graph's operators have run below autograd.
 struct GraphOutput {
   enum class Kind {
-    Value,  // values[index], a separate tensor or a number
+    Value,  // value #index of the joint graph: a tensor of its own, or a number
     Input,  // input #index itself
     View,   // output #index of JointGraph::views
   };
@@ -31,24 +31,25 @@ struct GraphOutput {
   std::size_t index = 0;
 };
 
-// An input that is differentiated and changed in place. The forward works on a copy. The new contents, values[value],
-// are copied back into the caller's tensor, with autograd if the change itself happened with autograd.
+// An input that is differentiated and changed in place. The forward works on a copy. After the forward, the caller must
+// copy the new contents, value #`value` of the joint graph, into its own tensor: under autograd if the change itself
+// happened under autograd.
 struct ChangedInput {
   std::size_t input = 0;
   std::size_t value = 0;
   bool under_autograd = true;
 };
 
-// The memory layout of a tensor: its dimensions from the outermost to the innermost, without gaps. Expanded dimensions
-// have stride 0.
+// The memory layout of a tensor without gaps, by the order of its dimensions from the outermost to the innermost.
+// Expanded dimensions have stride 0.
 struct TangentForm {
   std::vector<std::int64_t> dim_order;
   std::vector<bool> expanded = {};  // by dimension; empty: none
   auto operator<=>(const TangentForm&) const = default;
 };
 
-// The gradient of values[value], an input of the backward. `form`: the layout for which operators were chosen, such as
-// a view instead of a copy.
+// The gradient of value #`value` of the joint graph, an input of the backward. `form`: the layout that this gradient
+// must have. The recorded operators depend on it: for one layout autograd makes a view, for another a copy.
 struct Tangent {
   std::size_t value = 0;
   TangentForm form;
@@ -66,40 +67,44 @@ struct JointGraph {
   // gradient depends on them. (The gradient of sgn() is zeros for any tangent, and undefined without one.) Empty
   // without tangents.
   std::vector<std::vector<std::size_t>> leading_tangents = {};
-  // The first node of the backward. All nodes before it except tangents belong to the forward. Null without a backward.
+  // The first node of the backward. All nodes before it belong to the forward, except tangents and queries of their
+  // sizes. Null without a backward.
   const graph::Node* backward_begin = nullptr;
 
   std::vector<GraphOutput> outputs = {};  // the captured graph's outputs, in order
-  // Makes the views of inputs and values that the captured graph returns, under autograd, after its operators have run.
-  // Placeholders: inputs, then values. Null if there are no views.
+  // Makes the views of inputs and values that the captured graph returns. It runs under autograd, after the operators
+  // of the forward. Placeholders: inputs, then values. Null if there are no views.
   std::shared_ptr<graph::GraphModule> views = nullptr;
   std::vector<ChangedInput> changed_inputs = {};
 };
 
-// Thrown if an input that is differentiated and changed in place shares memory with another input or with a result that
-// is no view of it, or gets another layout.
+// Thrown for in-place changes that the joint graph could not reproduce. An input that is differentiated and changed in
+// place must not share memory with another input or with a result that is no view of it. Its own elements must not
+// share memory, it must keep its layout, and it must not be a lazy conjugate or negative. Neither a returned view nor
+// its base may get another layout in place, and no returned view may be older than an in-place change of its base.
 class SharedInputChanges : public graph::GraphError {
  public:
   using GraphError::GraphError;
 };
 
-// Thrown if autograd cannot differentiate the captured graph on fakes: an operator has no derivative, or LibTorch
-// supports it only in backwards to all leaves.
+// Thrown if autograd cannot differentiate the captured graph on fakes, for example because an operator has no
+// derivative, or because LibTorch supports the operator only in backwards to all leaves.
 class NoRecordedBackward : public graph::GraphError {
  public:
   using GraphError::GraphError;
 };
 
 // Makes the joint graph of `part`, a captured graph, by running it once on fakes. `example_inputs`: one for each
-// placeholder, fake tensors and symbolic integers of `shapes`, which do not change. Differentiates what requires a
-// gradient if grad mode is on. Computes and draws nothing, changes no real tensor, and calls no hook. Does not block.
+// placeholder, fake tensors and symbolic integers of `shapes`; the examples do not change. If grad mode is on,
+// differentiates with respect to the inputs that require a gradient. Computes and draws nothing, changes no real
+// tensor, and calls no hook of a real tensor. Does not block.
 //
 // `tangents`: the tangents for which to record the backward; others count as undefined. Null: one for each value that
-// requires a gradient, with the layout of that value.
+// requires a gradient, with the value's order of dimensions. The new contents of an input that changed without autograd
+// get no tangent.
 //
-// Throws SharedInputChanges if two inputs share memory and one of them is differentiated and changed in place,
-// NoRecordedBackward if autograd refuses the graph, and GraphError for generators among arguments. Errors of operators
-// pass, with the node named.
+// Throws SharedInputChanges and NoRecordedBackward (see there), and GraphError for wrong examples and for results that
+// no graph can return. Errors of operators pass, with the node named.
 JointGraph capture_joint(const std::shared_ptr<graph::GraphModule>& part,
                          const std::vector<c10::IValue>& example_inputs,
                          const std::shared_ptr<shapes::ShapeEnv>& shapes,

@@ -31,12 +31,12 @@ using FindValue = std::function<c10::IValue(std::size_t number)>;
 // Fakes that the code may still hold after its capture: in a member, a captured variable, a global.
 struct LeftFakes {
   std::vector<std::pair<WeakTensor, at::Tensor>> of_inputs;  // inputs and earlier values, with their real tensors
-  std::vector<std::pair<WeakTensor, std::size_t>> made;      // fakes of `segment`'s results, with their index
-  Segment segment;                                           // computes `made`; no module: nobody can
+  std::vector<std::pair<WeakTensor, std::size_t>> made;      // fakes of `segment`'s results, with their indices
+  Segment segment;                                           // computes `made`; no module if that is impossible
 
   // Turns the fakes that the code still holds into real tensors. `run` runs the segment, or returns an empty list if
-  // nobody may run it; the fakes in `made` then stay fakes, and every use of them is an error. Returns whether the code
-  // still held any of the fakes.
+  // the segment must not run; the fakes in `made` then stay fakes, and every use of them is an error. Returns whether
+  // the code still held any of the fakes.
   bool make_real(const std::function<std::vector<c10::IValue>(const Segment&)>& run) const;
 };
 

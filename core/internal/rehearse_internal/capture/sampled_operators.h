@@ -6,12 +6,12 @@
 
 namespace rehearse::capture {
 
-// True if the results of an operator may be inferred by running its kernel at other sizes or on made-up numbers. That
-// holds for the operators whose results the table of operators (tests/data/compile/operators.tsv) has compared with
-// eager mode.
+// True if the results of an operator may be inferred by running its kernel at other sizes or on made-up numbers. These
+// are the operators whose inferred results were compared with eager mode (tests/data/compile/operators.tsv).
 bool may_be_sampled(const std::string& operator_name);
 
-// While an object lives, all operators may be sampled. For the program that writes the list. Not thread-safe.
+// While it lives, all operators may be sampled. The program that writes the list uses it. Only one may live at a time.
+// Not thread-safe.
 class AllMayBeSampled {
  public:
   AllMayBeSampled();
