@@ -5,7 +5,7 @@
 
 namespace rehearse::operators {
 
-// True if the operator only calls other operators. A fallback above all keys then sees each of these, too.
+// True if the operator only calls other operators. A fallback at a high dispatch key then sees these operators, too.
 inline bool is_composite(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&

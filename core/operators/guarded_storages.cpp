@@ -76,9 +76,10 @@ bool has_no_data(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit);
 }
 
-// True if no guard may see the operators that `op` calls inside. A kernel needs all its arguments until it returns; an
-// inner operator uses only some of them, and its guard could free the rest. Composite operators only consist of other
-// operators, and those of another library may call anything, so guards do see what these call.
+// True if no guard may see the operators that the kernel of `op` calls. The kernel needs all its arguments until it
+// returns; an operator that it calls uses only some of them, and the guard could free the rest. A composite operator
+// only calls other operators, and an operator of another library may call anything. Therefore guards do see the
+// operators that these two kinds call.
 bool keeps_what_it_uses(const c10::OperatorHandle& op) {
   return !is_composite(op) && op.operator_name().name.starts_with("aten::");
 }

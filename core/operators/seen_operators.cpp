@@ -23,7 +23,7 @@ constexpr c10::DispatchKeySet kBelow(c10::DispatchKeySet::FULL_AFTER, kKey);
 const exec::FiberLocal<const std::vector<OperatorWatcher*>*> g_watchers;
 const exec::FiberLocal<int> g_unseen;  // number of living UnseenOperators of the fiber
 
-// Operators on fakes, in a capture, and on tensors without data.
+// True for operators on fakes, in a capture, and on Meta tensors.
 bool computes_nothing(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Fake) || keys.has(c10::DispatchKey::DeferredInit) ||
          keys.has(c10::DispatchKey::Meta);
@@ -99,8 +99,8 @@ void see_save(const at::Tensor& tensor) {
 }  // namespace
 }  // namespace rehearse::operators
 
-// Replaces LibTorch's function, because an executable's definition precedes that of a library, and calls it. Everything
-// that pickles tensors gets their bytes from here.
+// Replaces LibTorch's function (an executable's definition precedes that of a library), and calls it. Everything that
+// pickles tensors gets their bytes from here.
 torch::jit::WriteableTensorData torch::jit::getWriteableTensorData(const at::Tensor& tensor, bool to_cpu) {
   static const auto next = reinterpret_cast<decltype(&getWriteableTensorData)>(
       dlsym(RTLD_NEXT, "_ZN5torch3jit22getWriteableTensorDataERKN2at6TensorEb"));

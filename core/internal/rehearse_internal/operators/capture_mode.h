@@ -44,8 +44,8 @@ class HookRecorder {
   ~HookRecorder() = default;
 };
 
-// The state of a fiber whose code is being captured as a graph. The compiler provides it (capture::FakeMode). Code in
-// core queries this interface, so that a program without the compiler does not link it.
+// The state of a fiber whose code is being captured as a graph. The compiler implements it (capture::FakeMode). Code in
+// core uses only this interface, so that a program need not link the compiler.
 class CaptureMode {
  public:
   // The innermost mode of the calling fiber; null if its code is not being captured.
@@ -60,7 +60,7 @@ class CaptureMode {
   // Null if nothing records the code's calls above autograd, and after the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
 
-  // As bodies(), for hooks.
+  // Likewise for hooks.
   virtual HookRecorder* hooks() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
@@ -74,16 +74,17 @@ class CaptureMode {
   ~CaptureMode() = default;
 };
 
-// Throws if the calling fiber's code is being captured. For calls that bypass LibTorch's dispatcher: they would take
-// effect during the capture and never when the graph runs.
+// Throws if the calling fiber's code is being captured. Use it for calls that bypass LibTorch's dispatcher: they would
+// take effect during the capture and never when the graph runs.
 inline void refuse_in_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]
     mode->refuse(what, cure);
 }
 
-// Ends the capture of the calling fiber's code if there is one and it can end; otherwise throws as refuse_in_capture()
-// does. For calls that go through LibTorch's dispatcher and that no graph can hold.
+// Does nothing if the calling fiber's code is not being captured. Otherwise ends the capture or, if that is not
+// possible, throws as refuse_in_capture() does. Use it for calls that go through LibTorch's dispatcher and that no
+// graph can hold.
 inline void end_capture(const char* what, const char* cure) {
   const CaptureMode* const mode = CaptureMode::current();
   if (mode && !mode->has_ended()) [[unlikely]]

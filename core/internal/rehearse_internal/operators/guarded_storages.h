@@ -35,9 +35,10 @@ class StorageGuard {
   ~StorageGuard() = default;
 };
 
-// While it lives, the guard is called for operators of the fiber that made it if an argument, or a tensor in a list
-// argument, has a storage added here. Implemented by a boxed fallback at a dispatch key above OperatorWatcher's; fibers
-// without guarded storages do not have the key. The guard is not called for operators on fakes and in captures.
+// While this object lives, its guard is called for operators of the fiber that made the object, if an argument, or a
+// tensor in a list argument, has a storage added here. The guard is not called for operators on fakes, for operators in
+// captures, and for operators that the kernel of a guarded operator of LibTorch calls. Implemented by a boxed fallback
+// at a dispatch key above that of OperatorWatcher; fibers without guarded storages do not have the key.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);
@@ -45,10 +46,11 @@ class GuardedStorages {
   GuardedStorages& operator=(const GuardedStorages&) = delete;
   ~GuardedStorages();
 
-  // Returns false if the storage is already guarded. The tensor must have a storage.
+  // Guards the storage of the tensor, which must have one. The guard gets `tag` with each use. Returns false if the
+  // storage is already guarded.
   bool add(const at::Tensor& tensor, std::size_t tag);
 
-  // Whether the guard is called for the calling fiber's operators. It is not for those of other fibers.
+  // True if the guard is called for the calling fiber's operators: only the fiber that made the object has the guard.
   bool is_seen_here() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace rehearse::operators {
 
 // While it lives, the calling fiber runs code that the other ranks do not run, so no call of a group can complete in
-// it.
+// that code.
 class LoneCode {
  public:
   // `what`: names the code at the beginning of errors; a string literal.
@@ -20,7 +20,7 @@ class LoneCode {
   const char* const outer_;
 };
 
-// Throws std::invalid_argument if the calling fiber runs lone code. The error says that it has called `call` on
+// Throws std::invalid_argument if the calling fiber runs lone code. The error says that the code has called `call` on
 // `group`.
 void refuse_in_lone_code(std::string_view call, const std::string& group);
 

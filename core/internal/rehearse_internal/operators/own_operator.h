@@ -14,8 +14,9 @@ enum class Derivative {
   none,
 };
 
-// Registers `rehearse::<name><signature>` with LibTorch's dispatcher, once per name and process, and returns it. The
-// operator stays registered when the process exits, because the dispatcher may be destroyed before our static objects.
+// Registers `rehearse::<name><signature>` with LibTorch's dispatcher and returns the operator. Call it once per name
+// and process. The operator stays registered when the process exits, because the dispatcher may be destroyed before our
+// static objects.
 c10::OperatorHandle register_operator(const std::string& name, const std::string& signature, torch::CppFunction kernel,
                                       Derivative derivative);
 

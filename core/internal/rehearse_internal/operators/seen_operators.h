@@ -14,14 +14,15 @@ class OperatorHandle;
 
 namespace rehearse::operators {
 
-// Sees each outermost operator of a fiber once; for a composite operator it sees the parts instead. Does not see
-// operators on fakes, operators in a capture, and operators that communicate.
+// Sees each outermost operator of a fiber once. In place of a composite operator, it sees the operators that the
+// composite one calls. Does not see operators on fakes or Meta tensors, operators in a capture, and operators that
+// communicate.
 class OperatorWatcher {
  public:
   virtual ~OperatorWatcher() = default;
 
-  // True if it does not need to see the next operator. Queried before each operator, so that ignored operators cost
-  // little.
+  // True if the watcher does not need to see the next operator. If all watchers are idle, an operator of LibTorch costs
+  // little. Otherwise idle watchers are called, too.
   virtual bool is_idle() const noexcept { return false; }
 
   // Called right before the operator runs. If it throws, the operator's caller gets the exception.
@@ -35,9 +36,9 @@ class OperatorWatcher {
   virtual void save(const at::Tensor&) {}
 };
 
-// While it lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at the
-// highest dispatch key except that of GuardedStorages; only this fiber's key set includes it. Without watchers it does
-// nothing. Destroy it in the fiber that made it.
+// While this object lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at
+// a dispatch key above those of autograd and captures and below that of GuardedStorages; only this fiber's key set
+// includes the key. Without watchers the object does nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:
   // Watchers are called in this order; null pointers are skipped. They must outlive this object.

@@ -5,8 +5,8 @@
 
 namespace rehearse::operators {
 
-// The storage of a tensor, which need not have data. Tensors that share memory have the same one. Null if the tensor is
-// undefined, or has none, as sparse ones.
+// The storage of a tensor, even if the tensor has no data. Tensors that share memory have the same storage. Null for an
+// undefined tensor, and for one without a storage, such as a sparse tensor.
 inline c10::StorageImpl* storage_of(const at::TensorBase& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return nullptr;
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
