@@ -21,8 +21,8 @@ struct FiberRecord {
   const int rank;        // -1: the host
   std::size_t slot = 0;  // among the records of a TorchRankState
   ThreadExitList exits;
-  std::optional<at::RecordFunctionTLS> record_function;  // only while it is neither the default nor live
-  c10::DeviceIndex device = -1;  // the current device, while ranks have devices and it is not live
+  std::optional<at::RecordFunctionTLS> record_function;  // while the fiber does not run; empty for the default
+  c10::DeviceIndex device = -1;  // the current device, while the fiber does not run; -1: ranks have no devices
 };
 
 }  // namespace rehearse::torch_state

@@ -3,9 +3,10 @@
 
 namespace rehearse::torch_state {
 
-// Whether the process calls Rehearse's at::launch() and its Engine::add_thread_pool_task(). LibTorch's threads for such
-// tasks live as long as the process, while a thread that a rank starts ends with its world. Therefore a rank runs tasks
-// of at::launch() in threads of its own, and an engine that would start a thread for a backward in a backward throws.
+// Whether the process calls Rehearse's versions of at::launch() and Engine::add_thread_pool_task(). LibTorch's threads
+// for such tasks live as long as the process, while a thread that a rank starts ends with the rank's world. Therefore a
+// rank runs tasks of at::launch() in threads of its own. If backwards are nested so deeply that LibTorch would continue
+// in another thread, the call throws.
 bool thread_pools_are_interposed() noexcept;
 
 }  // namespace rehearse::torch_state

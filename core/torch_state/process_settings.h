@@ -3,8 +3,8 @@
 
 namespace rehearse::torch_state {
 
-// The settings that a TorchRankState changes in LibTorch for the whole process during its life. Only one may exist: a
-// second one throws std::logic_error.
+// The settings of LibTorch that a TorchRankState changes for the whole process while it lives. Only one object may
+// exist: the constructor of a second one throws std::logic_error.
 class ProcessSettings {
  public:
   explicit ProcessSettings(bool single_threaded_ops);

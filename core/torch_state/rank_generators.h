@@ -19,7 +19,7 @@ class RankGenerators {
   // Makes a new, freshly seeded generator for the rank.
   void renew(int rank);
 
-  // Throws std::out_of_range if there is none yet.
+  // The generator of the rank. Throws std::out_of_range if it has none yet.
   const at::Generator& of(int rank) const;
 
  private:

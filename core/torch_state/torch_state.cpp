@@ -172,7 +172,7 @@ class TorchRankState::Impl {
     thread_ = ::gettid();
   }
 
-  // Acts on the fiber with this image. LibTorch makes the variable at a thread's first use.
+  // Sets the mode in this image. The image must be live for that, because LibTorch creates the variable on first use.
   void forbid_threads_of_autograd(std::byte* image) {
     std::vector<std::byte> here(image_bytes());
     exchange_variables(here.data(), image);

@@ -17,7 +17,7 @@ static_assert(sizeof(at::Generator) == sizeof(void*), "a default generator is ex
 
 constexpr const char* kLibrary = "libtorch_cuda.so";
 
-// Exchanges the pointer only: the reference counts stay with the owners of the generators.
+// Copies the pointer only. Reference counts do not change, because the owners keep both generators alive.
 void put(at::Generator& place, const at::Generator& generator) noexcept {
   std::memcpy(static_cast<void*>(&place), static_cast<const void*>(&generator), sizeof place);
 }

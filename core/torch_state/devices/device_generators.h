@@ -14,9 +14,9 @@ namespace rehearse::torch_state {
 // every device, and switches exchange the contents of the places.
 class DeviceGenerators {
  public:
-  // The scheduler's context (the host) keeps the existing generators. If the type has none, because its library is not
-  // loaded, switches exchange nothing. Throws TorchStateError if they cannot be exchanged, or if the library is loaded
-  // and LibTorch sees no GPU.
+  // The scheduler's context (the host) keeps the existing generators. If the type has no generators, because its
+  // library is not loaded, switches exchange nothing. Throws TorchStateError if the generators cannot be exchanged, or
+  // if the CUDA library is loaded and LibTorch sees no GPU.
   explicit DeviceGenerators(c10::DeviceType type);
   DeviceGenerators(const DeviceGenerators&) = delete;
   DeviceGenerators& operator=(const DeviceGenerators&) = delete;
@@ -27,7 +27,7 @@ class DeviceGenerators {
   // Makes new generators for the rank, freshly seeded.
   void renew(int rank, std::uint64_t seed);
 
-  // Makes the generators of `rank` (or the host) the process's default.
+  // Makes the generators of `rank` the process's default generators. kHost: those of the host.
   void make_live(int rank) noexcept {
     if (rank != live_) exchange(rank);
   }

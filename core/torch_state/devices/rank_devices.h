@@ -17,13 +17,13 @@ class RankDevices {
   // `devices`: by rank, not empty. Throws TorchStateError if types differ or a device does not exist.
   RankDevices(std::vector<c10::Device> devices, CurrentDevice::Exchange exchange);
 
-  // Throws std::out_of_range, which names the rank.
+  // The index of the rank's device. Throws std::out_of_range if the rank has none.
   c10::DeviceIndex of(int rank) const;
 
   void renew_generators(int rank, std::uint64_t seed) { generators_.renew(rank, seed); }
 
-  // Call it at a switch to a fiber of `rank` (or to the host), whose current device was `to` when it last ran. Stores
-  // the current device of the leaving fiber in `from`.
+  // Call it at a switch to a fiber of `rank` (or to the host) whose current device was `to` when the fiber last ran.
+  // Stores the current device of the leaving fiber in `from`. A negative `to` changes no device.
   void exchange(c10::DeviceIndex& from, int rank, c10::DeviceIndex to) noexcept;
 
  private:

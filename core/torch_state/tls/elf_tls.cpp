@@ -21,8 +21,8 @@ struct RehearseTlsIndex {
   std::size_t offset;
 };
 
-// A function of the dynamic linker that the ABI defines and no header declares: the address of a variable in the
-// calling thread.
+// A function of the dynamic linker that the ABI defines and no header declares. Returns the address of a variable in
+// the calling thread.
 void* __tls_get_addr(RehearseTlsIndex* index);
 }
 

@@ -35,8 +35,8 @@ bool is_loaded(std::string_view soname);
 // TorchStateError if the file is not readable or has no `.symtab`.
 std::vector<TlsSymbol> read_tls_symbols(const std::string& path);
 
-// Reads the symbol table of the loaded library whose file name is `soname`. Takes some milliseconds for a file of half
-// a million symbols. Throws TorchStateError if the library is not loaded, not readable, or has no `.symtab`.
+// Reads the symbol table of the loaded library whose file name is `soname`. Takes a few milliseconds for a file of half
+// a million symbols. Throws TorchStateError if the library is not loaded, is not readable, or has no `.symtab`.
 TlsModule read_tls_module(std::string_view soname);
 
 // The calling thread's block of that library; allocates it if necessary.

@@ -4,7 +4,7 @@
 namespace rehearse::torch_state {
 namespace {
 
-// The first name in a mangled one: "_ZGVZNK5torch8autograd..." gives "torch". Empty for symbols of C.
+// The first name in a mangled symbol: "torch" for "_ZGVZNK5torch8autograd...". Empty for symbols of C.
 std::string_view first_name(std::string_view symbol) {
   if (!symbol.starts_with("_Z")) return {};
   symbol.remove_prefix(2);

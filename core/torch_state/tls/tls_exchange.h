@@ -13,22 +13,23 @@ namespace rehearse::torch_state {
 // Exchanges the state of fibers in the thread-local blocks of one thread.
 //
 // LibTorch keeps 1.4 KB per thread, and nearly all of it always has the values of a new thread, in every fiber. So the
-// ranges are divided into pieces of 32 bytes, and a piece is copied only after it was seen to differ from its initial
-// value: from then on it is "in use", for all fibers and forever. An image holds the pieces in use, in the order in
-// which they came into use. A piece that came into use after an image was saved has its initial value in that image. A
-// switch compares all pieces, which are in the thread's own cache, and touches no more of a fiber's image than the
-// program needs: one cache line in idle code, eight in the middle of a backward pass.
+// ranges are divided into pieces of 32 bytes. A piece that a switch has seen to differ from its initial value is "in
+// use" from then on, for all fibers. Switches copy only the pieces in use. An image contains these pieces, in the order
+// in which they came into use. If a piece came into use after an image was saved, the fiber of that image has the
+// piece's initial value. A switch compares the other pieces, which are in the thread's own cache, with their initial
+// values. It touches no more of a fiber's image than the program needs: one cache line in idle code, eight in the
+// middle of a backward pass.
 //
-// If 32 does not divide a range, its last piece overlaps the previous one. That is harmless as long as all pieces are
-// saved before any is loaded, because both hold the same bytes in their common part.
+// If the size of a range is not a multiple of 32, its last piece overlaps the previous one. That is harmless as long as
+// all pieces are saved before any is loaded, because both pieces have the same bytes in their common part.
 class TlsExchange {
  public:
   static constexpr std::size_t kPieceBytes = 32;
 
   TlsExchange() = default;
 
-  // `blocks`: the start of each module's block in this thread. `initial`: the initial contents of the blocks. Both are
-  // copied.
+  // `blocks`: the start of each module's block in this thread; the blocks must outlive this object. `initial`: the
+  // initial contents of the blocks, which are copied.
   TlsExchange(std::span<const TlsRange> ranges, std::span<std::byte* const> blocks,
               std::span<const std::byte* const> initial);
 
@@ -44,7 +45,7 @@ class TlsExchange {
   // As exchange(), without vector instructions.
   static void exchange_portable(TlsExchange& self, std::byte* out, const std::byte* in) noexcept;
 
-  // How much each exchange costs. For tests: no other result shows it.
+  // The number of pieces that each exchange copies. For tests: nothing else shows this number.
   std::size_t pieces_in_use() const noexcept { return used_; }
 
  private:

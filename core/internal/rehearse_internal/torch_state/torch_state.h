@@ -15,18 +15,18 @@
 
 namespace rehearse::torch_state {
 
-// TorchRankState's constructor throws this error if ranks cannot share the LibTorch that is loaded. It has then changed
-// nothing.
+// TorchRankState's constructor throws this error if ranks cannot share the LibTorch that is loaded. The constructor has
+// then changed nothing.
 class TorchStateError : public std::runtime_error {
  public:
   enum class Reason {
     not_loaded,          // libc10 or libtorch_cpu is not a shared library of this process
-    unreadable,          // its file cannot be read
-    no_symbol_table,     // its file has been stripped
-    version_differs,     // its thread-local variables are not those of LibTorch 2.11
-    interposer_missing,  // the executable does not export Rehearse's __cxa_thread_atexit
-    device_missing,      // TorchStateOptions::devices contains a device that does not exist
-    loaded_late,         // LibTorch was asked for a GPU before its CUDA library was loaded
+    unreadable,          // the library's file cannot be read
+    no_symbol_table,     // the library's file has been stripped
+    version_differs,     // the library's thread-local variables are not those of LibTorch 2.11
+    interposer_missing,  // the executable does not export Rehearse's replacement of a C++ or LibTorch function
+    device_missing,      // a device of TorchStateOptions::devices does not exist, or is of another type than the first
+    loaded_late,         // LibTorch sees no GPU: none exists, or it was asked for one before its CUDA library was there
   };
 
   TorchStateError(Reason reason, std::string library, const std::string& what)
@@ -81,7 +81,7 @@ struct TorchStateOptions {
 // exist in a process, because it changes process-wide settings of LibTorch. Its destructor restores the number of
 // threads, and sets c10d's thread isolation mode to off, its default, because the mode cannot be read.
 //
-// Blocking: nothing blocks. The first object of a process reads symbol tables, which takes some milliseconds.
+// Blocking: nothing blocks. The first object of a process reads symbol tables, which takes a few milliseconds.
 //
 // Errors: the constructor throws TorchStateError, and std::logic_error if another object exists.
 class TorchRankState final : public exec::RankState {
@@ -93,18 +93,18 @@ class TorchRankState final : public exec::RankState {
 
   std::size_t image_bytes() const noexcept override;
 
-  // A rank's main fiber also gets freshly seeded generators. Throws std::logic_error if fibers of another thread have
-  // not ended, and std::out_of_range if devices are given but none for this rank.
+  // For a rank's main fiber (number 0), also makes new, freshly seeded generators. Throws std::logic_error if fibers of
+  // another thread have not ended, and std::out_of_range if devices are given but none for this rank.
   void create_image(std::byte* image, int rank, std::uint32_t fiber) override;
 
   void exchange(std::byte* out, const std::byte* in) noexcept override;
 
   // Runs the destructors of the fiber's thread-locals, last registered first. At the end of a rank's main fiber, first
-  // removes the process groups that the rank registered from c10d's registry.
+  // empties the rank's part of c10d's registry of process groups.
   void end_fiber(int rank, std::uint32_t fiber) noexcept override;
 
-  // The default CPU generator of `rank`. Throws std::out_of_range before the rank's main fiber has been created. The
-  // handle stays valid; draws from it are the rank's draws.
+  // The default CPU generator of `rank`. Throws std::out_of_range before the rank's main fiber has been created. Draws
+  // from it are the rank's draws. The handle stays valid; if the rank starts again, the rank gets another generator.
   at::Generator generator(int rank) const;
 
  private:
