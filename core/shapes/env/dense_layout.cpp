@@ -70,7 +70,7 @@ struct Layout {
 
   Expr at_least_one(const Expr& size) const { return env.decide(Condition::ge(size, 1)) == true ? size : max(size, 1); }
 
-  // True for the order of strides that channels last has, but gaps are allowed.
+  // True if the strides have the order of channels last. Gaps are allowed.
   Condition strides_in(const Order& order) const {
     if (order.size() != sizes.size()) return false;
     Expr least = 0;
@@ -85,14 +85,14 @@ struct Layout {
   }
 };
 
-// Dimensions by increasing stride, without those known to have at most one index. If the order of two strides depends
-// on symbols, adds a guard. If it depends on unbacked symbols, returns nothing.
+// Dimensions by increasing stride, without those whose size is known to be at most 1. If the order of two strides
+// depends on symbols, adds a guard. If it depends on unbacked symbols, returns nothing.
 std::optional<Order> order_by_stride(ShapeEnv& env, const Layout& layout) {
   const std::string reason = "the order of strides";
   Order order;
   for (std::size_t dim = 0; dim < layout.sizes.size(); ++dim) {
     if (env.decide(Condition::le(layout.sizes[dim], 1)) == true) continue;
-    // Insertion sort: there are few dimensions, and it asks each question once.
+    // Insertion sort, because there are few dimensions and this sort asks each question once.
     auto at = order.end();
     while (at != order.begin()) {
       const std::size_t before = *(at - 1);

@@ -55,7 +55,7 @@ Expr operator+(const Expr& left, const Expr& right) {
 Expr operator-(const Expr& value) { return value * Expr(-1); }
 
 Expr operator-(const Expr& left, const Expr& right) {
-  // Does not compute left + -right, because the least number has no negative.
+  // For numbers, does not compute left + -right, because the least number has no negative.
   if (left.is_number() && right.is_number()) {
     std::int64_t difference = 0;
     if (!__builtin_sub_overflow(left.number_, right.number_, &difference)) return difference;
@@ -109,7 +109,7 @@ std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor) tr
     if (quotient.size() > kMaxTerms || rest.size() > kMaxTerms) return std::nullopt;
   }
   return ExprParts::make(std::move(quotient));
-} catch (const OverflowError&) {  // a step overflowed, so the division may not end
+} catch (const OverflowError&) {  // the quotient does not exist, or does not fit into 64 bits
   return std::nullopt;
 }
 

@@ -16,7 +16,8 @@ void add_operands(const Expr& expr, AtomKind kind, std::vector<Expr>& operands) 
   }
 }
 
-// Keeps only the extreme ones among expressions that differ by a number.
+// Adds the candidate to `kept`. If it differs from a kept expression only by a number, keeps the more extreme of the
+// two.
 void keep_extreme(std::vector<Expr>& kept, const Expr& candidate, AtomKind kind) {
   for (Expr& other : kept) {
     const Expr difference = candidate - other;

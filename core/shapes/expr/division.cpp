@@ -10,7 +10,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// The greatest common divisor, a number and a monomial, of all terms of both.
+// The greatest common divisor of all terms of both lists: the product of a number and a monomial.
 Term common_factor_of(const Terms& left, const Terms& right) {
   Term common{right.front().monomial, 0};
   for (const Terms* terms : {&left, &right}) {
@@ -38,8 +38,8 @@ bool has_negative_lead(const Expr& expr) {
   return expr.is_number() ? expr.number() < 0 : ExprParts::polynomial(expr)->terms.front().coefficient < 0;
 }
 
-// Moves multiples of `divisor` out of `terms` and returns their quotient: terms that are divisible as a whole, and the
-// divisible share of the constant. `all`: the divisible share of every coefficient.
+// Moves multiples of `divisor` out of `terms` and returns them divided by it. Moves terms that are divisible as a
+// whole, and the divisible share of the constant. `all`: moves the divisible share of every coefficient.
 Terms take_multiples(Terms& terms, const Term& divisor, bool all) {
   Terms quotient;
   Terms rest;

@@ -13,8 +13,8 @@
 namespace rehearse::shapes {
 
 // A floating-point number that depends on sizes, such as `2.0/(numel - 1)` in a backward formula. Floats have no
-// canonical form, so this keeps the operations. Operations on plain numbers are computed at once. Immutable; copies
-// share data.
+// canonical form, so the object keeps the operations. It computes operations on plain numbers at once. Immutable;
+// copies share data.
 class FloatExpr {
  public:
   enum class Kind { Number, OfInt, Add, Sub, Mul, TrueDiv, IntTrueDiv, Pow, Min, Max };
@@ -29,7 +29,7 @@ class FloatExpr {
   // An equal integer expression, as far as doubles are exact (up to 2**53). Nothing if the value is not known to be an
   // integer.
   std::optional<Expr> as_int() const;
-  // Dividend and divisor, if it is the quotient of two integers.
+  // Dividend and divisor if this is the quotient of two integers; else nothing.
   std::optional<std::pair<Expr, Expr>> as_quotient() const;
 
   std::vector<std::string> symbols() const;

@@ -19,7 +19,7 @@ struct Atom {
   AtomKind kind;
   std::string name;                    // for a symbol
   std::vector<Expr> operands;          // FloorDiv, Mod: dividend, divisor. Min, Max: two or more, in order. Where: none
-  std::optional<Condition> condition;  // for Where, which is 1 if it holds, else 0
+  std::optional<Condition> condition;  // for Where, whose value is 1 if the condition holds, else 0
   int depth = 0;                       // nesting depth of functions
   std::size_t weight = 1;              // number of atoms in it, including itself, counted with repetitions
 };
@@ -54,7 +54,7 @@ struct ExprParts {
   static Expr make(Atom atom);
   static Expr make(const AtomPtr& atom);
   static Expr make(const Term& term);
-  // The atom, if the expression is a single one; else null.
+  // The atom if the expression is a single atom; else null.
   static const Atom* atom(const Expr& expr) noexcept;
 };
 

@@ -12,9 +12,9 @@
 
 namespace rehearse::shapes {
 
-// A condition on expressions: comparisons, and, or, not. Immutable, shared when copied, and canonical as Expr is: a
-// comparison becomes `expression == 0`, `!= 0` or `<= 0` without common factors, so that `2*s0 > 6` equals `s0 >= 4`,
-// and a negated comparison is another comparison. Errors: as Expr.
+// A condition on expressions: comparisons, and, or, not. Immutable, shared when copied, and canonical like Expr. A
+// comparison becomes `expression == 0`, `!= 0` or `<= 0` without common factors, so that `2*s0 > 6` equals `s0 >= 4`. A
+// negated comparison is another comparison. Throws the same errors as Expr.
 class Condition {
  public:
   enum class Kind { False, True, Equal, NotEqual, AtMostZero, And, Or };
@@ -42,7 +42,7 @@ class Condition {
   // Returns nullopt if the answer depends on a symbol without a known value.
   std::optional<bool> evaluate(const ValueOf& value) const;
 
-  // `s0 == 8`, `u0 <= 128`, `(s0 >= 2) & (s1 != 3)`; `True` and `False` are constants.
+  // Such as `s0 == 8`, `u0 <= 128`, `(s0 >= 2) & (s1 != 3)`; `True` or `False` for a constant.
   std::string text() const;
 
   friend Condition operator&(const Condition& left, const Condition& right);

@@ -35,13 +35,14 @@ enum class AtomKind { Symbol, FloorDiv, Mod, Min, Max, Where };
 // `(16*s0)//4` is `4*s0`. Division and remainder are Python's: division rounds towards minus infinity, and the
 // remainder has the divisor's sign. Simplifications assume that a symbolic divisor is not zero.
 //
-// The order depends on the content alone, so it is the same in every process. All arithmetic throws OverflowError if a
-// coefficient exceeds 64 bits, DivisionByZero for the constant divisor 0, and ExpressionTooLarge.
+// Comparisons depend on the content alone, so the order of expressions is the same in every process. All arithmetic
+// throws OverflowError if a coefficient exceeds 64 bits, DivisionByZero for the constant divisor 0, and
+// ExpressionTooLarge.
 class Expr {
  public:
   Expr(std::int64_t number = 0) noexcept : number_(number) {}
 
-  // `name`: lower-case letters, then digits. Throws ShapeError for any other name.
+  // `name`: lower-case letters, then digits. Throws ShapeError for any other name, and for names of floats (zf0, zuf0).
   static Expr symbol(std::string_view name);
 
   bool is_number() const noexcept { return polynomial_ == nullptr; }
@@ -81,12 +82,11 @@ Expr power(const Expr& base, std::int64_t exponent);  // exponent >= 0, else Sha
 // `then` if the condition holds, otherwise `otherwise`.
 Expr where(const Condition& condition, const Expr& then, const Expr& otherwise);
 
-// Parses torch.export's notation. Returns nullopt if the text is no integer expression (floats and conditions are none)
-// or exceeds a limit. parse_expr(e.text()) == e.
+// Parses torch.export's notation. Returns nullopt if the text is no integer expression but, for example, a float or a
+// condition, or if it exceeds a limit. parse_expr(e.text()) == e.
 std::optional<Expr> parse_expr(std::string_view text);
 
-// Whether the symbol's name is that of an unbacked one, which the program itself introduces: `u0`, and for floats
-// `zuf0`.
+// True for the name of an unbacked symbol, which the program itself introduces: `u0`, and for floats `zuf0`.
 bool is_unbacked_name(std::string_view symbol) noexcept;
 
 }  // namespace rehearse::shapes

@@ -8,7 +8,7 @@
 
 namespace rehearse::shapes {
 
-// Base class of all errors of this room. what() is complete by itself.
+// Base class of all errors of this room. what() has the whole error text.
 class ShapeError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -47,7 +47,7 @@ class DataDependentError : public ShapeError {
   exec::CallSite where_;
 };
 
-// A deferred fact turned out to be false, or can never be true.
+// ShapeEnv::assume() was given a condition that can never hold.
 class AssertionError : public ShapeError {
  public:
   using ShapeError::ShapeError;

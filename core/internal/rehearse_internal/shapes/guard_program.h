@@ -16,7 +16,7 @@ namespace rehearse::shapes {
 
 // Everything that a capture assumed about the sizes and integers of its inputs, in a form that each call can check
 // quickly:
-//   * sources that duck shaping made one symbol are equal,
+//   * sources that share a symbol (duck shaping) are equal,
 //   * sizes are at least 2, because 0 and 1 are specialised,
 //   * the guards hold.
 // Immutable, independent of its ShapeEnv, and safe for several fibers. A check never blocks, and usually allocates
@@ -29,15 +29,16 @@ class GuardProgram {
   // The number of values that a check takes: one for each of ShapeEnv::sources(), in that order.
   std::size_t sources() const noexcept { return source_names_.size(); }
 
-  // The number of the first check that fails; nothing if all hold. A guard also fails if it cannot be computed for a
-  // value, because it divides by zero or exceeds 64 bits.
+  // The number of the first check that fails; nothing if all hold. A guard also fails if it cannot be computed for the
+  // values, because it divides by zero or exceeds 64 bits. Throws ShapeError for another number of values than
+  // sources().
   std::optional<std::size_t> first_failure(std::span<const std::int64_t> values) const;
   bool holds(std::span<const std::int64_t> values) const { return !first_failure(values); }
 
   struct Failure {
     std::string expected;  // in terms of the inputs: "x.size(0) >= 5"
     std::string found;     // "x.size(0) is 3"
-    std::string reason;    // who asked during the capture
+    std::string reason;    // why the capture assumed this, such as who asked
     std::string line;      // the user's line during the capture; empty if unknown
     bool specialises = false;
   };
@@ -56,7 +57,7 @@ class GuardProgram {
     std::uint32_t second = 0;  // SameSource: the other
     std::int64_t lower = 0;    // Within
     std::int64_t upper = 0;
-    std::uint32_t steps_end = 0;  // IsTrue: run the steps from the previous check's end up to here first
+    std::uint32_t steps_end = 0;  // IsTrue: before the check, run the steps from the previous check's end up to here
   };
   struct Step {
     std::uint8_t operation = 0;

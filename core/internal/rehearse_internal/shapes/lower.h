@@ -27,7 +27,7 @@ struct TermView {
 struct AtomView {
   AtomKind kind = AtomKind::Symbol;
   std::vector<Expr> operands;          // FloorDiv and Mod: dividend, divisor. Min and Max: two or more
-  std::optional<Condition> condition;  // for Where, which is 1 if it holds, else 0
+  std::optional<Condition> condition;  // for Where, whose value is 1 if the condition holds, else 0
 };
 
 std::vector<TermView> terms_of(const Expr& expr);
@@ -86,7 +86,7 @@ class Lowering {
   Value build(const Expr& expr) {
     const std::vector<TermView> terms = terms_of(expr);
     if (terms.size() == 1) return build_term(terms.front(), terms.front().coefficient);
-    // Begins with a positive term if there is one; adds the constant last.
+    // Begins with the first positive term, if there is one. Then adds or subtracts the others in order.
     std::size_t first = 0;
     while (first < terms.size() && terms[first].coefficient < 0) ++first;
     if (first == terms.size()) first = 0;
@@ -130,7 +130,7 @@ class Lowering {
     return value;
   }
 
-  // Computes both sides as Condition::text() writes them.
+  // Computes the two sides of sides_of() and compares them.
   Value compare(const Condition& condition) {
     const auto [left, right] = sides_of(condition);
     const Operation operation = condition.kind() == Condition::Kind::Equal      ? Operation::Equal
@@ -152,7 +152,7 @@ class Lowering {
     }
   }
 
-  // The sides of a comparison. Subtracted terms move to the other side.
+  // The sides of a comparison. Subtracted terms move from the left side to the right one.
   static std::pair<Expr, Expr> sides_of(const Condition& condition) {
     Expr left;
     Expr right;

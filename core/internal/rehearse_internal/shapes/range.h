@@ -11,7 +11,7 @@
 
 namespace rehearse::shapes {
 
-// The integers from lower to upper, both included. The least and greatest 64-bit numbers stand for "unbounded".
+// The integers from lower to upper, both included. The least and greatest 64-bit numbers mean "unbounded".
 struct Range {
   static constexpr std::int64_t kUnboundedBelow = std::numeric_limits<std::int64_t>::min();
   static constexpr std::int64_t kUnboundedAbove = std::numeric_limits<std::int64_t>::max();
@@ -33,8 +33,8 @@ using RangeOf = std::function<Range(const Expr& expression)>;
 // A range that contains all values of the expression, given the ranges of its symbols. Not always the smallest one.
 Range range_of(const Expr& expression, const RangeOf& known);
 
-// True if the condition holds for all values of the symbols within their ranges, false if for none. Nothing if
-// undecided.
+// True if the condition holds for all values of the symbols within their ranges, false if it holds for none. Nothing if
+// the ranges do not decide.
 std::optional<bool> decide(const Condition& condition, const RangeOf& known);
 
 }  // namespace rehearse::shapes

@@ -67,14 +67,14 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   ShapeEnv(const ShapeEnv&) = delete;
   ShapeEnv& operator=(const ShapeEnv&) = delete;
 
-  // Sets the number of the next backed symbol; later ones count on from it. Thus a capture that repeats an earlier one
-  // gives its symbols the same names, even if some of them have become plain numbers. No two symbols may have the same
-  // number.
+  // Sets the number of the next backed symbol; later symbols count on from this number. Thus a capture that repeats an
+  // earlier one gives its symbols the same names, even if some symbols of the earlier capture have become plain
+  // numbers. No two symbols may have the same number.
   void number_next(std::size_t number) noexcept { next_number_ = number; }
-  // Adds the size of an input that may vary. Returns 0 and 1 as plain numbers, because broadcasting treats them
-  // differently; such an input must be guarded to have that size. Throws ShapeError for a negative hint.
+  // Adds a size of an input that may vary. Returns 0 and 1 as plain numbers, because broadcasting treats them
+  // differently; the caller must then guard that the size is this number. Throws ShapeError for a negative hint.
   c10::SymInt add_backed(std::int64_t hint, std::string source);
-  // Adds another source of a size of backed()[symbol], found by duck shaping. All sources must be equal in each call.
+  // Adds another source of the size backed()[symbol], as duck shaping does. All its sources must be equal in each call.
   c10::SymInt add_source(std::size_t symbol, std::string source);
   // Adds an integer argument that may vary. It may have any value, including 0 and 1, and never shares a symbol.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);
@@ -104,7 +104,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Facts about unbacked symbols, which the running program has to check.
   const std::vector<Guard>& asserts() const noexcept { return asserts_; }
 
-  // Returns whether the condition holds. Adds a guard if that is not known for all values. `reason`: who asks.
+  // Returns whether the condition holds. Adds a guard if the known facts do not decide that. `reason`: who asks.
   bool guard(const Condition& condition, const std::string& reason);
   // Like guard(), but returns `fallback` and adds no guard if the condition depends on an unbacked symbol.
   bool guard_or(const Condition& condition, bool fallback, const std::string& reason);
@@ -113,16 +113,17 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   bool guard_size_oblivious(const Condition& condition, const std::string& reason);
   // Like guard_or(), with the assumption of guard_size_oblivious().
   bool guard_size_oblivious_or(const Condition& condition, bool fallback, const std::string& reason);
-  // States a fact. If it depends on an unbacked symbol, returns true, and the running program checks it.
+  // States a fact. If the fact depends on an unbacked symbol and is not known to hold or fail, returns true, and the
+  // running program checks the fact. Otherwise like guard().
   bool expect(const Condition& condition, const std::string& reason);
   // Returns the value as a plain number, and fixes the size to its hint.
   std::int64_t specialise(const Expr& expr, const std::string& reason);
-  // Fixes each symbol, for an expression that is not an integer. `asked`: the expression's text.
+  // Fixes each of the symbols to its hint. For floating-point expressions. `asked`: the expression's text.
   void specialise_symbols(const std::vector<std::string>& symbols, const std::string& asked, const std::string& reason);
-  // Adds a guard that another capture with the same symbols and guards needed in addition. Throws ShapeError if it does
-  // not hold for the hints.
+  // Adds a guard that another capture with the same symbols needed in addition to the guards of this one. Throws
+  // ShapeError if the guard does not hold for the hints.
   void take_guard(Guard guard);
-  // States a fact that needs no check, such as the form of a caller's values.
+  // States a fact that nothing needs to check. Throws AssertionError if the fact can never hold.
   void assume(const Condition& condition);
 
   // Decides by ranges and facts only, and records nothing.

@@ -25,7 +25,7 @@ c10::SymInt to_sym_int(const std::shared_ptr<ShapeEnv>& env, const Expr& expr);
 // TORCH_GUARD_SIZE_OBLIVIOUS() does. `asker`: the function that asks, for the guard's text.
 bool guard_size_oblivious_or_false(const c10::SymBool& condition, const char* asker);
 
-// In torch.export's notation: `2*s0`, `s0 >= 5`, `IntTrueDiv(s0, 2)`.
+// The value in torch.export's notation, such as `2*s0`. Throws ShapeError as expr_of() does.
 std::string text_of(const c10::SymInt& value);
 
 }  // namespace rehearse::shapes

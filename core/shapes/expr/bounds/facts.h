@@ -17,7 +17,8 @@ class Facts {
  public:
   void set_range(const Expr& symbol, const Range& range) { ranges_[symbol] = range; }
 
-  // Adds the fact that `condition` holds. It must not contradict the known facts; decide() tells beforehand.
+  // Adds the fact that `condition` holds. The condition must not contradict the known facts: decide() must not be
+  // false.
   void assume(const Condition& condition);
 
   // Replaces each symbol that equals something simpler.

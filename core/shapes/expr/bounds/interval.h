@@ -6,8 +6,8 @@
 #include <rehearse_internal/shapes/range.h>
 
 // Arithmetic of ranges. Each result contains all values that the operation can have. The least and greatest 64-bit
-// numbers count as infinite. A bound that does not fit into 64 bits becomes infinite too, because evaluating it would
-// be an error anyway.
+// numbers count as infinite. A bound that does not fit into 64 bits also becomes infinite, because an expression with
+// such a value would throw OverflowError.
 namespace rehearse::shapes::interval {
 
 Range add(const Range& left, const Range& right);

@@ -56,7 +56,7 @@ Range direct(const Expr& expr, const RangeOf& known) {
     sum = interval::add(sum, product);
     if (!term.monomial.empty()) varying.push_back(term);
   }
-  if (varying.size() < 2) return sum;  // facts about a single term were used above
+  if (varying.size() < 2) return sum;  // range_of_atom() has used facts about a single atom
   // Uses facts about the sum without its constant.
   const Terms terms = ExprParts::terms(expr);
   const std::int64_t constant = terms.back().monomial.empty() ? terms.back().coefficient : 0;
