@@ -18,8 +18,8 @@ inline const Expr u0 = Expr::symbol("u0");
 
 using Assignment = std::map<std::string, std::int64_t>;
 
-// An expression, beside a function that computes it step by step as Python would, without simplification. That function
-// returns nothing if a divisor is zero.
+// An expression, and a function that computes its value step by step as Python would, without simplification. The
+// function returns nothing if a divisor is zero.
 struct AnyExpr {
   Expr expr;
   std::function<std::optional<std::int64_t>(const Assignment&)> directly;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks on fibers, each with a ShapeEnv of its own, switch between questions. Symbols, guards and their lines must be
-// those of each rank alone.
+// Ranks on fibers, each with a ShapeEnv of its own, switch between questions. Each rank must get the symbols, guards
+// and lines that it gets without the others.
 #include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
 #include <gtest/gtest.h>

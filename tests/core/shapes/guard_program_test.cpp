@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The guard program that each call runs gives the same answer as the conditions, and text for the first that fails.
+// The guard program that each call runs gives the same answer as the conditions, and describes the first one that
+// fails.
 #include <rehearse_internal/shapes/guard_program.h>
 
 #include <gmock/gmock.h>

@@ -51,7 +51,7 @@ Predicates of_symbols(const std::vector<SymInt>& sizes, const std::vector<SymInt
            contiguous || answer(base->is_non_overlapping_and_dense(of_sizes, of_strides))}};
 }
 
-// Strides of a dense layout with the dimensions in the order of `order`, innermost last. Some are made wrong.
+// Strides of a dense layout with the dimensions in a random order. In one of three cases, the last stride is random.
 std::vector<std::int64_t> any_strides(const std::vector<std::int64_t>& sizes) {
   std::vector<std::size_t> order(sizes.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

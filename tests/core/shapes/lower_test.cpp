@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Expressions lower to few steps, each computed once, that have the expression's value.
+// Lowering turns an expression into few steps, each computed once, whose result is the expression's value.
 #include <rehearse_internal/shapes/lower.h>
 
 #include <map>

@@ -44,7 +44,7 @@ struct Blocks {
     return all;
   }
 
-  // Changes a few variables, some back to their old value.
+  // Writes to a few variables, sometimes their initial value.
   void scribble(std::mt19937& random) {
     for (int writes = static_cast<int>(random() % 4); writes > 0; --writes) {
       const TlsRange& range = ranges[random() % ranges.size()];

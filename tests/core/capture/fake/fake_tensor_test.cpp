@@ -33,7 +33,7 @@ TEST(FakeTensor, Terabyte_HasSizesAndNoMemory) {
   EXPECT_FALSE(is_fake({}));
 }
 
-// A caller may keep the reference that sizes() returned while it asks again, also for other tensors.
+// A caller may keep the references that sizes() and strides() returned, and call these functions again.
 TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   const auto shapes = shapes::ShapeEnv::make();
   const at::Tensor fake = make_fake(float_spec({shapes->add_backed(5, "x.size(0)"), 3}));
@@ -45,7 +45,8 @@ TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   EXPECT_EQ(strides, at::IntArrayRef({3, 1}));
 }
 
-// No expression of core/shapes can stand for min(rows, columns). So the graph holds only for this number of rows.
+// The number of singular values is min(rows, columns), but sampling tries no minimum. So the result holds only for this
+// number of rows.
 TEST(FakeTensor, SizesThatFitNoExpression_AreGuards) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);

@@ -49,7 +49,7 @@ struct Sizes {
   std::int64_t n, m;
 };
 
-// Real inputs: small random numbers. Integers are 0 or 1 (0 where a size is 1), so that they are valid indices
+// Real inputs: small random numbers. Integers are 0 or 1 (only 0 if n or m is 1), so that they are valid indices
 // everywhere.
 Tensors real_inputs(const OperatorCase& one, Sizes sizes);
 // Fakes of the same inputs. With `shapes`, the sizes n and m are symbols. Call it in a Scope.

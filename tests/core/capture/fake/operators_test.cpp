@@ -18,7 +18,7 @@ namespace {
 constexpr Sizes kHint{6, 10};
 constexpr Sizes kOthers[] = {{9, 4}, {2, 3}, {5, 16}};
 
-// Operators whose results may be inferred by sampling. All others must have rules.
+// The operators whose results are inferred by sampling. For all others, the cases must not need sampling.
 const std::set<std::string> kSampled = {
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",

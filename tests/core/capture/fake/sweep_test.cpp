@@ -81,7 +81,7 @@ std::vector<std::int64_t> at_size(c10::SymIntArrayRef values, std::int64_t size)
   return numbers;
 }
 
-// Every symbol has the value `size`.
+// Describes the tensor if every symbol has the value `size`.
 std::string text_of(const at::Tensor& tensor, std::int64_t size) {
   if (!tensor.defined()) return "undefined";
   std::ostringstream out;
@@ -252,7 +252,7 @@ constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "unbind_copy.int",
                                         "vander"};
 
-// The number of dimensions of its result depends on the tolerance.
+// The number of dimensions of this operator's result depends on the tolerance.
 constexpr const char* kDifferent[] = {"linalg_matrix_rank.tol_tensor"};
 
 std::set<std::string> names(std::span<const char* const> all) {

@@ -34,7 +34,7 @@ std::vector<std::string> targets_of(const graph::GraphModule& module) {
   return targets;
 }
 
-// Runs the forward and then the backward, and hands over the saved values. Returns the joint graph's outputs.
+// Runs the forward, and then the backward with the values that the forward saved. Returns the joint graph's outputs.
 std::vector<c10::IValue> run_both(const JointGraph& joint, const JointPartition& parts,
                                   const std::vector<c10::IValue>& inputs, const std::vector<c10::IValue>& tangents) {
   const at::NoGradGuard no_grad;

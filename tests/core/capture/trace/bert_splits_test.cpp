@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// BERT in C++, captured, is cut like transformers' BERT that Dynamo captured: the same parameters in the same order,
-// bucket by bucket. tests/data/make_bert_splits.py documents how that data was recorded.
+// DDP's buckets must cut our capture of BERT in C++ as they cut Dynamo's capture of transformers' BERT: the same
+// parameters in the same order, bucket by bucket. tests/data/make_bert_splits.py documents how Dynamo's data was
+// recorded.
 #include <cstdint>
 #include <map>
 #include <string>

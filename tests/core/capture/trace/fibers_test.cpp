@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures of many ranks at once, also beside a running backward and a running Reducer.
+// Many ranks capture at once, also while a backward and a Reducer run.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -43,7 +43,7 @@ std::vector<c10::IValue> arguments_of(const CapturedGraph& captured, const Tenso
 // The results of the graph for these inputs.
 Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 
-// The gradients of the sum of all results with respect to `of`; undefined where there is none.
+// The gradients of the sum of all results with respect to `of`; an undefined tensor if there is none.
 Tensors gradients(const Tensors& results, const Tensors& of);
 
 // Runs `function` and the graph on the same inputs and the same random numbers. Expects equal bits in results, and in
@@ -52,7 +52,7 @@ Tensors gradients(const Tensors& results, const Tensors& of);
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 
-// The targets of the calls in order; those of ATen without `torch.ops.aten.`.
+// The targets of the calls in order; targets of ATen without `torch.ops.aten.`.
 Names targets(const CapturedGraph& captured);
 Names placeholders(const CapturedGraph& captured);
 

@@ -16,7 +16,7 @@ namespace rehearse::torch_state {
 constexpr auto kFakeType = c10::kPrivateUse1;
 inline c10::Device fake_device(int index) { return {kFakeType, static_cast<c10::DeviceIndex>(index)}; }
 
-// Devices that do nothing, registered as a library of LibTorch would. One object per process.
+// Devices that do nothing, registered as a library of LibTorch would register its devices. One object per process.
 class FakeDevices final : public c10::impl::DeviceGuardImplInterface {
  public:
   static FakeDevices& instance() {
