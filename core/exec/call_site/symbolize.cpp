@@ -129,7 +129,8 @@ std::set<std::string> find_own_units() {
   return units;
 }
 
-// Everything in such a unit is ours. An inlined function with internal linkage can be recognised only by its unit.
+// Whether the compilation unit is one of ours; then every function in it is ours. An inlined function with internal
+// linkage can be recognised only by its unit.
 bool is_own_unit(const std::string& unit) {
   static const std::set<std::string> units = find_own_units();
   // A unity unit is in the build folder, which the compiler records as "." or leaves out.

@@ -11,7 +11,7 @@ namespace rehearse::exec {
 
 struct ResolvedFrame {
   Frame frame;
-  bool users_own = false;  // not part of LibTorch, the C++ library, Boost or Rehearse
+  bool users_own = false;  // not part of Rehearse or of a library that it knows; see CallSite::user_frames()
   bool unknown = false;    // in a file that may be the user's, but has no information about the address
 };
 
@@ -22,7 +22,7 @@ struct ResolvedFrame {
 // would take a second.
 const std::vector<ResolvedFrame>& resolve(void* return_address);
 
-// Whether the address is in a shared library that is never the user's: LibTorch, Boost, the C++ and C libraries.
+// Whether the address is in a shared library that is never the user's: LibTorch, CUDA, Boost, the C++ and C libraries.
 bool in_foreign_library(void* address);
 
 // A function or type in C++ notation; returns the name itself if it is not mangled.

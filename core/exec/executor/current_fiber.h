@@ -37,7 +37,7 @@ class CurrentFiber {
   // Switches from the running fiber to `next`, or to the host (null). Returns when the fiber runs again.
   void switch_from(Fiber& fiber, Fiber* next) noexcept;
 
-  // Switches from the host to `next`. Returns when no fiber can run.
+  // Switches from the host to `next`. Returns when the host runs again.
   void give_to(Fiber& next) noexcept;
 
   // For Boost.Fiber, which takes the running context off the thread and resumes the returned one.

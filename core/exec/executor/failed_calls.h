@@ -19,8 +19,9 @@ namespace rehearse::exec {
 // endless, the run is a livelock.
 class FailedCalls {
  public:
-  // The limit for failures in a row, without progress. With the default network these take nine minutes: less than
-  // c10d's default timeout, whose report would show the ranks that wait for the loop instead of the loop.
+  // The limit for failures in a row, without progress. With the default network these failures take nine minutes. That
+  // is less than c10d's default timeout, because a report on such a timeout would show the ranks that wait for the loop
+  // instead of the loop.
   static constexpr std::uint64_t kMost = 20'000;
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(50);
 
@@ -44,16 +45,16 @@ class FailedCalls {
     rank_ = rank;
     return count_ <= kMost;
   }
-  // How long the failed call takes: as for polls, a fraction of the time since the first failure, so that a few
-  // failures far apart take little time.
+  // How long the failed call takes: as for polls, a fraction of the time since the first failure, within limits. Thus a
+  // few failures far apart take little time.
   VirtualDuration cost(VirtualTime now, VirtualDuration least) const noexcept {
     constexpr std::int64_t kParts = 1'000;
     const auto most = std::min(least * static_cast<std::int64_t>(count_), std::max(least, kCostMax));
     return std::clamp((now - since_) / kParts, least, most);
   }
 
-  // `by`: another rank, or -1 for time. What the failing rank does between its calls does not count, because it belongs
-  // to the loop.
+  // `by`: the rank that made progress, or -1 if it was no rank (time has passed). Progress of the failing rank itself
+  // does not count, because it belongs to the loop.
   void note_progress(int by) noexcept {
     if (by != rank_) count_ = 0;
   }

@@ -22,8 +22,8 @@
 namespace rehearse::exec {
 namespace {
 
-// An exception left a native section and skipped the destructor that ends the section, because callers of
-// pthread_mutex_lock() are compiled for a function that does not throw.
+// Leaves a native section whose destructor an exception has skipped. That happens if our pthread_mutex_lock() throws:
+// compilers assume that this function never throws, so they generate no clean-up around its calls.
 void leave_native_code() noexcept {
   if (current_fiber() == nullptr) NativeSection::abandon();
 }
@@ -50,7 +50,8 @@ void RankLife::begin(int rank) {
   world_.ranks.begin(rank, world_.fiber_life.create(rank, 0, [this, rank] { body_(rank); }));
 }
 
-// The new main fiber differs from the previous one, whose timers may still fire. Its threads get new numbers, too.
+// The new incarnation gets a new main fiber, because timers of the previous one may still fire. Its threads get new
+// numbers for the same reason.
 void RankLife::begin_again(int rank, const std::function<void()>& before) noexcept {
   for (Fiber* const fiber : world_.fibers.all()) {
     if (fiber->active() && fiber->rank == rank) stop_for_ever(*fiber);  // a thread that still unwinds

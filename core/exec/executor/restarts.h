@@ -28,7 +28,7 @@ class Restarts {
 
   // Whether a rank may still be restarted. Then the world goes on even if no rank is alive.
   bool are_awaited() const noexcept;
-  // The world has ended: cancels all of them.
+  // The world has ended: cancels all planned restarts.
   void call_off() noexcept;
 
  private:

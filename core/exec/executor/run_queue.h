@@ -11,8 +11,9 @@
 
 namespace rehearse::exec {
 
-// The ids of the runnable fibers, oldest first. Taking the oldest keeps the order; taking another one moves the oldest
-// into its place. Every take is O(1), and an oracle that always answers 0 schedules round robin.
+// The ids of the runnable fibers. New ones join at the end. Taking the first keeps the order of the others; taking
+// another one moves the first into its place. Thus every take is O(1), and an oracle that always answers 0 schedules
+// round robin.
 class RunQueue {
  public:
   void push(std::uint32_t fiber) { ids_.push_back(fiber); }

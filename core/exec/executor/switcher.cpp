@@ -79,8 +79,8 @@ bool Switcher::pass_stop() noexcept {
     return false;
   }
   set_next_stop(outcome_.switches());
-  // While look_() runs, no fiber is current, as while a timer fires: it may wake ranks, but must not switch or change
-  // the errno of the fiber that leaves.
+  // While poll_() runs, no fiber is current, as while a timer fires. poll_() may wake ranks, but must not switch or
+  // change the errno of the fiber that leaves.
   const int error = errno;
   Fiber* const fiber = std::exchange(t_current_fiber, nullptr);
   poll_();

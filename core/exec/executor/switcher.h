@@ -59,7 +59,7 @@ class Switcher {
 
   // Ends the world if an interrupt was requested. Does not return in a process that a rank has forked.
   bool stop_if_interrupted() noexcept;
-  // As stop_if_interrupted(), while no fiber runs.
+  // As stop_if_interrupted(), for use while no fiber runs. Also ends the world at the place of an InterruptedAgain.
   void stop_between_switches() noexcept;
 
  private:

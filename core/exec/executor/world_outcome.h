@@ -51,7 +51,7 @@ class WorldOutcome {
   // As note_blocked(), and adds the place of the running fiber.
   void note_where(Fiber& fiber, const Observer* observer);
   // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
-  // ranks, because the fiber may be gone when the world ends.
+  // ranks: when the world ends, the fiber may be gone.
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
@@ -60,7 +60,7 @@ class WorldOutcome {
   void note_hang(const std::vector<Fiber*>& fibers, VirtualTime since);
   void forget_hang() noexcept { hang_.clear(); }
 
-  // `error`: that of the rank's last call; null: unknown.
+  // `error`: the error of the rank's last call; null: unknown.
   void note_failing_loop(int rank, const std::exception_ptr& error);
   void note_time_out(int rank) noexcept { last_time_out_ = rank; }
   void note_loop_of_time_outs() noexcept { outcome_.last_time_out = last_time_out_; }

@@ -14,9 +14,9 @@ extern "C" {
 [[gnu::weak]] void __lsan_ignore_object(const void* memory);
 }
 
-// For a function that calls AsanStack::start_switch() and returns before the switch itself. To find uses after return,
-// AddressSanitizer keeps frames outside of the stack. If the switch leaves a stack for good, AddressSanitizer frees its
-// frames at once, so this function must not have such a frame.
+// For a function that still runs between AsanStack::start_switch() and the switch itself. To find uses after return,
+// AddressSanitizer keeps frames outside of the stack. If the switch leaves a stack for good, start_switch() frees the
+// frames of that stack, so this function must not have such a frame.
 #define REHEARSE_LEAVES_STACK [[gnu::no_sanitize_address]]
 
 namespace rehearse::exec {
@@ -71,9 +71,9 @@ class AsanStack {
   void* fake_ = nullptr;
 };
 
-// To make a fiber, Boost runs its first function on the new stack until its first jump back. The frame of that function
-// must be on the new stack, not among those that AddressSanitizer keeps for the creator, because the creator may end
-// first.
+// To make a fiber, Boost runs the fiber's first function on the new stack until that function jumps back. The frame of
+// that function must be on the new stack, not among those that AddressSanitizer keeps for the creator, because the
+// creator may end first.
 class AsanNewStack {
  public:
   explicit AsanNewStack(AsanStack& creator) noexcept : creator_(creator) {

@@ -56,8 +56,8 @@ class alignas(kCacheLine) Fiber {
   std::uint32_t polls = 0;        // polls in a row (see this_rank::poll)
   std::uint32_t clock_reads = 0;  // clock reads in a row
   State state = State::blocked;
-  bool abort = false;      // the world ended: its blocked call throws when it resumes
-  bool polling = false;    // suspended by poll(): runs again when another rank has done something
+  bool abort = false;      // its world or rank has ended: its blocked call throws when it resumes
+  bool polling = false;    // it is among the world's Pollers
   bool in_queue = false;   // it waits in `queue`
   bool in_kernel = false;  // polls for the kernel's state; see wait_in_kernel() (exec/wait/polling.h)
 

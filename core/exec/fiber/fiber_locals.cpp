@@ -18,7 +18,8 @@ FiberLocals& locals_of_thread() noexcept {
   return locals;
 }
 
-// The running fiber, also on its own thread inside an OpenMP region. A helper thread of the region has no executor.
+// The fiber whose objects the calling code uses: the running fiber, or the fiber that is in a native section on its own
+// thread. Null for helper threads of an OpenMP region, which have no executor: each of them uses its own objects.
 Fiber* fiber_with_locals() noexcept {
   if (t_current_fiber != nullptr) [[likely]]
     return t_current_fiber;

@@ -23,8 +23,8 @@ class FiberTable {
   // Call it once, before any other function. `first`: how many fibers are certain to come.
   void prepare(std::size_t image_bytes, std::size_t first);
 
-  // Adds a fiber with the next id, or with an id that was given back. A reused id destroys its previous fiber and takes
-  // its place.
+  // Adds a fiber with the next id, or with an id that was given back. If an id is reused, destroys the previous fiber
+  // with that id; the new fiber takes its place in memory.
   Fiber& add();
   void give_back(std::uint32_t id);  // the fiber must have ended
 

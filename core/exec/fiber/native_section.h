@@ -50,8 +50,8 @@ class NativeTeam {
 inline constexpr NativePlace kOpenmpRegion{"an OpenMP parallel region", "region"};
 
 // While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). It cannot switch to
-// another fiber, because the thread holds state of the others, and blocking functions are libc's own. Used on the
-// fiber's own thread and on those that help it.
+// another fiber, because the OpenMP library keeps the state of the region per thread, and blocking functions are libc's
+// own. Used on the fiber's own thread and on the threads that help it.
 class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An object's address maps to a number, by which a real thread finds out whether fibers wait, and signals them. Many
-// objects share a number, so nothing needs to be allocated or locked; at worst a fiber wakes in vain.
+// The counters by which a real thread finds out whether fibers wait for an object, and by which it signals them. The
+// addresses of many objects map to the same pair of counters, so nothing needs to be allocated or locked; at worst a
+// fiber wakes in vain.
 #include "outside_wait.h"
 
 #include <array>
@@ -20,7 +21,8 @@ struct Number {
 constinit std::array<Number, 1024> g_numbers{};
 
 Number& number_of(const void* object) noexcept {
-  // Objects are aligned to 4 bytes at least. The higher bits say where an object is in a larger one.
+  // Objects are aligned to 4 bytes at least, so the lowest two bits say nothing. The higher bits are mixed in so that
+  // objects at the same offset from different pages differ.
   const auto address = reinterpret_cast<std::uintptr_t>(object) >> 2;
   return g_numbers[(address ^ (address >> 10)) % g_numbers.size()];
 }
@@ -59,7 +61,7 @@ OutsideWait::OutsideWait(Fiber& fiber, WaitTable& table, const void* object) {
 
 void signal_outside(const void* object) noexcept {
   Number& number = number_of(object);
-  // The object was changed before this. A fiber that is not counted yet will see the change.
+  // The caller has changed the object before this call. A fiber that is not counted yet will see the change.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (number.waiting.load() == 0) return;
   number.signals.fetch_add(1);

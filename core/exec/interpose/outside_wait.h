@@ -12,13 +12,14 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// The waits of a world's fibers that real threads may end, by the addresses of the objects. For the executor's thread.
+// The waits of a world's fibers that real threads may end, by the addresses of the objects. Used on the executor's
+// thread only.
 class OutsideWaits {
  public:
   struct Wait {
     const void* object;
     WaitTable* table;
-    std::uint32_t signals;  // count for the object (or one with the same number) when the wait began or last woke
+    std::uint32_t signals;  // the object's counter of signals when the wait began or was last woken
   };
 
   OutsideWaits() = default;
@@ -39,8 +40,9 @@ class OutsideWaits {
   std::list<Wait> waits_;
 };
 
-// Keep it from before a fiber looks at an object until its wait for the object ends, so that a real thread's signal in
-// between is not lost. Does nothing if time stands still while ranks run, because then no real threads take part.
+// Make it before a fiber looks at an object, and keep it until the fiber's wait for the object ends. Then no signal of
+// a real thread is lost in between. Does nothing if time stands still while ranks run, because then no real threads
+// take part.
 class OutsideWait {
  public:
   OutsideWait(Fiber& fiber, WaitTable& table, const void* object);

@@ -51,8 +51,8 @@ struct Interposed {
   bool of_old_libraries = false;
 };
 
-// The functions that each source file defines. The check that uses them also keeps the linker from dropping them from
-// the archive.
+// The functions that each source file defines. Because require_installed() refers to these lists, the linker does not
+// drop the source files from the archive.
 std::span<const Interposed> condition_functions();
 std::span<const Interposed> mutex_functions();
 std::span<const Interposed> rwlock_functions();
@@ -75,7 +75,7 @@ std::span<const Interposed> close_functions();
 std::span<const Interposed> path_functions();
 std::span<const Interposed> stream_functions();
 
-// All of the above.
+// All these lists.
 std::span<const std::span<const Interposed>> all_functions();
 
 // Whether the C++ library, compiled long before us, calls our pthread_cond_signal.

@@ -45,14 +45,14 @@ struct WorldState {
 
 inline WorldState& world_of(const Fiber& fiber) noexcept { return fiber.world->interposed; }
 
-// A failed try counts as a poll, because a rank that tries repeatedly must let the others run. A rank that unwinds may
-// try for a while.
+// A failed try counts as a poll, because a rank that tries repeatedly must let the others run. While a rank unwinds, a
+// poll would throw, so the first tries are free.
 inline void poll_in_vain(Fiber& fiber) {
   constexpr std::uint32_t polls_at_the_end = 1'000;
   if (!fiber.world->outcome.ended_for(fiber) || ++fiber.polls > polls_at_the_end) poll(fiber);
 }
 
-// The state of the current world of this thread while no fiber runs (a timer fires); null: there is no world.
+// The state of the world that runs on this thread, even while no fiber runs (a timer fires); null: there is no world.
 inline WorldState* world_of_host() noexcept {
   RankExecutor* const executor = RankExecutor::current();
   return executor != nullptr ? &executor->parts().interposed : nullptr;

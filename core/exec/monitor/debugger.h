@@ -10,7 +10,7 @@ extern "C" {
 
 struct RehearseDebuggerTable {
   std::uint64_t version;
-  const void* fibers;   // std::vector<Fiber*>; null: no world has begun
+  const void* fibers;   // std::vector<Fiber*>; null: no world runs
   const void* current;  // Fiber*
   // The offsets of these members in a Fiber.
   std::uint64_t rank, fiber_of_rank, state, context, stack_size, stack_top;

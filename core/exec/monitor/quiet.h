@@ -16,7 +16,7 @@ class Quiet {
  public:
   static constexpr int kSamplesMax = 10;
 
-  // The totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
+  // Takes the totals so far: switches of the run, and the process's CPU time. Returns true once per standstill.
   bool sample(std::uint64_t switches, std::chrono::nanoseconds cpu) noexcept {
     const bool moved = switches != switches_ || cpu - cpu_ > kIdleCpu;
     switches_ = switches;

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks as gdb sees them: every rank of a world is a fiber of one thread, and gdb knows only the one that runs.
+"""Commands that show gdb every rank. The ranks are fibers of one thread, and gdb itself sees only the running fiber.
 
     (gdb) source rehearse-gdb.py
     (gdb) info ranks          each rank's fibers: what they wait for, and where
-    (gdb) rank 2 bt           the stack of rank 2; any command will do, as in `rank 2 frame 5`
-    (gdb) rank 2.1 bt         that of its helper fiber 1 (a thread that it made, a callback)
+    (gdb) rank 2 bt           the stack of rank 2; takes any command, such as `rank 2 frame 5`
+    (gdb) rank 2.1 bt         the stack of its helper fiber 1 (a thread that the rank made, or a callback)
 
-Works in a stopped process and on a core file; x86-64. A suspended fiber's frames follow frame 0, which stays the
-thread's own. What a rank waits for is asked of the program by a call, which gdb cannot make in a core file, nor (up to
-version 13) on processors with AMX: `info ranks` then says so.
+Works in a stopped process and on a core file, on x86-64 only. A suspended fiber's frames follow frame 0, which stays
+the thread's own. To learn what a rank waits for, gdb calls a function of the program. It cannot do that in a core
+file, nor (before version 14) on processors with AMX: `info ranks` then says so.
 """
 import gdb
 import gdb.unwinder
@@ -32,7 +32,7 @@ def symbol_address(name):
 
 
 class Table:
-    """The DebuggerTable of core/exec/monitor/debugger.h: the world that was begun last."""
+    """The RehearseDebuggerTable of core/exec/monitor/debugger.h. It shows the world that began last."""
 
     FIELDS = ("version", "fibers", "current", "rank", "fiber_of_rank", "state", "context", "stack_size", "stack_top")
     VERSION = 1
@@ -65,11 +65,12 @@ class Fiber:
         return read(self.table.current) == self.address
 
     def saved_registers(self):
-        """Of a suspended fiber, as Boost.Context leaves them below its stack pointer."""
+        """The registers of a suspended fiber. Boost.Context has saved them on the fiber's stack."""
         context = read(self.address + self.table.context)
         top = read(self.address + self.table.stack_top)
         low = top - read(self.address + self.table.stack_size)
-        # The context lies at the top of its own stack; the only pointer in it to what is below is the one that counts.
+        # The context lies at the top of the fiber's own stack. Its only pointer into the stack below itself is the
+        # saved stack pointer.
         for at in range(context, context + 512, WORD):
             word = read(at)
             if low <= word < context:
@@ -77,7 +78,7 @@ class Fiber:
         raise gdb.GdbError(f"rank {self.rank} has no saved stack pointer")
 
     def waits_for(self):
-        """May throw gdb.error: the program tells it, and gdb cannot call into every program."""
+        """What blocks the fiber; empty if nothing does. Raises gdb.error if gdb cannot call the program."""
         if self.state != "blocked":
             return ""
         call = f"((const char*(*)(const void*))rehearse_debugger_describe)((const void*){self.address})"
@@ -85,7 +86,7 @@ class Fiber:
 
 
 def layout(stack_pointer):
-    """Boost.Context up to 1.79 saves r12-r15, rbx, rbp from the second word on; later ones put a canary before."""
+    """Boost.Context up to 1.79 saves r12-r15, rbx, rbp from the second word on; later versions save a canary first."""
     for shift in (0, WORD):
         pc = read(stack_pointer + 0x38 + shift)
         if "No symbol" not in gdb.execute(f"info symbol {pc:#x}", to_string=True):
@@ -102,7 +103,7 @@ class FrameId:
 
 
 class View(gdb.unwinder.Unwinder):
-    """While enabled, the frame below the thread's own is a fiber's."""
+    """While it is enabled, the frames of a suspended fiber follow the thread's own frame 0."""
 
     def __init__(self):
         super().__init__("rehearse")
@@ -113,7 +114,7 @@ class View(gdb.unwinder.Unwinder):
         if self.registers is None or frame.level() != 0:
             return None
         word = gdb.lookup_type("unsigned long")
-        # gdb refuses a caller that lies below the frame it called: frame 0 pretends to lie below the fiber's.
+        # gdb rejects a caller whose frame lies below the callee's. So give frame 0 an address below the fiber's frames.
         below = gdb.Value(self.registers["rsp"] - WORD).cast(word)
         info = frame.create_unwind_info(FrameId(below, frame.read_register("rip")))
         for name, value in self.registers.items():
@@ -130,7 +131,7 @@ class View(gdb.unwinder.Unwinder):
             gdb.invalidate_cached_frames()
 
     def place(self, fiber):
-        """The innermost frame that is the user's: "step at train.cpp:41"."""
+        """The innermost frame of the user's code: "step at train.cpp:41". Empty if there is none."""
         self.registers, self.enabled = fiber.saved_registers(), True
         gdb.invalidate_cached_frames()
         try:

@@ -5,7 +5,7 @@
 
 namespace rehearse::exec {
 
-// The owner must cancel it first, because the queue would fire a destroyed timer.
+// The owner must cancel the timer first, because the queue would fire a destroyed timer.
 Timer::~Timer() { REHEARSE_CHECK(!armed(), slot_, due_.time_since_epoch().count()); }
 
 bool TimerQueue::earlier(const Timer* a, const Timer* b) const noexcept {
@@ -54,7 +54,7 @@ void TimerQueue::arm(Timer& timer, VirtualTime due) {
 void TimerQueue::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   const std::size_t slot = timer.slot_;
-  // Otherwise it belongs to another queue.
+  // Otherwise the timer belongs to another queue.
   REHEARSE_CHECK(slot < heap_.size() && heap_[slot] == &timer, slot, heap_.size());
   give_ups_ -= timer.gives_up() ? 1 : 0;
   timer.slot_ = Timer::kUnarmed;

@@ -25,7 +25,7 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
     if (std::uncaught_exceptions() == 0) abort_wait(fiber, after_failure);
     return;
   }
-  // Real time passes anyway, also during failed calls.
+  // In real time, failed calls take time by themselves.
   if (world.clock.passes_by_itself()) return;
   auto& failed = world.failed_calls;
   const auto now = world.clock.now();

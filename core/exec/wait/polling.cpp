@@ -35,7 +35,7 @@ class PollObserver final : public Observer {
   const Observer* asked_;
 };
 
-// Suspends until something has happened that the fiber may notice.
+// Suspends until the idle policy lets pollers look again.
 void poll_again(Fiber& fiber, const Observer* asked = nullptr) {
   const auto polls = fiber.polls + 1;
   const auto reads = fiber.clock_reads;

@@ -20,7 +20,7 @@ void poll_clock(Fiber& fiber);
 // counts as blocked. `first`: the first look of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
-// Something has changed for which fibers may wait in the kernel.
+// Call it after a change for which fibers may wait in the kernel: they look again.
 void poll_in_kernel(const Fiber& fiber) noexcept;
 
 }  // namespace rehearse::exec

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that close file descriptors, directly or on the way. They skip descriptors that belong to the run.
+// Functions that close file descriptors, some of them as a side effect (dup2()). They skip descriptors that belong to
+// the run.
 #include <rehearse_internal/exec/kept_files.h>
 
 #include <algorithm>

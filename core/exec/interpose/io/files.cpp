@@ -80,10 +80,11 @@ class FileWait {
         events_(events),
         observer_(call, name_of(kind_), file) {}
 
-  // True if no rank of this process can make the file ready. Then the kernel must block.
+  // True if no rank of this process can make the file ready. Then the call may block in the kernel.
   bool is_for_others() const { return !ends_in_this_process(file_, kind_, events_); }
 
-  // Suspends until the file is ready, or until it turns out that the kernel must block.
+  // Suspends until the file is ready. Returns at once if no rank of this process can make it ready: then the caller's
+  // call blocks in the kernel.
   void until_ready() {
     while (!is_ready(file_, events_)) {
       if (first_ && is_for_others()) return;

@@ -15,7 +15,7 @@
 #include "exec/interpose/world_state.h"
 
 // Defines a call with a fixed list of parameters: path_<name>() becomes the process's <name>(). The last arguments are
-// those for the real function.
+// the arguments of the real function.
 #define REHEARSE_PATH_CALL(result, name, parameters, ...)   \
   result path_##name parameters REHEARSE_INTERPOSES(#name); \
   namespace {                                               \

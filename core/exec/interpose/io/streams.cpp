@@ -25,7 +25,7 @@ constinit Real<size_t (*)(const void*, size_t, size_t, FILE*)> real_fwrite("fwri
 constinit Real<int (*)(FILE*)> real_fflush("fflush");
 constinit Real<int (*)(FILE*)> real_fclose("fclose");
 
-// A null stream stands for all streams, as in fflush().
+// Does nothing for a null stream, by which fflush() means all streams.
 void may_meet_others(FILE* stream, void* return_address) {
   if (current_fiber() != nullptr && stream != nullptr && may_be_shared(::fileno(stream)))
     preempt_file_call(return_address);

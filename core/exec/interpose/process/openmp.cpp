@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenMP regions, including LibTorch's own. Their threads belong to libgomp, which keeps them for the process's thread
-// and waits for them in the kernel. As fibers they would wait forever, so a region runs as a native section.
+// OpenMP regions, including LibTorch's own. Their threads belong to libgomp, which keeps them for the thread that all
+// ranks share, and waits for them in the kernel. As fibers they would wait forever, so a region runs as a native
+// section.
 #include "openmp.h"
 
 #include <array>
@@ -89,7 +90,7 @@ auto run_region(Real<Function>& real, Region region, void* data, Arguments... ar
   return real(static_cast<Region>(OnBehalf::run), static_cast<void*>(&call), arguments...);
 }
 
-// The callee never reads arguments beyond those that its caller gave, because libomp counts them.
+// fork_by() always passes this many arguments. libomp reads only the first `count` of them.
 constexpr int kForkArguments = 128;
 using ForkArguments = std::array<void*, kForkArguments>;
 using ForkCall = void(void*, int, void*, ...);

@@ -220,7 +220,7 @@ char* state_asctime(const tm* time) {
   return in_process([&](ProcessState& state) { return keep(state, real_asctime(time)); }, real_asctime, time);
 }
 
-// From the result of localtime(), as libc does it.
+// Converts the result of localtime(), as libc does.
 char* state_ctime(const time_t* time) {
   const auto of_rank = [&](ProcessState& state) {
     const tm* const broken_down = keep(state, real_localtime(time));

@@ -28,7 +28,7 @@ struct ProcessState {
 };
 
 // The states of the ranks of one world, each made at its rank's first use. If a rank has real threads (OpenMP), they
-// may use it at the same time, like threads of a process.
+// may use the rank's state at the same time, like threads of a process.
 class ProcessStates {
  public:
   // Calls `use` with the rank's state, under a lock.

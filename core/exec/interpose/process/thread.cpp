@@ -114,7 +114,7 @@ void create_in_fiber(Fiber& fiber, bool detached, Routine routine, pthread_t& ha
       fiber.world->rank_life.spawn(fiber.rank, [made, routine = std::move(routine)] { run_thread(*made, routine); });
   handle = ThreadTable::handle_of(helper.rank, helper.fiber_of_rank);
   if (!detached) world_of(fiber).threads.add(handle, made);
-  // Either fiber may run first. Must not throw, because callers are compiled for a function that does not.
+  // Either fiber may run first. give_way() does not throw, as callers of pthread_create() expect.
   fiber.world->switcher.give_way(fiber);
 }
 

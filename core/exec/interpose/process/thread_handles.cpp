@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Other libc functions on thread handles. For a fiber, names are kept, and scheduling is that of the one thread.
+// Other libc functions on thread handles. For the handle of a fiber, they keep the name, return the scheduling and the
+// processors of the thread that all ranks share, and ignore changes of these.
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -82,7 +83,7 @@ int handle_getschedparam(pthread_t thread, int* policy, sched_param* parameters)
   return real_getschedparam(thread_behind(thread), policy, parameters);
 }
 
-// Callers that read the attributes want to know where the stack ends.
+// Of the attributes, fills in only the stack of the calling fiber: callers want to know where it ends.
 int handle_getattr(pthread_t thread, pthread_attr_t* attributes) {
   const Fiber* const fiber = current_fiber();
   const bool asks_for_itself = fiber != nullptr && thread == ::pthread_self();

@@ -20,7 +20,7 @@ struct MadeThread {
   WaitQueue joiners;
 };
 
-// The threads that the ranks of one world have made and not joined yet.
+// The threads that the ranks of one world have made, and have neither joined nor detached.
 class ThreadTable {
  public:
   // A handle is no valid address, so that a libc function that gets a handle despite our replacements fails at once

@@ -40,7 +40,7 @@ class Initialisations {
   WaitTable waiters_;
 };
 
-// `a static variable that rank 3 initialises`.
+// Describes a wait for an initialisation: "the end of the initialisation of a static variable that rank 3 has begun".
 class InitialisationObserver final : public Observer {
  public:
   InitialisationObserver(const char* what, const Fiber& by) : what_(what), by_(by) {}

@@ -51,7 +51,8 @@ class MutexObserver final : public Observer {
   const pthread_mutex_t& mutex_;
 };
 
-// Only plain mutexes: for robust, priority and elided ones libc itself checks the owner, which is the thread.
+// True for mutexes into which we may write an owner. For robust, priority and elided mutexes, libc itself checks that
+// the owner is the thread.
 bool is_plain(const pthread_mutex_t& mutex) noexcept {
   constexpr int type = 3;
   constexpr int process_shared = 128;

@@ -49,8 +49,7 @@ Caller caller_at(void* return_address) {
   return caller;
 }
 
-// At -O0 std::mutex::lock() is a separate function, so its return address does not show the caller: search the stack
-// instead.
+// At -O0 std::mutex::lock() is a separate function, and the return address lies in it: search the stack for its caller.
 Caller caller_around(void* return_address) {
   constexpr std::size_t kFrames = 16;
   std::array<void*, kFrames> stack;
@@ -60,7 +59,8 @@ Caller caller_around(void* return_address) {
   return outside == end ? Caller::library : caller_at(*outside);
 }
 
-// Whether the user's code caused a call that a library made: finds the innermost caller outside of libraries.
+// Whether the user's code caused the call, perhaps through a library such as LibTorch: finds the innermost caller that
+// is the user's or Rehearse's code.
 bool is_for_the_user(void* return_address) {
   constexpr std::size_t kFrames = 48;
   const NativeScope looking;

@@ -7,7 +7,7 @@
 namespace rehearse::exec::interpose {
 
 // Whether the caller at this return address is the user's code. LibTorch's and Rehearse's own locks are not tested for
-// races. An unknown function in the user's executable counts as the user's.
+// races. A function without a name, as in a stripped executable, does not count as the user's.
 bool is_users_call(void* return_address);
 
 // The fiber is about to lock, or has unlocked. In worlds that test such races, other fibers may run first.
@@ -19,7 +19,7 @@ inline void preempt_users_call(Fiber& fiber, void* return_address) {
 
 // The calling fiber, if any, is about to make a call on a file that other ranks may read or change. In worlds that test
 // such races, other fibers may run first. Calls by LibTorch and the C++ library count as the program's; Rehearse's own
-// reads and writes do not count. `return_address`: as above.
+// reads and writes do not count. `return_address`: the return address of the interposed libc function.
 void preempt_file_call(void* return_address);
 
 // Whether `file` is a regular file other than a standard stream. False in worlds that do not test such races.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeps take virtual time, and a yield polls for what others have done.
+// Sleeps take virtual time, and sched_yield() counts as a poll.
 #include <array>
 #include <cerrno>
 #include <utility>

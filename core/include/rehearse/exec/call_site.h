@@ -30,7 +30,7 @@ class CallSite {
   // The stack of the caller, without capture() itself. At most kFramesMax frames.
   static CallSite capture();
 
-  // From a stack captured earlier: return addresses, innermost first.
+  // Makes a call site from a stack captured earlier: return addresses, innermost first.
   static CallSite from_addresses(std::span<void* const> addresses);
 
   // Writes the caller's return addresses to `out` and returns how many. Allocates nothing. `skip`: how many of the
@@ -43,17 +43,19 @@ class CallSite {
   // the process.
   std::vector<Frame> frames() const;
 
-  // All frames of the user's own code, innermost first. Excludes LibTorch, the C++ library, Boost and Rehearse.
+  // All frames of the user's own code, innermost first. Excludes Rehearse and the libraries that it knows: LibTorch,
+  // CUDA, the C and C++ libraries, Boost, fmt, GoogleTest.
   std::vector<Frame> user_frames() const;
 
-  // user_frames() as text. If the innermost frames have no line, the text names the innermost one and the first that
-  // has a line, and leaves out those between: "sync_mean, from main.cpp:9 in main".
+  // user_frames() as text. If the innermost frames have no line, the first text names the innermost frame and the first
+  // frame that has a line, and leaves out the frames between them: "sync_mean, from main.cpp:9 in main".
   std::vector<std::string> user_lines() const;
 
   // The first of user_lines(); empty if there is none.
   std::string describe() const;
 
-  // The compiler option that the user's code lacks for its lines to appear; empty if nothing is missing.
+  // What to do so that lines appear: "compile with -g1 to see lines". Empty if the innermost user frame has its line,
+  // or if no frame can be the user's.
   std::string how_to_see_lines() const;
 
   // Equal stacks compare equal. The order differs between processes: use it for lookup only.

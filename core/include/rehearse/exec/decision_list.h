@@ -21,8 +21,9 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-// Decisions in order, in 2 to 6 bytes each (at most 11, if there are millions of options) instead of a Decision's 12:
-// every switch between ranks adds one, and a long run makes hundreds of millions. A run log stores the same bytes.
+// Decisions in order, in 2 to 6 bytes each (at most 11, if there are more than 131,071 options) instead of a Decision's
+// 12: every switch with more than one runnable fiber adds a decision, and a long run makes hundreds of millions. A run
+// log stores the same bytes.
 //
 // A decision is two varints (7 bits per byte, lowest first, the high bit set in all but the last byte). The first holds
 // the number of options times 16 plus the kind, the second the answer.

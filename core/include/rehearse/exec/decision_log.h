@@ -16,7 +16,7 @@ namespace rehearse {
 // and fiber of each step. Two runs of one binary with equal hashes took the same path.
 class DecisionLog {
  public:
-  // Records nothing from here on. For real runs, which depend on the machine too and cannot be replayed.
+  // Records nothing from now on. For real runs, which depend on the machine too and cannot be replayed.
   void keep_nothing() noexcept { keeps_ = false; }
 
   void record(ChoiceKind kind, std::span<const std::uint32_t> candidates, std::uint32_t answer);
@@ -47,8 +47,8 @@ class Decisions {
 
   // Returns an index into `candidates`. If there is a single candidate, returns 0 without asking the oracle. `weights`:
   // see Oracle::choose(); only the answer is recorded, not the weights. Throws what the oracle throws, and
-  // std::logic_error if there is no candidate, if the weights break the oracle's rules, or if its answer is out of
-  // range. After the oracle has failed once, every later choice throws the same exception.
+  // std::logic_error if there is no candidate, if the weights break the oracle's rules, or if the oracle's answer is
+  // out of range. After the oracle has failed once, every later choice throws the same exception.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                        std::span<const std::uint32_t> weights = {});
 

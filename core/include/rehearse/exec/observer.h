@@ -7,8 +7,8 @@
 
 namespace rehearse::exec {
 
-// Describes one blocked call. Scheduler, deadlock report, trace and replay all read this object, so they cannot
-// disagree. It lives on the stack of the blocked call and computes its answers on demand.
+// Describes one blocked call. Deadlock reports, errors about timeouts and the debugger all ask this object, so they
+// cannot disagree. It lives on the stack of the blocked call and computes its answers on demand.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -55,7 +55,8 @@ class OpaqueObserver final : public Observer {
   const char* line_;
 };
 
-// Knows, for each rank, the calls whose end the rank has not seen. Only reports use it, and never while ranks run.
+// Knows, for each rank, the calls whose end the rank has not seen. Only reports use it: while no rank runs, or after
+// the world has ended.
 class WaitExplainer {
  public:
   struct Explanation {
@@ -67,7 +68,7 @@ class WaitExplainer {
 
   virtual ~WaitExplainer() = default;
 
-  // Describes what an opaque wait of `rank` must be waiting for.
+  // Describes the pending calls of `rank`, because an opaque wait of that rank must be for one of them.
   virtual Explanation explain_wait(int rank) const = 0;
 };
 

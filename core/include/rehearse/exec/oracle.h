@@ -9,7 +9,7 @@ namespace rehearse {
 
 // The subject of a choice. Decision logs contain the numbers: add at the end, never renumber.
 enum class ChoiceKind : std::uint8_t {
-  next_fiber = 0,          // candidates: ids of the fibers that can run, in the order they became runnable
+  next_fiber = 0,          // candidates: ids of the fibers that can run; new ones join at the end
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
   latency = 2,             // candidates: 0..n-1, a step of the network model's jitter
   fault = 3,               // candidates: {0 = no, 1 = yes}

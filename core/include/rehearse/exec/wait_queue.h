@@ -34,8 +34,9 @@ class WaitQueue {
   // abort_wait() (exec/wait/suspension.h) themselves.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
-  // For a call that cannot be unwound although the world has ended: waits until another fiber, as it unwinds, notifies
-  // the caller. Returns false if no fiber is left that could do so.
+  // For a call that cannot be unwound although the world has ended: lets other fibers unwind, which may notify the
+  // caller. Returns true when the caller runs again; then check the condition again. Returns false at once if every
+  // other fiber has already had its turn to unwind: then no one is left to notify the caller.
   bool linger(const Observer& observer);
 
   // Make waiters runnable; the scheduler runs them later. May be called anywhere on the executor's thread. notify_one()

@@ -6,12 +6,14 @@
 
 namespace rehearse::exec {
 
-// While it lives, the calling fiber works on behalf of an earlier call: a graph does what the user's code asked for
-// when it was captured. CallSite::capture() and the sites of exceptions then begin with `addresses` and go on with the
-// fiber's own stack. The innermost scope counts. Outside of fibers it applies to the thread.
+// While it lives, the calling fiber works on behalf of an earlier call. For example, a compiled graph makes the calls
+// that the user's code made during the capture. CallSite::capture() and the sites of exceptions then begin with
+// `addresses` and go on with the fiber's own stack. The innermost scope counts. Outside of fibers it applies to the
+// thread.
 class CallSiteScope {
  public:
-  // `addresses`: return addresses, innermost first; they must outlive the scope. Empty: as if there were no scope.
+  // `addresses`: return addresses, innermost first; they must outlive the scope. Empty: call sites are the fiber's own
+  // stack, even inside an outer scope.
   explicit CallSiteScope(std::span<void* const> addresses);
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;

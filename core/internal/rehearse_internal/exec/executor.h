@@ -48,7 +48,7 @@ struct ExecutorOptions {
 
 // How a run ended.
 enum class Ending {
-  all_returned,  // every rank's body returned
+  all_returned,  // every rank has ended, and nothing ended the world earlier; see RunOutcome::ranks
   rank_failed,   // an exception left a rank's body and the failure sink ended the world
   deadlock,      // no fiber can run and no timer is armed
   livelock,      // fibers only poll things that can no longer change
@@ -83,8 +83,8 @@ struct RunOutcome {
   std::vector<BlockedFiber> blocked;  // by rank, then fiber
 
   // Set if the world ended because of a timeout that fired when nothing else could happen any more: the blocked fibers
-  // and their waits at the beginning of the hang (without call sites), and the time of that. Empty if some fiber could
-  // still have gone on.
+  // and their waits at the beginning of the hang, which was at `hang_began`. A fiber's call site is set if the fiber
+  // left its wait afterwards. Empty if some fiber could still have gone on.
   std::vector<BlockedFiber> hang;
   VirtualTime hang_began{};
   // For a livelock in which calls fail again and again: the rank, and the text of the last error if known.
@@ -106,12 +106,14 @@ struct RunOutcome {
 // time. All other members may be called on the same thread: from fibers of this executor, from timers, and before
 // run().
 // Lifetime: every reference given to the constructor must outlive the executor.
-// Errors: run() throws what the oracle threw, and std::logic_error on nested use. Failures of ranks are data in the
+// Errors: the constructor throws std::invalid_argument if there are no ranks. run() throws what the oracle threw,
+// std::logic_error if it is called twice or inside another run(), std::runtime_error if the process calls libc's
+// blocking functions instead of ours, and the error if a rank cannot be created. Failures of ranks are data in the
 // outcome.
 class RankExecutor {
  public:
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink);
-  // `idle`: decides what happens when no fiber can run, if not as in virtual time (idle_policy.h).
+  // `idle` (idle_policy.h) replaces the policy of virtual time: it decides what happens when no fiber can run.
   RankExecutor(ExecutorOptions options, Decisions& decisions, Clock& clock, RankState& state, FailureSink& sink,
                IdlePolicy& idle);
   RankExecutor(const RankExecutor&) = delete;
@@ -141,12 +143,13 @@ class RankExecutor {
   // Tells the livelock detector that something happened that a polling rank may notice.
   void note_progress() noexcept;
 
-  // Tells the livelock detector that something changed that a polling rank may notice, but without progress: a call has
+  // Tells the livelock detector about a change that a polling rank may notice, but that is no progress: a call has
   // timed out.
   void note_step() noexcept;
 
-  // As this_rank::note_given_up(), for `rank`, from anywhere: a wait has reached its timeout, or so has an operation
-  // whose future the rank will read. If there are several at the same time, the first one counts.
+  // As this_rank::note_given_up(), for `rank`, from anywhere. Call it when a wait of the rank has reached its timeout,
+  // or when an operation whose future the rank will read has reached its timeout. Of several calls at the same time,
+  // the first one counts.
   void note_given_up(int rank, const Observer& observer);
 
   // Sets who explains opaque waits (see Observer::is_opaque()). Not owned; null: no one.

@@ -13,8 +13,8 @@ std::size_t new_fiber_local_slot() noexcept;
 // The object that the running fiber (or the thread, outside of fibers) keeps in `slot`; null if there is none yet.
 void* find_fiber_local(std::size_t slot) noexcept;
 
-// Puts `made` into the empty `slot`; `destroy` is called when the fiber ends. If it throws, the caller still owns
-// `made`.
+// Puts `made` into the empty `slot`; `destroy` is called when the fiber ends. If keep_fiber_local() throws, the caller
+// still owns `made`.
 void keep_fiber_local(std::size_t slot, void* made, void (*destroy)(void*) noexcept);
 
 }  // namespace detail

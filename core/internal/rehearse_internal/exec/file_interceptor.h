@@ -19,7 +19,8 @@ class FileInterceptor {
 
   virtual ~FileInterceptor() = default;
 
-  // `file`: a file descriptor that is no pipe and no socket, but may be a terminal or belong to another program.
+  // `file`: any file descriptor on which writes do not suspend the rank. It may be a terminal, or a file that another
+  // program uses.
   virtual Answer before_write(int rank, int file, std::size_t bytes) = 0;
 };
 

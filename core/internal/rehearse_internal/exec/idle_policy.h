@@ -64,8 +64,8 @@ struct IdleStep {
 // any more ends. If ranks have devices, an idle world waits for them: next() looks at the devices, which may wake
 // fibers.
 //
-// One object per run, called on the executor's thread. next() and time_passed() are called outside of every fiber, and
-// only while no fiber can run. Must not throw.
+// One object per run, called on the executor's thread. next() and time_passed() are called outside of every fiber:
+// next() only while no fiber can run, time_passed() after timers have fired. Must not throw.
 class IdlePolicy {
  public:
   virtual ~IdlePolicy() = default;
@@ -87,7 +87,7 @@ class IdlePolicy {
   virtual std::optional<IdleEnd> time_passed() = 0;
 
  protected:
-  // True if this has happened since the flag was last read and cleared.
+  // Set by the functions above. The policy clears each flag when it reads it.
   bool stepped_ = false;
   bool progress_ = false;
   bool clock_was_read_ = false;

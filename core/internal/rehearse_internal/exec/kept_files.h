@@ -2,8 +2,9 @@
 #pragma once
 
 // File descriptors that belong to the run, such as pipes to watching processes and the stream of its results. Programs
-// that close descriptors they did not open, as daemons close 3 to 255, must not close these: close() and its siblings
-// behave as if they were closed already, and leave them open.
+// that close descriptors they did not open, as daemons close 3 to 255, must not close these. Therefore the functions
+// that close descriptors leave these open: close() fails with EBADF, dup2() onto one of them fails with EBUSY, and
+// close_range() skips them.
 //
 // Applies to the process that called keep_open(). A process that it forks may close the files, until it keeps them
 // itself.

@@ -18,7 +18,8 @@ class NativeScope {
   ~NativeScope();
 
  protected:
-  // For any thread that runs code of `fiber`'s rank. A null fiber has no effect. `place`: a constant.
+  // For any thread that runs code of `fiber`'s rank. A null fiber has no effect. `place` must live as long as the
+  // process.
   NativeScope(Fiber* fiber, const NativePlace& place) noexcept;
 
  private:

@@ -10,7 +10,7 @@ namespace rehearse::exec {
 // all ranks share. The executor keeps one image of it for each fiber and one for itself, and exchanges them at every
 // switch. It does not know the contents; for LibTorch's see rehearse_internal/torch_state/torch_state.h.
 //
-// All calls are made on the executor's thread, outside of any switch.
+// The executor makes all calls on its own thread.
 class RankState {
  public:
   virtual ~RankState() = default;

@@ -14,7 +14,7 @@ class RankExecutor;
 // the previous incarnation reaches the new one; what the previous one owned stays as it is. The outcome shows the end
 // of the last incarnation. The world waits for the restart, unless it ends early.
 //
-// Calls `before` first, on the scheduler's own context, like a timer. If the rank is running at that time, nothing
+// Calls `before` first, on the scheduler's own context, like a timer. If the rank is alive at that time, nothing
 // happens, and `before` is not called. Call it anywhere on the executor's thread, also before run(). If a new fiber
 // cannot be created, the world ends and run() throws. A time beyond the end of virtual time counts as that end.
 void restart_rank(RankExecutor& executor, int rank, VirtualDuration after, std::function<void()> before = {});

@@ -29,8 +29,9 @@ void yield();
 // throws RankAborted. Does nothing outside of a fiber.
 void give_way() noexcept;
 
-// If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise does nothing. For calls that
-// never block and yet race with those of other ranks: writes to a store, locks. Counts neither as a step nor as a poll.
+// If ExecutorOptions::preempt is on, the oracle may let other fibers run first; otherwise, and outside of a fiber, does
+// nothing. For calls that never block and yet race with those of other ranks: writes to a store, locks. Counts neither
+// as a step nor as a poll.
 void preempt() noexcept;
 
 // A poll: a look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop).
@@ -47,10 +48,10 @@ void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 // The target of a call. A call on a group may call the store, so the last calls of both kinds are kept separately.
 enum class CallOn : std::uint8_t { group, store };
 
-// These note that a call on other ranks begins, has been made, or has failed with `error`. If a call has failed without
-// taking time, the next one of its kind takes some, and many such failures in a row end the world as a livelock.
-// Otherwise a loop that catches and retries would never end. A call that begins and never ends counts as failed. These
-// functions do nothing outside of a fiber.
+// These functions note that a call on a group or a store begins, has been made, or has failed with `error`. If a call
+// has failed without taking time, the next one of its kind takes some, and many such failures in a row end the world as
+// a livelock. Otherwise a loop that catches and retries would never end. A call that begins and never ends counts as
+// failed. Outside of a fiber, the functions do nothing.
 void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
@@ -68,7 +69,8 @@ void make_store_call(const Call& call) {
   end_call(CallOn::store);
 }
 
-// As sleep_for(), inside a call that may poll: does not count as other activity of the rank.
+// As sleep_for(), for use inside a call that may poll: the sleep does not count as an activity of the rank that
+// interrupts its polling.
 void spend(VirtualDuration duration, const char* doing);
 
 // Call it on a rank that must not go on, because it has found an error for which another rank will end the world, or

@@ -13,7 +13,7 @@
 #include <rehearse/exec/time.h>
 
 // A separate thread that watches the threads that run worlds. It decides nothing in a run: it reports where a run is
-// stuck, and asks a run whose time is over to end. It starts with the process's first run.
+// stuck, and asks a run whose time is over to end. It starts with the process's first run or TimeLimit.
 //
 // A run is stuck if its rank blocks in the kernel, in a call that Rehearse does not intercept: it neither switches nor
 // computes. After ten seconds of that, stderr names the rank, the call and its place.
@@ -55,10 +55,10 @@ class TimeLimit {
   TimeLimit(std::chrono::nanoseconds limit, Overdue overdue);
   TimeLimit(const TimeLimit&) = delete;
   TimeLimit& operator=(const TimeLimit&) = delete;
-  // Withdraws its request to end.
+  // Withdraws the request to end, if the object has made it.
   ~TimeLimit();
 
-  // Whether it has asked the run to end.
+  // Whether the object has asked the run to end.
   bool is_over() const noexcept;
 
   struct State;  // shared with the watchdog
