@@ -8,15 +8,15 @@
 
 namespace rehearse::graph {
 
-// The qualified name of `wanted` in `module`, or any one of them if it has several. Empty if `wanted` is `module`
-// itself. Returns nothing if `module` does not contain `wanted`. Cost: linear in modules, shared ones counted once.
+// The qualified name of `wanted` in `module`; one of its names if it has several. Empty if `wanted` is `module` itself.
+// Returns nothing if `module` does not contain `wanted`. Cost: linear in modules, shared ones counted once.
 std::optional<std::string> way_to(const GraphModule& module, const GraphModule& wanted);
 
 // `wanted`, or `wanted` with a number if the module already has something of that name other than `same`.
 std::string free_name(const GraphModule& module, const std::string& wanted, const GraphModule* same = nullptr);
 
-// Throws GraphError if submodules are nested deeper than kMaxNesting. Every recursive walk over submodules calls this
-// first. Cost: as way_to().
+// Throws GraphError if submodules are nested deeper than kMaxNesting. Call it before a recursive walk over submodules.
+// Cost: as way_to().
 void check_nesting(const GraphModule& module);
 
 }  // namespace rehearse::graph

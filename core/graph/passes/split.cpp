@@ -24,7 +24,7 @@ Metadata meta_of_call(const Partition& part) {
   return meta;
 }
 
-// Adds a node that calls the partition, and one node for each of its outputs.
+// Adds a node that calls the partition and, unless it has a single output, one node for each output.
 void call_part(Graph& graph, const Partition& part, NodeMap& copies) {
   List args;
   for (const Node* input : part.inputs) args.emplace_back(copy_of(copies, *input));

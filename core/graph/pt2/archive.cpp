@@ -55,7 +55,7 @@ class Archive {
 
   ExportedProgram parse(const std::string& model) { return parse_exported_program(text("models/" + model + ".json")); }
 
-  // Empty: the only model.
+  // `wanted`: the model's name; empty for the only model.
   std::string model_called(const std::string& wanted) {
     if (!wanted.empty()) return wanted;
     std::vector<std::string> models;
@@ -70,7 +70,7 @@ class Archive {
     throw ImportError("", path_, models.empty() ? "has no models" : "has several models, name one of them: " + names);
   }
 
-  // Tensors with the same record share its storage.
+  // Tensors with the same record share a storage.
   void read_tensors(ExportedProgram& program, const std::string& folder, const std::string& config_name) {
     if (!reader_.hasRecord(config_name)) return;
     const auto config = parse_json(text(config_name), config_name);
@@ -119,7 +119,7 @@ class Archive {
   PyTorchStreamReader reader_;
 };
 
-// The archive reader, and invalid tensors, throw c10::Error; converts it to ImportError.
+// Converts c10::Error to ImportError. The archive reader throws it, and LibTorch throws it for invalid tensors.
 template <typename Load>
 ExportedProgram with_import_errors(const std::string& path, Load load) {
   try {

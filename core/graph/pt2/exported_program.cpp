@@ -27,7 +27,7 @@ std::string target_of(const Field& field) {
   return target;
 }
 
-// `index`: names constants of a user input that have no name.
+// `index`: a user input that is a constant has no name, and gets the name input_<index>.
 InputSpec read_input(const Field& field, std::size_t index) {
   using Kind = InputSpec::Kind;
   const auto [kind, value] = field.variant();
@@ -74,7 +74,8 @@ void read_ranges(const Field& field, std::map<std::string, SymbolRange>& ranges)
   }
 }
 
-// Parameters and buffers become attributes without data. Their placeholders are marked accordingly.
+// Parameters, buffers and tensor constants become attributes without data. Marks the placeholders of parameters
+// (is_parameter).
 void declare_attributes(ExportedProgram& program) {
   const std::vector<Node*> placeholders = program.module->graph().placeholders();
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {

@@ -17,7 +17,7 @@ namespace rehearse::graph {
 // A graph with everything looked up, ready for an Interpreter. Keeps its module alive.
 class RunnableGraph {
  public:
-  // `bodies`: provides the graphs of called modules; only used here. Throws GraphError like Interpreter.
+  // `bodies`: provides the graphs of called modules; used only in the constructor. Throws GraphError like Interpreter.
   RunnableGraph(std::shared_ptr<const GraphModule> module, Bodies& bodies);
 
   c10::IValue run(std::vector<c10::IValue> inputs) const;

@@ -10,7 +10,8 @@ namespace rehearse::graph {
 // dict of its own.
 inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
-// Converts metadata to dicts of arguments, so that one grammar serves both. Leaves out default values.
+// Converts metadata to dicts of arguments, so that the grammar of arguments serves metadata, too. Leaves out default
+// values, and always Metadata::brings_history and history_from.
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta, Origins origins = Origins::With);
 

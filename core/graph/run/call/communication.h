@@ -15,7 +15,8 @@ namespace rehearse::graph {
 // True for wait() or synchronize() of a Work.
 bool is_method_of_work(const Node& node);
 
-// True if the node sends or receives, or waits for that: c10d's calls, functional ones, and methods of a Work.
+// True if the node communicates or waits for communication: a call of c10d, a functional collective, or a method of a
+// Work.
 bool communicates(const Node& node);
 
 // True for a c10d call that writes into its tensors and returns a Work, and for a method of such a Work.

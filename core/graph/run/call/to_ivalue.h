@@ -19,7 +19,7 @@ using ValueOf = std::function<const c10::IValue&(const Node&)>;
 c10::IValue to_ivalue(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                       const ValueOf& value_of, const Node& node, const std::string& field);
 
-// The argument without conversion: a list becomes a tuple, a dict a dict of strings.
+// The argument without conversion: a list becomes a tuple, a dict becomes a dict with strings as keys.
 c10::IValue to_ivalue(const Argument& argument, const ValueOf& value_of, const Node& node, const std::string& field);
 
 }  // namespace rehearse::graph

@@ -29,7 +29,7 @@ double quotient(std::int64_t x, std::int64_t y) {
   return (x < 0) != (y < 0) ? -result : result;
 }
 
-// Has the divisor's sign, even if it is zero.
+// The result has the divisor's sign, even if the result is zero.
 double remainder(double x, double y) {
   const double rest = std::fmod(x, y);
   if (rest == 0.0) return std::copysign(0.0, y);

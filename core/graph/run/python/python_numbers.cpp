@@ -29,7 +29,7 @@ std::int64_t to_whole(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-// Uses `whole_case` for ints, which returns whether it overflowed, and `real_case` for others.
+// Calls `whole_case` for ints and bools, and `real_case` otherwise. `whole_case` returns whether it overflowed.
 template <class Whole, class Real>
 IValue arithmetic(const Arguments& a, Whole whole_case, Real real_case) {
   if (!is_whole(a[0]) || !is_whole(a[1])) return real_case(real(a[0]), real(a[1]));
@@ -101,7 +101,7 @@ IValue floordiv(const Arguments& a) {
       [](double x, double y) { return floor_quotient(x, y); });
 }
 
-// Has the sign of the divisor.
+// The result has the sign of the divisor.
 IValue mod(const Arguments& a) {
   check_divisor(a[1]);
   return arithmetic(

@@ -15,7 +15,7 @@ bool is_tensor(const c10::IValue& value) { return value.isTensor(); }
 
 // The body's results, with tensors left out.
 struct Rest {
-  std::vector<c10::IValue> values;  // None in place of a tensor
+  std::vector<c10::IValue> values;  // an undefined tensor in place of each tensor
   bool is_tuple = false;
 };
 

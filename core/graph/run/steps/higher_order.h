@@ -11,7 +11,7 @@
 
 namespace rehearse::graph {
 
-// The common parts of higher-order operators: bodies, which are attributes of the module, and operands.
+// The common parts of higher-order operators: bodies, which are submodules of the module, and operands.
 class HigherOrder {
  public:
   HigherOrder(const Node& node, const GraphModule& module) : node_(node), module_(module) {}
@@ -71,9 +71,9 @@ using Run = std::function<c10::IValue(const ValueOf&)>;
 Run make_checkpoint(const HigherOrder& op, Bodies& bodies);
 
 // register_hook(body, tensor, operands..., layout=flag) registers the body as a hook of the tensor. The body gets the
-// gradient and the operands, and returns the gradient that replaces it, or nothing. `layout`: it gets the gradient in
-// row-major order. An operand that is another register_hook node stands for the gradient after that hook; until that
-// hook has run, the hook that uses it is not called.
+// gradient and the operands, and returns the gradient that replaces it, or nothing. `layout`: the body gets the
+// gradient in row-major order. If an operand is another register_hook node, the body gets the gradient after that other
+// hook; if the other hook has not run, the body does not run either.
 Run make_hook(const HigherOrder& op, Bodies& bodies);
 
 }  // namespace rehearse::graph

@@ -64,7 +64,7 @@ class PythonStep : public Step {
   Overloads on_tensors_;
 };
 
-// An item of a list, or an index into a tensor. In Python, x[0, 1] and x[[0, 1]] differ, but in a graph tuples are
+// Takes an item of a list, or indexes a tensor. In Python, x[0, 1] and x[[0, 1]] differ, but in a graph tuples are
 // lists too. Therefore a list counts as a tuple of one index for each dimension if only a tuple is possible, and is
 // refused otherwise.
 class GetItemStep : public Step {

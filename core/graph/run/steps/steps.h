@@ -18,8 +18,8 @@ std::unique_ptr<Step> make_method_step(const Node& node);                       
 // wait(work, milliseconds = 0) and synchronize(work), methods of c10d::Work.
 std::unique_ptr<Step> make_work_step(const Node& node);
 
-// Runs `step` on behalf of the code from which the node comes: reports show that code's line, and the call has the
-// label that was set there.
+// Returns a step that runs `step` on behalf of the code from which the node comes: reports show that code's line, and
+// the call has the label that was set there.
 std::unique_ptr<Step> in_the_name_of(const Node& node, std::unique_ptr<Step> step);
 
 }  // namespace rehearse::graph

@@ -12,8 +12,8 @@
 
 namespace rehearse::graph {
 
-// An archive or its model.json is malformed, or holds something that this reader does not know. node(): the node with
-// the fault, or empty. field(): the place of the fault:
+// An archive or its models/<name>.json is malformed, or has something that this reader does not know. node(): the node
+// with the fault, or empty. field(): the place of the fault:
 // - in the JSON: the path from its root, `model.graph_module.graph.nodes[3].inputs[0].arg`; in a tensor's table the
 //   record's name comes first, `data/weights/model_weights_config.json.config.fc.weight`;
 // - in a record of the archive as a whole: the record's name, `byteorder`;
@@ -76,14 +76,16 @@ ExportedProgram load_pt2(const std::string& path, const std::string& model = "")
 // As load_pt2(), but does not read the data: attributes have only metadata. Throws ImportError.
 ExportedProgram load_pt2_graph(const std::string& path, const std::string& model = "");
 
-// Runs an exported program. If the program changes buffers, they stay changed in its attributes.
+// Runs an exported program. If the program changes parameters or buffers, they stay changed in the program's
+// attributes. If it changes an input, run() writes to the caller's tensor.
 class ProgramRunner {
  public:
   // Throws GraphError for nodes that the interpreter does not support, and for attributes without data.
   explicit ProgramRunner(ExportedProgram program);
 
   // `inputs`: the user's inputs, flattened, including constants. Returns the user's outputs, flattened. Throws
-  // GraphError, which names the input, if the number of inputs, a dtype, sizes, a symbol or a constant does not fit.
+  // GraphError if the number of inputs is wrong or, with the name of the input, if a dtype, sizes, a symbol or a
+  // constant does not fit.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
 
   const ExportedProgram& program() const noexcept { return program_; }

@@ -16,8 +16,8 @@ namespace rehearse::graph {
 
 // A list of nodes in an executable order, as in torch.fx. Owns its nodes. Neither copied nor moved, because nodes point
 // to their graph; copy_graph_module() makes a copy. The cost of an operation depends only on what it touches: creating
-// a node takes time linear in its arguments, erasing one a search in the user lists of its inputs, from the latest user
-// on.
+// a node takes time linear in its arguments; erasing a node searches the lists of users of its inputs, from the latest
+// user on.
 //
 //   Graph graph;
 //   Node& x = graph.placeholder("x");
@@ -108,7 +108,7 @@ class Graph {
   Namespace names_;
   Node* first_ = nullptr;
   Node* last_ = nullptr;
-  std::vector<Node*> points_;  // new nodes go before the last one; null or none: to the end
+  std::vector<Node*> points_;  // new nodes go before the last of these nodes; null or none: to the end
   std::size_t size_ = 0;
 };
 

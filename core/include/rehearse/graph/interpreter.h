@@ -19,12 +19,12 @@ class RunnableGraph;
 //
 // It supports graphs of torch.export and Dynamo that use:
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
-//   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint and wrap;
+//   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint, wrap, and Rehearse's own register_hook;
 // - Python's arithmetic, comparisons and items of numbers (_operator.*, math.*, torch.sym_*) and of tensors;
 // - methods of tensors, torch.* and torch._C._nn.* that are operators of ATen: each call chooses the overload by the
-//   kinds of the arguments; of torch.nn.functional relu, dropout, layer_norm, group_norm, batch_norm and embedding;
+//   kinds of the arguments; from torch.nn.functional: relu, dropout, layer_norm, group_norm, batch_norm, embedding;
 // - torch._check, torch._C._set_grad_enabled (until the graph's end at most), torch.amp's _enter_ and _exit_autocast;
-// - submodules with graphs; Linear, Embedding and ReLU without (ReLU as if not in place); attributes with tensors.
+// - submodules with graphs; the leaf modules Linear, Embedding and ReLU (never in place); attributes with tensors.
 // The graph starts in the caller's grad mode, which must be off if the graph changes a leaf in place.
 //
 // The constructor reads the module (a shared submodule once) and keeps it. The module must not change while the
@@ -42,8 +42,8 @@ class Interpreter {
   // source line added.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
-  // Sets a function to call after each node of this graph, but not after the nodes of bodies. It gets the node and the
-  // node's value. By then, the interpreter has dropped the values that this node was the last to use.
+  // Sets a function to call after each node of this graph except its output, but not after the nodes of bodies. It gets
+  // the node and the node's value. By then, the interpreter has dropped the values that this node was the last to use.
   void set_observer(std::function<void(const Node&, const c10::IValue&)> observer);
 
  private:

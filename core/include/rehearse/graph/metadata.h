@@ -100,7 +100,7 @@ struct Origin {
 
   std::string trace() const;                                        // the stack trace, or one made from `site`
   std::string source_line() const;                                  // `x.py:5` of the innermost frame; empty if unknown
-  friend bool operator==(const Origin& left, const Origin& right);  // by trace() and label
+  friend bool operator==(const Origin& left, const Origin& right);  // by trace(), not `site`; ignores `asked_from`
 };
 
 // Origin::source_line(); also empty if `origin` is null.
@@ -112,8 +112,9 @@ struct Metadata {
   std::shared_ptr<const Origin> origin;        // null: unknown
   std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node introduces
   bool ddp_ignored = false;                    // a parameter that DistributedDataParallel ignores
-  // A tensor may begin to require grad after its node has run, when autograd's history reaches a view of it. The nodes
-  // that bring history to it are numbered through the graph, from 1.
+  // A tensor may begin to require grad after its node has run: if a later node writes a value with autograd history
+  // into memory that the tensor shares. The nodes that bring history in this way are numbered in the graph's order,
+  // from 1.
   std::size_t brings_history = 0;  // the number of this node; 0: it brings none
   std::size_t history_from = 0;    // the number of the node from which this value requires grad; 0: as `value` says
 

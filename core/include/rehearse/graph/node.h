@@ -59,7 +59,7 @@ class Node {
   // The nodes that use this one, each once, in the order in which they began to use it.
   const std::vector<Node*>& users() const noexcept { return users_; }
 
-  // Replaces `old` by `replacement` wherever it occurs in this node's arguments.
+  // Replaces `old` by `replacement` wherever `old` occurs in this node's arguments.
   void replace_input_with(Node& old, Node& replacement);
   // Replaces this node by `replacement` in all users, except in `replacement` itself. Returns the nodes that changed.
   std::vector<Node*> replace_all_uses_with(Node& replacement);

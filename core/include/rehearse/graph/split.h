@@ -31,10 +31,10 @@ struct SplitModule {
 };
 
 // Splits a module as torch.fx.passes.split_module does with its default options: placeholders and attributes stay
-// outside; every other node goes into partition partition_of(node), called once for each node in order. The orders of
-// partitions, inputs and outputs, and all names, are fx's.
-// - A value that crosses into a partition brings the symbols of its sizes with it as inputs, if a node before its use
-//   holds such a symbol alone (fx also considers nodes after the use, and then finds a cycle).
+// outside; every other node goes into partition partition_of(node). split_by() calls partition_of() once for each such
+// node, in order. The orders of partitions, inputs and outputs, and all names, are fx's.
+// - If a value crosses into a partition, the symbols in its sizes become inputs of the partition, too, provided that a
+//   node before the use has this symbol as its value (fx also considers nodes after the use, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` take effect until they
 //   are undone: later partitions begin by repeating them. Partition ids must then not decrease.
 // - Partitions are called in `order`. fx's order calls a partition as soon as its inputs are there. In-place changes

@@ -25,8 +25,8 @@ namespace rehearse::graph {
 // A node: name, op, target, args, then kwargs and `; metadata` if there are any. Values: none, true, 3, 2.5, nan,
 // nan(0x7ff8000000000001) (a NaN with other bits), complex(1.0, 2.0), "text", %node, sym("s0*2"), ..., dtype(Float),
 // device("cpu"), layout(Strided), memory_format(Contiguous), [list], {"key": value}, slice(none, 8, none). Throws
-// GraphError if values nest too deeply (kMaxNesting). Origins::Without leaves out where nodes come from, because
-// looking that up takes milliseconds for nodes captured in this process.
+// GraphError if submodules nest deeper than kMaxNesting, or values deeper than twice that. Origins::Without leaves out
+// where nodes come from, because looking that up takes milliseconds for nodes captured in this process.
 enum class Origins { With, Without };
 std::string to_text(const GraphModule& module, Origins origins = Origins::With);
 std::string to_text(const Argument& argument);
