@@ -38,7 +38,8 @@ Answer CallAttempt::serve(Entry& hit) {
 }
 
 // Runs the code once, as without compile(). The recorded graph serves the call: through an entry with the same graph,
-// else through a new entry. Ranks with guard collectives compare once this is known.
+// else through a new entry. With guard collectives, the ranks compare as soon as each of them knows whether it needs a
+// new entry.
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;
@@ -73,7 +74,7 @@ Answer CallAttempt::miss(bool for_others) {
   return call_.eager(call_.run(*now_));
 }
 
-// With compiler collectives, the other ranks learn the outcome in every case.
+// With collectives, the other ranks learn the outcome in every case.
 Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   RankCache& cache = call_.cache;
   Agreement& agreement = cache.agreement;

@@ -21,7 +21,7 @@ class CallAttempt {
   Answer answer();
 
  private:
-  // The entry that serves the call. If the code has run, the entry with the graph that it gave.
+  // The entry that serves the call. If the code has run, the entry with the graph that the code gave.
   Entry* find();
   // Asks the other ranks, at most once in a call, whether the caches of all ranks serve it.
   bool is_served(const Entry* hit);

@@ -44,13 +44,14 @@ class EntryCache {
   // The first entry whose guards hold, beginning with the most recently used one. Makes it the most recently used. Null
   // if none holds.
   Entry* find(const LeafList& leaves, const GlobalState& state);
-  // Like find(), but for entries with segments only, and for entries with the graph of `code`. Do not change the order.
+  // Like find(), but find_segmented() considers only entries with segments, and find_graph() only entries without
+  // segments that have the graph of `code`. Both leave the order as it is.
   Entry* find_segmented(const LeafList& leaves, const GlobalState& state) const;
   Entry* find_graph(const LeafList& leaves, const GlobalState& state, const Capture& code) const;
 
-  // Why no entry serves the call: for each entry the first guard that does not hold, latest entry first. Empty without
-  // entries, and once may_grow() has warned of the limit. `for_others`: another rank must compile; leaves out entries
-  // that hold.
+  // Records and returns why no entry serves the call: for each entry the first guard that does not hold, latest entry
+  // first. Empty without entries, and once may_grow() has warned of the limit. `for_others`: another rank must compile;
+  // leaves out entries that hold.
   std::vector<GuardFailure> note_failures(const LeafList& leaves, const GlobalState& state, bool for_others);
   // True unless the cache is full or the function is refused. The first call that finds the cache full warns.
   bool may_grow();

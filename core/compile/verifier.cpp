@@ -33,7 +33,8 @@ std::string first_difference(const Capture& before, const Capture& now) {
                      fmt::join(now.constants, ", "));
 }
 
-// A tree that contains only the entry's graph. Any other behaviour of the code becomes another path.
+// A tree that contains only the entry's graph. SegmentedCapture throws StaleCapture if the code comes to a read or an
+// eager region, because the tree has none.
 std::shared_ptr<SegmentTree> tree_of(const Capture& capture) {
   auto step = std::make_unique<Step>();
   step->segment = {.module = capture.module,

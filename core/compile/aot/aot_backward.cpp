@@ -28,7 +28,8 @@ std::vector<std::string> saved_names(const capture::JointPartition& partition) {
   return names;
 }
 
-// Excludes numbers: the forward also computes numbers that only the backward needs.
+// True for an operator of the forward that computes tensors. Excludes numbers, because the forward also computes
+// numbers that only the backward needs.
 bool is_of_forward(const graph::Node& node) {
   if (node.op() != graph::Op::CallFunction || node.target().starts_with("torch.ops.aten.sym_")) return false;
   return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
@@ -116,8 +117,8 @@ std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tan
                                                    again.tangents, partition.gradient_tangents});
 }
 
-// A recorded backward finds its saved values by the names of the forward's nodes, so the forwards must have the same
-// operators.
+// A recorded backward finds its saved values by the names of the forward's nodes, so both recordings must have the same
+// operators in the forward.
 bool AotBackwards::has_same_forward(const capture::JointGraph& again) const {
   const auto operators_of = [](const capture::JointGraph& joint) {
     std::map<std::string, std::string> targets;

@@ -44,8 +44,8 @@ const graph::Node* wait_for_other(const graph::GraphModule& module) {
 // Results that are views are made again outside of the graph, from arguments and values, and no hook runs there.
 UseBeyondData use_by_hooks(const graph::GraphModule& module, const capture::JointGraph& joint) {
   if (joint.views != nullptr) return {first_hook(module), "it registers a hook, and a result is a view"};
-  // A hook that the caller registers on the result must run before this hook. In a recorded backward it would run after
-  // it.
+  // A hook that the caller registers on the result must run after this hook. In a recorded backward, this hook would
+  // run after the caller's.
   if (const auto* const hook = hook_of_result(module)) return {hook, "it registers a hook on a result"};
   if (joint.changed_inputs.empty()) return {nullptr, ""};
   return {writing_hook(module), "it changes an argument, and registers a hook that writes to a tensor"};

@@ -9,9 +9,9 @@
 
 namespace rehearse::compiler {
 
-// Finds hooks of tensors whose code was captured: nodes register_hook(body, tensor, operands...).
+// Finds tensor hooks with captured code: nodes register_hook(body, tensor, operands...).
 
-// The first one, including those in bodies. Null if there is none.
+// The first hook, including hooks in bodies. Null if there is none.
 const graph::Node* first_hook(const graph::GraphModule& module);
 
 // The first hook whose tensor comes from outside of the module. Other uses of that tensor also contribute to its

@@ -13,14 +13,15 @@ class ShapeEnv;
 
 namespace rehearse::compiler {
 
-// Collects the guards that compiling a graph adds to those of its capture, as recording a backward does. A graph that
-// is read from a file brings these guards along.
+// Collects the guards that compiling a graph adds to those of its capture, as recording a backward does. The file of a
+// stored graph contains these guards.
 class StatedGuards {
  public:
   // Make it before the graph is compiled. `shapes`: null for a graph without symbols.
   explicit StatedGuards(std::shared_ptr<shapes::ShapeEnv> shapes);
 
-  // The guards added since then. Throws std::runtime_error if compiling stated facts that a file cannot hold.
+  // The guards added since this object was made. Throws std::runtime_error if compiling stated facts that a file cannot
+  // hold.
   graph::List added() const;
   // Adds guards from a file, in place of compiling. Throws std::exception if they cannot belong to the same graph.
   void add(const graph::List& guards) const;

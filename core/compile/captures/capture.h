@@ -29,10 +29,10 @@ struct LeafShape {
 };
 
 // The result of running the user's code on fakes once. If the capture ended early, `module` is null, and `refusal` says
-// why; it is empty if a read ended the capture.
+// why; `refusal` is empty if a read ended the capture.
 struct Capture {
   std::string refusal;
-  bool keeps_tensors = false;  // it ended because the code keeps a tensor beside its results
+  bool keeps_tensors = false;  // it ended because the code keeps a tensor apart from its results
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
   // not end early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
@@ -50,8 +50,8 @@ struct Capture {
   std::optional<parallel::DdpBuckets> ddp;  // for a data-parallel module whose forward the captured code ran
 };
 
-// True if both captures have the same graph on the same inputs. Does not compare the forms of arguments, because both
-// calls passed the same guards.
+// True if both captures have the same graph on the same inputs, and the same constants in the result. Does not compare
+// the forms of arguments, because both calls passed the same guards.
 bool same_function(const Capture& a, const Capture& b);
 
 }  // namespace rehearse::compiler

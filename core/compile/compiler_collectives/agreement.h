@@ -33,7 +33,7 @@ class Agreement {
   bool is_served(bool hit);
 
   // Called after a read or a region: true if some rank has no compiled segment for what follows, so that all ranks
-  // compile it. Blocks with guard collectives; always false without.
+  // compile it. Blocks with guard collectives; always false without them.
   bool all_compile_next(bool has_next);
 
   void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
@@ -46,8 +46,8 @@ class Agreement {
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
   // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
-  // exchange their arguments, and the call blocks. As for any compilation, the counterpart on another rank may be the
-  // first compilation of a call. `why`: the read or region that the segment follows.
+  // exchange `why`, and the call blocks. As for any compilation, the counterpart on another rank may be the first
+  // compilation of a call. `why`: the read or region that the segment follows.
   void begin_segment(const std::string& why, exec::CallSite where);
 
   // The result of the open compilation contains collectives, or may contain some.
@@ -56,9 +56,9 @@ class Agreement {
   // True between the beginning of a compilation and commit() or fail().
   bool is_open() const noexcept { return is_open_; }
 
-  // With compiler collectives, exchanges outcomes with the other ranks, and blocks. Throws CompileError that names the
-  // lowest rank that could not compile. If no rank could compile, returns false instead, because each rank has its own
-  // error.
+  // With compiler or guard collectives, exchanges outcomes with the other ranks, and blocks. Throws CompileError that
+  // names the lowest rank that could not compile. If no rank could compile, returns false instead, because each rank
+  // has its own error. Without collectives, returns whether `outcome` is a graph.
   bool commit(const CompileOutcome& outcome);
   // Commits an error if a compilation is open.
   void fail(const std::string& error);

@@ -34,14 +34,14 @@ class GuardSet {
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
-  // Guards identity: in later calls, a tensor leaf must be one tensor with the same other leaves and captured tensors
-  // as in this call.
+  // Guards identity: if a tensor leaf is the same tensor as another leaf or a captured tensor in this call, it must be
+  // so in later calls; if it is not, it must not be so later.
   void set_aliases(const LeafList& leaves);
-  // Guards sharing: in later calls, a tensor leaf must share memory with the same other leaves and captured tensors as
-  // in this call. Call it if the code writes to such memory.
+  // Guards sharing: in later calls, the same tensor leaves and captured tensors must share memory as in this call. Call
+  // it if the code writes to the memory of a leaf or captured tensor.
   void set_memory(const LeafList& leaves);
 
-  // `state`: that of the calling fiber. Fills `failure`, if given, with the first guard that does not hold.
+  // `state`: the state of the calling fiber. Fills `failure`, if given, with the first guard that does not hold.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;
 
   void renew_symbols() { symbols_.renew(); }

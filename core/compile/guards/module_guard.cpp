@@ -39,7 +39,7 @@ template struct Reveal<Buffers, &Module::buffers_>;
 const void* address_of(const std::shared_ptr<Module>& module) { return module.get(); }
 const void* address_of(const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl(); }
 
-// Advances `expected`.
+// Compares the addresses of the items with the next `count` of `expected`, and moves `expected` behind them.
 template <class Dict>
 bool holds_items(const Dict& now, std::uint32_t count, const void* const*& expected) {
   const void* const* const end = expected + count;

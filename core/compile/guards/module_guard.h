@@ -18,8 +18,8 @@ class Module;
 namespace rehearse::compiler {
 
 // Guards that the module tree is unchanged: the same submodule, parameter and buffer objects as at capture, and each
-// module in the same mode, train() or eval(). Keeps them alive, so that their addresses stay unique. Members that are
-// not registered with their module are not checked.
+// module in the same mode, train() or eval(). Keeps these objects alive, so that their addresses stay unique. Members
+// that are not registered with their module are not checked.
 class ModuleGuard {
  public:
   ModuleGuard() = default;  // without a module: always holds

@@ -6,9 +6,9 @@
 
 namespace rehearse::compiler {
 
-// A number for the modes, train() or eval(), of all modules, as far as the calling fiber has changed them. It is equal
-// if each module is in the same mode. It covers all modules, because a function may use any module and nothing tells
-// which.
+// A number for the modes, train() or eval(), of all modules, as far as the calling fiber has changed them. The number
+// is the same as at an earlier time if each module is in the same mode as then. It covers all modules, because a
+// function may use any module and nothing tells which.
 std::uint64_t module_modes() noexcept;
 
 // The calling fiber's last mode switch that had an effect, such as "torch::nn::DropoutImpl to eval()"; empty if there

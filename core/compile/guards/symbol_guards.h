@@ -27,7 +27,7 @@ class SymbolGuards {
   // `places`: one for each source of the environment, in order.
   SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes);
 
-  // Adds the guards that the environment has received since, for example when a backward was recorded.
+  // Adds the guards that the environment has received since the construction, for example when a backward was recorded.
   void renew();
 
   // The leaves must have passed all other guards.

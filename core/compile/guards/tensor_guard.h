@@ -32,8 +32,8 @@ class TensorGuard {
   void guard_offset() noexcept { guards_offset_ = true; }
   // Also guards the size of the storage: `bytes`, or, without a number, exactly the size of the elements.
   void guard_storage(std::optional<std::int64_t> bytes) noexcept;
-  // Guards the state of the tensor at its capture, because code has since given it a history or other sizes. Does not
-  // change symbolic sizes.
+  // Guards the state in which the capture found the tensor, because the code may have given the tensor a history or
+  // other sizes since. If a size or stride is symbolic, changes only the guard of requires_grad.
   void expect_as(const graph::TensorMeta& captured);
 
   // Fills `failure`, if given, with the first property that differs.

@@ -39,7 +39,7 @@ class WatchList {
 // changed, a later call would communicate with other ranks.
 class WatchScope final : public operators::GroupUse {
  public:
-  // `function`: the memory of the function object, if its code cannot change it. Values in it are constant.
+  // `function`: the memory of the function object, if calls cannot change the object. Values in it are constant.
   WatchScope(WatchList& list, const void* frame, std::span<const std::byte> function);
   ~WatchScope();
   WatchScope(const WatchScope&) = delete;

@@ -25,7 +25,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// c10d's constant. PyTorch's DDPOptimizer does not go below it either.
+// c10d's constant for the size of the first bucket. PyTorch's DDPOptimizer uses it, too.
 constexpr std::int64_t kFirstBucketBytes = 1024 * 1024;
 
 // PyTorch's DDPOptimizer uses fx's order. That order may run a piece that writes or draws random numbers before an
@@ -113,7 +113,7 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
-// Notes at the piece before each unit why it ends there.
+// For each unit, notes at the piece before it why that piece ends.
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {

@@ -37,10 +37,10 @@ struct CompiledPartitions {
 // end, like PyTorch's DDPOptimizer; or, inside a sharded model's forward, with one piece for each unit. A node that
 // makes an autograd leaf is always its own piece, which runs eagerly and which no back end sees.
 //
-// Compiles pieces in the order in which they are called. The inputs of a piece have the layouts that the back end
-// states for the results of earlier pieces; otherwise its fakes, and the symbols of `shapes`, follow the metadata of
-// the nodes. Inputs that lie in the same memory share it. Results have the layouts of the graph. `sharded`: which
-// inputs are parameters of a unit.
+// Compiles pieces in the order in which they are called. The back end gets fakes for the inputs of a piece. A fake for
+// the result of an earlier piece has the layout that the back end has stated for this result; everything else in the
+// fakes, and in the symbols of `shapes`, follows the metadata of the nodes. Fakes share memory if their inputs do.
+// Results have the layouts of the graph. `sharded`: which inputs are parameters of a unit.
 CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>& module,
                                       const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                                       const PartitionOptions& options, const InputMemory& input_memory = {},

@@ -12,7 +12,8 @@ namespace {
 using graph::Node;
 using graph::Op;
 
-// Follows items of a list or tuple to the node that returned it, because they must be in its piece.
+// Follows items of a list or tuple to the node that returned the list, because the items must be in the piece of that
+// node.
 const Node& source_of(const Node& node) {
   const Node* of = &node;
   while (of->op() == Op::CallFunction && of->target() == "_operator.getitem" && of->args().at(0).node() != nullptr &&

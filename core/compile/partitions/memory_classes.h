@@ -11,7 +11,8 @@
 
 namespace rehearse::compiler {
 
-// For each input of a graph, the memory in which it lies. Null: none (it need not be a tensor), or unknown.
+// For each input of a graph, the memory in which it lies. Null if the input has no memory (it may be a number), or if
+// its memory is unknown.
 using InputMemory = std::vector<const void*>;
 InputMemory memory_of(const std::vector<c10::IValue>& inputs);
 

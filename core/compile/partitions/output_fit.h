@@ -27,11 +27,11 @@ struct GraphOfBackend {
 void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vector<graph::ValueMeta>& given,
                      const std::vector<OutputRole>& roles, const GraphOfBackend& whose);
 
-// Runs `compiled`, and then:
+// Returns a function that runs `compiled`, and then:
 //   - if `checks`: compares all outputs with `stated`, and throws BackendMismatch for a difference;
-//   - copies outputs that must be restored to their layout in `recorded`, if `compiled` states another layout or none;
+//   - copies outputs that must be restored to their recorded layout, if `compiled` states another layout or none;
 //   - throws BackendMismatch if it would have to copy a fixed output.
-// Returns `compiled` itself if nothing of that can happen. `module`: the graph, whose placeholders have the symbols'
+// Returns `compiled.run` itself if none of this can happen. `module`: the graph, whose placeholders have the symbols'
 // values.
 CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModule& module,
                           const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles,

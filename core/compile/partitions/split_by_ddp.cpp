@@ -21,7 +21,7 @@ CompiledGraph SplitByDdp::compile(const BackendInput& input) {
   pieces_.clear();
   module_ = input.module;
   if (!is_as_recorded(input)) return inner_->compile(input);
-  // Examples share a storage where the inputs that they stand for share memory.
+  // Example inputs share a storage if the inputs that they represent share memory.
   CompiledPartitions parts =
       compile_partitions(input.module, input.shapes, *inner_, {.buckets = &caps_}, memory_of(input.example_inputs));
   for (const GraphExplanation& piece : parts.graphs) {

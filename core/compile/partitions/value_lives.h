@@ -20,7 +20,7 @@ class ValueLives {
   ValueLives(const graph::GraphModule& split, const MemoryClasses& memory);
 
   // True if another value that exists when `value` is made, and is used afterwards, may share memory with it. Always
-  // true for inputs, because the caller has them.
+  // true for inputs, because the caller holds them.
   bool shares_when_made(const graph::Node& value) const;
   // True if another value, which is used in the call of piece #`piece` or later, may share memory with `value` at that
   // call.

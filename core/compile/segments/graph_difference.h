@@ -20,7 +20,7 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
 // The text of a node, such as "torch.ops.aten.add.Tensor at model.cpp:12".
 std::string text_of_node(const graph::Node& node);
 
-// Throws StaleCapture. `told`: the result of difference_of().
+// Throws StaleCapture. `difference`: the result of difference_of().
 [[noreturn]] void throw_stale(const std::string& function, const std::string& difference);
 
 }  // namespace rehearse::compiler

@@ -119,7 +119,8 @@ class ArgumentCopies {
     return "";
   }
 
-  // The values that the function has left in the copies, without tensors and symbolic integers.
+  // The values that the function has left in the copies, without tensors and symbolic integers. Empty for an argument
+  // whose other values the function has not changed.
   Left left() const {
     Left left;
     take_left(left, kEach);
@@ -127,8 +128,7 @@ class ArgumentCopies {
   }
   // Puts `left` into the caller's arguments, which keep their tensors and symbolic integers.
   void leave(const Left& left) const { leave(left, kEach); }
-  // Puts what the function has changed into the caller's arguments. `real` returns the value that a copy's value stands
-  // for.
+  // Puts what the function has changed into the caller's arguments. `real` returns the real value of a stand-in.
   void give(const UserCode::RealValue& real) const { give(real, kEach); }
 
  private:

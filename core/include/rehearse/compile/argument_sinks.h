@@ -15,7 +15,7 @@
 #include <rehearse/compile/argument_walk.h>
 #include <rehearse/compile/leaf.h>
 
-// The sinks with which walk() is used.
+// The sinks for walk().
 namespace rehearse::compiler {
 
 // Puts the leaves into a list.

@@ -31,9 +31,9 @@ struct BackendInput {
   std::shared_ptr<shapes::ShapeEnv> shapes;  // for the symbols in example_inputs; null if there are none
   std::string name;                          // "forward", or "submod_1" for a partition
   // A back end that falls back to eager autograd calls this, during compile() only, with the reason, which explain()
-  // shows. Empty if no one wants to know.
+  // shows. Empty if nobody records the reason.
   std::function<void(const std::string& why)> note_eager = {};
-  // By output: true if the output must have the strides and offset that it has in the graph, because it shares memory
+  // For each output: true if it must have the strides and offset that it has in the graph, because it shares memory
   // with something that is used later (an argument or another output), or because its storage offset depends on data.
   // The back end may choose the layout of other outputs if it states it in CompiledGraph::outputs. Empty: every layout
   // is free.
@@ -95,8 +95,9 @@ class Backend {
 };
 
 // Describes what the graph's own operators return for the example inputs: one value for each output. A back end that
-// keeps all layouts states this; one that changes some starts from it. Call it within compile() only. Throws what
-// operators throw for inputs whose layouts they cannot take; compile() never passes such inputs.
+// keeps all layouts states these values; a back end that changes some layouts starts from them. Call it within
+// compile() only. Throws what operators throw for inputs whose layouts they cannot take; compile() never passes such
+// inputs.
 std::vector<graph::ValueMeta> outputs_of(const BackendInput& input);
 
 using BackendFactory = std::function<std::shared_ptr<Backend>()>;

@@ -25,7 +25,8 @@ class Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
 
-  // Serves the call with an entry from the cache, or compiles one. nullopt: the caller must run the function eagerly.
+  // Serves the call with an entry from the cache, or with a new entry that it compiles. nullopt: the caller must run
+  // the function eagerly.
   std::optional<CallResult> call(const LeafList& leaves, UserCode& code);
 
   Explanation explain() const;

@@ -138,9 +138,10 @@ class CompiledDataParallel {
   std::shared_ptr<compiler::Callable> callable_;
 };
 
-// Returns a callable like `net` or `function` that runs what a back end makes of it: torch.compile in C++. The first
-// call runs the user's code on fakes, which gives a graph. Later calls run the compiled graph as long as all of its
-// guards hold, and otherwise compile anew, up to CompileOptions::recompile_limit times.
+// Returns a callable that takes the arguments of `net` or `function`, and runs the graph that a back end compiles from
+// its code: torch.compile in C++. The first call runs the user's code on fakes, which gives a graph. Later calls run
+// the compiled graph as long as all of its guards hold, and otherwise compile anew, up to
+// CompileOptions::recompile_limit times.
 //
 //   auto compiled = rehearse::compile(net, {.backend = "aot_eager"});
 //   at::Tensor y = compiled(x);
@@ -158,8 +159,9 @@ class CompiledDataParallel {
 // reads (members, globals, the clock); see CompileOptions::verify.
 //
 // Inside another capture the code runs as it is and becomes part of that graph. Blocks while another fiber of the rank
-// compiles the same function. Errors: with fullgraph, those of the capture (capture::FakeError, shapes::ShapeError);
-// compiler::CompileError; what the code and the graph's operators throw.
+// compiles the same function and, with CompileOptions::group, until the other ranks of the group arrive. Errors: with
+// fullgraph, those of the capture (capture::FakeError, shapes::ShapeError); compiler::CompileError; what the code and
+// the graph's operators throw.
 template <compiler::ModuleHandle Net>
 auto compile(Net net, CompileOptions options = {}) {
   using Traits = parallel::ModuleTraits<Net>;

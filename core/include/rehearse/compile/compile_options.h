@@ -32,9 +32,10 @@ class BackendChoice {
   std::shared_ptr<compiler::Backend> backend_;
 };
 
-// When to check a call that the cache serves by running the user's code again on fakes. The code must give the graph
-// that was compiled. It can give another one if it depends on things that no guard sees: members, captures, globals,
-// the clock. A different graph is the error compiler::StaleCapture; with Always, the call compiles anew instead.
+// When to check that a cached graph is still right. For the check, the user's code runs again on fakes, and must give
+// the graph that was compiled. It gives another graph if it depends on things that no guard sees: members, captures,
+// globals, the clock. A different graph is the error compiler::StaleCapture; with Always, the call compiles anew
+// instead.
 enum class Verify { Never, FirstHit, Always };
 
 // The arguments of torch.compile, and a few facts that PyTorch finds out from Python.
@@ -42,7 +43,8 @@ struct CompileOptions {
   BackendChoice backend = "aot_eager";
 
   // Whether sizes and symbolic integers of arguments are variables of the graph. True: all except 0 and 1, from the
-  // first call on. False: never. nullopt: those that have had two values.
+  // first call on. False: never. nullopt: those that have had two values. rehearse::mark_dynamic() and mark_static()
+  // take precedence.
   std::optional<bool> dynamic = std::nullopt;
 
   // Makes code that cannot be captured an error. If false, such a function runs eagerly, with one warning.
@@ -80,7 +82,8 @@ struct CompileOptions {
   // name is empty, there is no cache. The folder is made if missing. If a file in it cannot be read or written, the
   // graph is compiled, and explain() says why.
   std::optional<std::string> cache_dir = std::nullopt;
-  // How much the files in that folder may take. A process that writes a file removes the oldest ones beyond the limit.
+  // How many bytes the files in the cache's folder may take. A process that writes a file removes the oldest ones
+  // beyond the limit.
   std::uint64_t cache_limit_bytes = std::uint64_t{1} << 30;
 
   // How many entries the cache of one rank may hold. Beyond that, calls that no entry serves run eagerly, with one

@@ -28,7 +28,8 @@ class NotRepeatable : public CompileError {
 };
 
 // A tensor that passes from one piece of a compiled function to another (at DDP's buckets, reads, eager regions) is not
-// what the capture recorded. what() names the tensor and the line that makes it. The pieces before it have run.
+// what the capture recorded. what() names the tensor and the line that makes it. The pieces before the one that gets
+// the tensor have run.
 class BorderMismatch : public CompileError {
  public:
   using CompileError::CompileError;

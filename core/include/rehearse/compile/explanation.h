@@ -16,7 +16,7 @@ namespace rehearse::compiler {
 struct CompileStats {
   std::int64_t calls = 0;
   std::int64_t hits = 0;
-  std::int64_t compiles = 0;  // entries made
+  std::int64_t compiles = 0;  // entries made, and paths added to entries with segments
   std::int64_t compiles_in_last_call = 0;
   std::int64_t graphs = 0;       // passed to the back end
   std::int64_t eager_calls = 0;  // because of the limit, or because the code was refused
@@ -27,8 +27,8 @@ struct CompileStats {
 };
 
 // What happened to a graph in CompileOptions::cache_dir. Off: there is no folder. Hit: the graph was read from it.
-// Miss: the graph's file was missing or damaged, so the graph was compiled and written. Bypass: the graph was compiled
-// and cannot be written.
+// Miss: the graph's file was missing or unusable, or the schedule decided against it, so the graph was compiled and
+// written. Bypass: the graph was compiled and cannot be written.
 enum class CacheUse { Off, Hit, Miss, Bypass };
 
 // One graph that the back end got.
@@ -77,8 +77,8 @@ struct Explanation {
   std::string refusal;                      // why the function runs eagerly; empty if it does not
   std::vector<std::string> cache_warnings;  // files of CompileOptions::cache_dir that could not be read or written
 
-  // Why graphs end where they do: one reason for each graph of a split by buckets (it names DDPOptimizer), for each
-  // graph that ends before a unit of FullyShardedDataParallel, and for each that ends before the function makes a
+  // Why graphs end where they do: one reason for each graph of a split by buckets (the reason names DDPOptimizer), for
+  // each graph that ends before a unit of FullyShardedDataParallel, and for each that ends before the function makes a
   // tensor require grad.
   std::vector<std::string> break_reasons() const;
   // All graphs that the back end got, oldest first, with the metadata of all nodes.

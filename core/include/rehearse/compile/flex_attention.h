@@ -24,7 +24,7 @@ struct FlexAttentionOptions {
   // Returns bools that broadcast to the sizes of the scores: true for each score that counts. If no score of a query
   // counts, its result is zeros.
   std::function<at::Tensor(const ScorePlaces& places)> mask_mod = nullptr;
-  std::optional<double> scale = std::nullopt;  // the factor of query times key; by default 1 / sqrt(query.size(-1))
+  std::optional<double> scale = std::nullopt;  // multiplies query times key; by default 1 / sqrt(query.size(-1))
   bool enable_gqa = false;                     // each head of key and value serves several successive query heads
 };
 
@@ -43,8 +43,8 @@ struct FlexAttentionOptions {
 // all scores at once, so it must be pointwise. The functions may use other tensors, which may require grad.
 //
 // Memory: all batch * heads * queries * keys scores exist at once, and so does what their backward saves. In a captured
-// function the call is one node, `wrap`, whose body is a graph. Other tensors that the two functions use are operands
-// of the node.
+// function, if grad mode is on, the call is one node, `wrap`, whose body is a graph. Other tensors that the two
+// functions use are operands of the node.
 //
 // Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for sizes that do not fit, and if a function
 // returns something else than scores or a mask; c10::Error of operators.

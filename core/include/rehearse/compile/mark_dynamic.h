@@ -7,10 +7,10 @@
 
 namespace rehearse {
 
-// Call it on a tensor before passing it to a compiled function: this size varies, and is a symbol from the first call
-// on (0 and 1 stay constants). If the code fixes the size, compiling throws compiler::CompileError. As
-// torch._dynamo.mark_dynamic. Applies to this tensor object in the calling fiber. Throws std::out_of_range if the
-// tensor does not have the dimension; negative dimensions count from the end.
+// Marks a size of a tensor as varying, like torch._dynamo.mark_dynamic: compiled functions that get this tensor treat
+// the size as a symbol from the first call on (0 and 1 stay constants). Call it before you pass the tensor. If the code
+// fixes the size, compiling throws compiler::CompileError. Applies to this tensor object in the calling fiber. Throws
+// std::out_of_range if the tensor does not have the dimension; negative dimensions count from the end.
 void mark_dynamic(const at::Tensor& tensor, std::int64_t dimension);
 
 // Makes a size never a symbol: each of its values is compiled separately. mark_dynamic() overrides it.

@@ -53,7 +53,7 @@ class UserCode {
   // tensors.
   virtual void change_arguments() const = 0;
   // After the function has finished on real tensors: as change_arguments(), but changes tensors, too. `real` returns
-  // the value that a copy's value stands for.
+  // the real value of a stand-in.
   using RealValue = std::function<c10::IValue(const c10::IValue&)>;
   virtual void give_arguments(const RealValue& real) const = 0;
   // Drops the copies of the arguments and the kept result.

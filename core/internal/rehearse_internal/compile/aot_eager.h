@@ -15,12 +15,12 @@ namespace rehearse::compiler {
 class AotProgram;
 
 // The back end "aot_eager". It turns each graph into a forward and a backward of ATen operators below autograd,
-// recorded once (capture_joint, partition_joint) and run operator by operator. A call leaves one step of autograd, and
-// the graph's parameters get their gradients when that step ends. Therefore DDP can reduce a bucket while the backward
-// of earlier pieces runs. Results and gradients have the same bits as in eager mode.
+// recorded once (capture_joint, partition_joint) and run operator by operator. Each call adds one node to autograd's
+// graph, and the graph's parameters get their gradients when that node has run. Therefore DDP can reduce a bucket while
+// the backward of earlier pieces runs. Results and gradients have the same bits as in eager mode.
 //
-// The first backward is recorded for gradients with the layouts of the results. Another one is recorded when gradients
-// with other layouts arrive, or when results get no gradient.
+// The first backward is recorded for gradients with the layouts of the results. Another backward is recorded when
+// gradients with other layouts arrive, or when results get no gradient.
 //
 // In three cases a gradient differs from eager mode in its last bits, because its parts are added in another order or
 // type. First, if two pieces use a tensor and the earlier one uses it several times: that piece adds up its own parts
@@ -28,9 +28,10 @@ class AotProgram;
 // compiled graphs. Third, if the gradient of a result has gaps in memory: it is copied first.
 //
 // Gradients of gradients are not supported; asking for one is an error. Some graphs run node by node under eager
-// autograd, with a warning and a note in explain(): those whose backward cannot be recorded because LibTorch's code for
-// it reads data (max() and prod() of a whole tensor), and those that change one of two inputs that share memory. Their
-// results are right, but their parameters get gradients one by one.
+// autograd, with a warning and a note in explain(). Examples are graphs whose backward cannot be recorded because
+// LibTorch's code for it reads data (max() and prod() of a whole tensor), graphs that change one of two inputs that
+// share memory, and graphs with in-place c10d calls. Their results are right, but their parameters get gradients one by
+// one.
 class AotEagerBackend final : public Backend {
  public:
   // The result of compile() for one graph. For a graph that runs under eager autograd, only the name and the reason are
@@ -40,11 +41,12 @@ class AotEagerBackend final : public Backend {
     capture::JointGraph joint;
     capture::JointPartition partition;
     std::string eager_because;
-    std::shared_ptr<const AotProgram> program;  // runs both
+    std::shared_ptr<const AotProgram> program;  // runs forward and backward
   };
 
   std::string name() const override { return "aot_eager"; }
-  // Differentiates if grad mode is on. Throws what capture_joint() throws, except FakeError and SharedInputChanges.
+  // Differentiates if grad mode is on. Throws what capture_joint() throws, except FakeError, SharedInputChanges,
+  // NoRecordedBackward and ShapeError: if it throws one of these, the graph runs under eager autograd.
   CompiledGraph compile(const BackendInput& input) override;
   std::optional<std::string> cache_key() const override { return "joint graphs 1"; }
   // `stored`: a joint graph that another process recorded; see stored_joint().
