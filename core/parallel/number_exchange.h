@@ -13,7 +13,7 @@ using Numbers = std::vector<std::int64_t>;
 // Small collectives with which the ranks of a group agree on something. All calls but start_sum() block.
 class NumberExchange {
  public:
-  // `device`: one that the group supports.
+  // `device`: a device that the group supports.
   NumberExchange(c10::intrusive_ptr<c10d::ProcessGroup> group, at::Device device);
 
   Numbers all_reduce(const Numbers& numbers, c10d::ReduceOp::RedOpType op) const;
@@ -23,7 +23,7 @@ class NumberExchange {
   // The numbers of `root`; other ranks may have fewer or more.
   Numbers broadcast(const Numbers& numbers, int root) const;
 
-  // The result is a tensor of one number.
+  // The work's result is a tensor with the sum as its only element.
   c10::intrusive_ptr<c10d::Work> start_sum(std::int64_t number) const;
 
  private:

@@ -13,13 +13,13 @@ namespace rehearse::parallel {
 // Blocks until all ranks of the group have called it. Throws c10::Error on every rank unless all have equally many
 // parameters, with the same dtypes, sizes and strides, in the same order. The text is that of
 // c10d::verify_params_across_processes(), which also compares with rank 0, but throws only on the differing ranks, and
-// gathers a tensor from each rank on each rank. This function makes one all-reduce of four numbers; only if ranks
-// disagree, rank 0 and the first rank that differs from it broadcast their descriptions.
+// makes every rank gather a tensor from every other rank. This function makes one all-reduce of four numbers; only if
+// ranks disagree, rank 0 and the first rank that differs from it broadcast their descriptions.
 void verify_same_parameters(const c10::intrusive_ptr<c10d::ProcessGroup>& group, const ReducedParameters& parameters);
 
-// The same for a caller whose ranks must agree on more. `who`: names the caller in the text. `marks`: for each
-// parameter a number that must be the same on all ranks. `marked`: says what the number stands for: "its name, its
-// unit".
+// For a caller whose ranks must agree on more than dtypes, sizes and strides. `who`: names the caller in the text.
+// `marks`: for each parameter a number that must be the same on all ranks. `marked`: says what the number was made
+// from: "its name, its unit".
 struct MarkedParameters {
   const char* who;
   std::vector<std::int64_t> marks;

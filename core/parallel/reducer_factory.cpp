@@ -11,7 +11,7 @@ namespace {
 
 std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * 1024 * 1024); }
 
-// The caps of DDP's buckets in bytes: the list if given, otherwise the other two.
+// The caps of DDP's buckets in bytes: bucket_cap_mb_list if given, otherwise the other two options.
 struct BucketLimits {
   std::int64_t first = c10d::kDefaultFirstBucketBytes;
   std::int64_t cap = c10d::kDefaultBucketBytesCap;
@@ -68,7 +68,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const ReducedParameters& parameters,
   if (lowered) {
     reducer->set_mixed_precision_param_dtype(*options.mixed_precision->param_dtype);
     // set_mixed_precision_param_dtype() gives the buckets new memory that no gradient reaches, because the views refer
-    // to the old one. PyTorch leaves it so, and reduces uninitialised memory in the first iteration.
+    // to the old memory. PyTorch leaves it so, and reduces uninitialised memory in the first iteration.
     reducer->initialize_buckets(buckets);
   }
   return reducer;

@@ -128,8 +128,8 @@ std::string unreduced_text(Use use) {
                                        : text("called in no_sync() only", kReduce);
 }
 
-// Compares the state after the last step, which no later forward checks. If no forward has compared anything, compares
-// how training has changed the replica that the constructor made equal.
+// Compares the state after the last step, because no later forward compares it. If no forward has compared anything,
+// compares how training has changed the replica that the constructor made equal.
 void ReducerSession::Impl::leave_to(checks::WorldChecks& checks) const {
   const int rank = identity_->global_rank(group_->getRank());
   const bool was_trained = use_ == Use::none || count_gradients() > gradients_when_made_;

@@ -23,10 +23,10 @@
 
 namespace rehearse::parallel {
 
-// The most complete use of a forward so far.
+// How the forwards so far have been used; the larger value is the more complete use.
 enum class Use : std::uint8_t { none, without_gradients, without_reduction, reduced };
 
-// Why the gradients of a module were never reduced, and what to do.
+// Says why the gradients of a module were never reduced, and what to do about it.
 std::string unreduced_text(Use use);
 
 // reducer_session.cpp implements the iterations, uneven_inputs.cpp the part of join().
@@ -80,7 +80,7 @@ class ReducerSession::Impl {
   std::optional<BucketNames> bucket_names_;
   std::optional<LoweredParameters> lowered_;  // with mixed_precision
 
-  // PyTorch's require_backward_grad_sync and require_forward_param_sync: a forward broadcasts buffers only if the
+  // PyTorch's require_backward_grad_sync and require_forward_param_sync. A forward broadcasts buffers only if the
   // previous iteration has reduced its gradients.
   bool reduces_ = true;
   bool broadcasts_buffers_ = true;

@@ -27,7 +27,8 @@ void ReducerSession::Impl::join(const JoinOptions& options, const std::function<
   }};
   body();
   int shadowed = 0;
-  // Each active rank adds 1 in tell_joined_ranks(), each joined rank 0. So the sum is the number of active ranks.
+  // Each active rank adds 1 in tell_joined_ranks(), and each joined rank adds 0, so the sum is the number of active
+  // ranks.
   while (exchange_->sum(0) > 0) {
     if (options.throw_on_early_termination) {
       // Answers the second sum of tell_joined_ranks(), so that the active ranks throw, too.

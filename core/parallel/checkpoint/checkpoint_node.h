@@ -26,8 +26,8 @@ struct CheckpointInputs {
   std::vector<at::Tensor> leaves;
 };
 
-// The indices of the results that require grad. Leaves out views made without grad mode: they report that they require
-// grad, but get no gradient.
+// The indices of the results that require grad. Leaves out views that were made without grad mode. Such views report
+// that they require grad, but get no gradient.
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results);
 
 // The autograd node of one checkpoint. Its backward runs the code again.

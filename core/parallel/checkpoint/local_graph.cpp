@@ -19,8 +19,8 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// Makes a node that receives the gradient for `exit` instead of the node outside of the graph, whose hooks therefore do
-// not run. The engine returns that gradient.
+// Makes a node that receives the gradient for `exit` instead of the node outside of the graph, so hooks of the outside
+// node do not run. The engine returns that gradient.
 std::shared_ptr<autograd::Node> make_end(const autograd::Edge& exit) {
   const auto& form = exit.function->input_metadata(exit.input_nr);
   auto end = std::make_shared<autograd::Identity>();

@@ -33,8 +33,8 @@ class LocalGraph {
   // afterwards are the history of tensors that the program keeps.
   void release() { roots_.clear(); }
 
-  // Call it after release(). Returns a step that still exists; null: there is none. Steps of views of older tensors do
-  // not count, because LibTorch makes such a step when a view is first used after its base has changed. `is_input`:
+  // Call it after release(). Returns a step that still exists; null if there is none. Steps of views of older tensors
+  // do not count, because LibTorch makes such a step when a view is first used after its base has changed. `is_input`:
   // true for the edge of an input; a view of an input is not older than the graph, so its step counts.
   std::shared_ptr<torch::autograd::Node> find_kept(
       const std::function<bool(const torch::autograd::Edge&)>& is_input) const;
@@ -43,9 +43,9 @@ class LocalGraph {
   // exits.
   void leave_out_kept();
 
-  // Runs backward through the graph. `gradients`: those of the results. Returns the gradient for each exit; undefined
-  // if there is none, or if `wanted` is false for the exit. Runs neither nodes outside of the graph nor their hooks.
-  // Call it once, because the steps free what they have saved.
+  // Runs backward through the graph. `gradients`: the gradients of the results. Returns the gradient for each exit;
+  // undefined if the exit has none, or if `wanted` is false for it. Runs neither nodes outside of the graph nor their
+  // hooks. Call it once, because the steps free what they have saved.
   torch::autograd::variable_list run_backward(torch::autograd::variable_list gradients,
                                               const std::vector<bool>& wanted);
 

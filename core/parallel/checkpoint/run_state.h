@@ -17,7 +17,7 @@ class RunState {
  public:
   static RunState current(const std::vector<at::Tensor>& inputs);
 
-  // Returns the current state, for the same devices.
+  // Returns the current state, with the generators of the same devices as in this state.
   RunState current_like_this() const;
 
   void restore() const;
@@ -35,8 +35,8 @@ class RunState {
   bool autocast_cache_ = true;
 };
 
-// While it lives, the calling fiber has this state, and autocast's cache is off, because the two runs would find
-// different contents in it.
+// While it lives, the calling fiber has the given state, and autocast's cache is off. The cache must be off because the
+// two runs would find different contents in it.
 class RunStateScope {
  public:
   explicit RunStateScope(const RunState& state);

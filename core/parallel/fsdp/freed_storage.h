@@ -12,12 +12,13 @@ namespace rehearse::parallel {
 void free_storage(const at::Tensor& tensor);
 void refuse_when_freed(const at::Tensor& tensor, const std::string& text);
 
-// Frees the storage for good. It keeps its size, so that views can still be made; reading a view throws c10::Error with
-// `text`.
+// Frees the memory of the tensor's storage for good. The storage keeps its size, so that views can still be made;
+// reading a view throws c10::Error with `text`.
 void refuse_for_good(const at::Tensor& tensor, const std::string& text);
 
-// Gives the storage memory of `bytes` again, with undefined contents. All tensors that share it see the memory,
-// including views and tensors that autograd has saved; no version changes. Throws what the device's allocator throws.
+// Gives the tensor's storage memory of `bytes` again, with undefined contents. All tensors that share it see the
+// memory, including views and tensors that autograd has saved; no version changes. Throws what the device's allocator
+// throws.
 void fill_storage(const at::Tensor& tensor, std::size_t bytes);
 
 }  // namespace rehearse::parallel

@@ -10,8 +10,9 @@
 namespace rehearse::parallel {
 
 // The norm of all ranks' `sharded` tensors and of the `common` tensors, which every rank has as a whole. Returns a
-// number on the device of the tensors, the same on every rank; 0 if no rank has a tensor. Blocks. `max_norm` only
-// appears in the name of the call, together with `norm_type`, because all ranks must pass the same values.
+// number on the device of the tensors, the same on every rank; 0 if no rank has a tensor. Blocks. `max_norm` appears
+// only in the name of the call. The name also contains `norm_type`: all ranks must pass the same values, and calls with
+// different names are a mismatch.
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,
                          const std::vector<at::Tensor>& common, double norm_type, double max_norm, at::Device device);
 

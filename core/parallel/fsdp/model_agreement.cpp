@@ -11,7 +11,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// In the order of planned_parameters(). Each mark has 63 bits, so that it can be negated.
+// One mark for each parameter, in the order of planned_parameters(). Each mark has 63 bits, so that it can be negated.
 std::vector<std::int64_t> marks_of(const std::vector<PlannedUnit>& plan) {
   std::vector<std::int64_t> marks;
   for (const auto& unit : plan) {
@@ -40,8 +40,8 @@ ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan) {
   return all;
 }
 
-// Replicas first: after that, the first row of the mesh has the values of the first rank in its column, and passes them
-// on.
+// The replicas come first. After that, all ranks of the first rank's column have its values, and pass them on along
+// their rows.
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored) {
   const auto parameters = planned_parameters(plan);

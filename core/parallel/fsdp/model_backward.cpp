@@ -44,7 +44,7 @@ void ShardedModel::enter_backward_of(const Versions& forward) {
 void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
   if (backward_->current == unit) return;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // Units with pending gradients are freed when these have arrived.
+    // after_gradient() frees the units of which gradients are still to come.
     const bool is_over = backward_->visited[i] && backward_->expected[i] == 0;
     if (is_over && !units_[i].path().empty() && is_freed_by(i, unit)) units_[i].free();
   }
@@ -102,7 +102,7 @@ void ShardedModel::end_backward() {
   const auto& arrived = backward_->arrived;
   const bool made_gradients = std::any_of(arrived.begin(), arrived.end(), [](std::size_t each) { return each > 0; });
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // Gradients of earlier backwards inside no_sync().
+    // These are gradients of earlier backwards inside no_sync().
     if (made_gradients && backward_reduces_ && units_[i].has_gradients()) reduce(i);
     if (!backward_reduces_) units_[i].keep_gradients();
   }

@@ -13,7 +13,7 @@ struct GroupIdentity;
 
 namespace rehearse::parallel {
 
-// The groups of a sharded model: the ranks that have one shard each and, in hybrid sharding, the ranks that have the
+// The groups of a sharded model: the ranks that have different shards and, in hybrid sharding, the ranks that have the
 // same shard. On groups of Rehearse's, calls carry names, so that reports name units, and calls of different units do
 // not match each other. No call blocks.
 class ShardGroup {
@@ -41,7 +41,7 @@ class ShardGroup {
   // "FSDP"; "FSDP #2" for a second model on the group.
   const std::string& model() const noexcept { return model_; }
 
-  // `what`: describes the contents of the tensors, as `unit "layers.0": parameters`.
+  // `what`: describes the contents of the tensors: `unit "layers.0": parameters`.
   WorkPtr all_gather(at::Tensor output, at::Tensor input, const std::string& what) const;
   WorkPtr reduce_scatter(at::Tensor output, at::Tensor input, const std::string& what) const;  // sums
   WorkPtr all_reduce_replicas(const at::Tensor& tensor, const std::string& what) const;        // sums

@@ -24,8 +24,8 @@ class ShardLayout {
   std::int64_t padded_elements() const noexcept { return chunk_ * row_elements_; }
   bool is_even() const noexcept { return chunk_ * ranks_ == sizes_[0]; }
 
-  // `buffer`: [ranks, elements]; the tensor's elements begin at `offset`. `whole`: contiguous, with the sizes of
-  // sizes().
+  // copy_out() copies from `buffer` to `whole`, copy_in() from `whole` to `buffer`. `buffer`: [ranks, elements]; the
+  // tensor's elements begin at `offset`. `whole`: contiguous, with the sizes of sizes().
   void copy_out(const at::Tensor& buffer, std::int64_t offset, const at::Tensor& whole) const;
   void copy_in(const at::Tensor& buffer, std::int64_t offset, const at::Tensor& whole) const;
 

@@ -12,14 +12,14 @@
 
 namespace rehearse::parallel {
 
-// Passes the state of a sharded model to a world's automatic checks at each forward, if the world checks replicas.
-// Ignores forwards that record no graph. No call blocks.
+// Passes a sharded model's forwards to a world's automatic checks, and the model's state if the checks compare
+// replicas. Forwards that record no graph are left out. No call blocks.
 class ShardWatch {
  public:
   // `group` must outlive it.
   explicit ShardWatch(const ShardGroup& group) : group_(&group) {}
 
-  // Compares rows between the ranks that have the same ones.
+  // Call it when a forward that records a graph begins. Compares shards between ranks that have the same shard.
   void at_forward(const std::vector<ShardedUnit>& units);
   // Call it when the code of a unit begins. `forward`: the forward in progress; it identifies the values that the code
   // uses.

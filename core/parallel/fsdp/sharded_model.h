@@ -44,8 +44,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
 
   bool set_gradient_sync(bool on) noexcept { return std::exchange(reduces_, on); }
   void zero_grad();
-  // True: other code has filled the memory of all units, and uses the module outside of any forward. False: that use is
-  // over.
+  // True: other code has filled the memory of all units, and uses the module outside of any forward. False: the other
+  // code has finished.
   void set_lent(bool on) noexcept { is_lent_ = on; }
 
   const FullyShardedOptions& options() const noexcept { return options_; }
@@ -59,7 +59,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  // By unit: the ShardedUnit::version() of the values that a forward used; nullopt: it did not use the unit.
+  // By unit: the ShardedUnit::content_version() of the values that a forward used; nullopt: it did not use the unit.
   using Versions = std::vector<std::optional<std::uint64_t>>;
 
   struct Place {
@@ -73,7 +73,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
     std::vector<std::size_t> expected;  // by unit: how many gradients autograd will accumulate
     std::vector<std::size_t> arrived;
     std::vector<bool> visited;
-    std::vector<bool> stale;  // by unit: a forward of this backward used other values
+    std::vector<bool> stale;  // by unit: whether a forward of this backward used other values
     bool knows_forward = false;
     std::size_t current = kNone;
   };

@@ -35,7 +35,7 @@ at::Tensor shard_of(const at::Tensor& whole, const ShardLayout& layout, int rank
   return whole.narrow(0, layout.first_row(rank), layout.rows_of(rank)).clone();
 }
 
-// A tensor with the same sizes, without memory.
+// A tensor with the sizes and the device of `like`, but without memory.
 at::Tensor without_memory(const at::Tensor& like, at::ScalarType dtype) {
   at::Tensor made = at::empty({0}, like.options().dtype(dtype).requires_grad(false));
   made.unsafeGetTensorImpl()->set_sizes_contiguous(like.sizes());

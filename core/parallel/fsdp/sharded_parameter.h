@@ -50,15 +50,15 @@ class ShardedParameter {
 
   void fill();
   void free();
-  // While the unit is whole: throws c10::Error if someone else has resized the memory.
+  // Call it while the unit is whole. Throws c10::Error if other code has resized the memory.
   void require_filled(const std::string& unit) const;
-  // Call it when the model is destroyed: later access to the elements throws an error that says so.
+  // Call it when the model is destroyed: later access to the elements throws an error with this reason.
   void leave(const std::string& unit);
 
   // This rank's gradient of the whole; undefined if there is none.
   at::Tensor gradient() const;
-  // Removes and returns the gradient. Leaves a mark in its place that throws when read. Without it, an optimizer that
-  // was made with the module's parameters would silently skip all of them.
+  // Removes and returns the gradient. Leaves a mark in its place that throws when read. Without the mark, an optimizer
+  // that was made with the module's parameters would silently skip all of them.
   at::Tensor take_gradient();
   // Keeps the gradient for a later backward, which adds to it in this dtype.
   void keep_gradient(at::ScalarType dtype);
@@ -70,7 +70,8 @@ class ShardedParameter {
   // Adds `gradient` to the shard's gradient.
   void add_to_shard(const at::Tensor& gradient) const;
 
-  // Throws c10::Error if someone has given the module's tensor other memory, other sizes, or another requires_grad.
+  // Throws c10::Error if other code has given the module's tensor other memory, other sizes, or another requires_grad,
+  // or has given the shard another requires_grad.
   void require_unchanged(const std::string& unit) const;
 
  private:

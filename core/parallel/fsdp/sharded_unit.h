@@ -20,7 +20,7 @@ class ShardedUnit {
     std::optional<at::ScalarType> parameters, reduction;
   };
 
-  // `path`: of the unit's module; empty: the root. `group` must outlive it.
+  // `path`: the path of the unit's module; empty for the root. `group` must outlive the unit.
   ShardedUnit(std::string path, std::vector<NamedParameter> parameters, const ShardGroup& group, Dtypes dtypes);
 
   const std::string& path() const noexcept { return path_; }
@@ -37,7 +37,7 @@ class ShardedUnit {
   void start_gather();
   // Waits for the all-gather, which it launches if necessary, and fills the module's memory.
   void make_whole();
-  // Frees the module's memory. Waits for an unused all-gather.
+  // Frees the module's memory. If an all-gather is in flight, waits for it and drops its result.
   void free();
   // As free(), after an error: waits for nothing.
   void abandon() noexcept;
@@ -90,8 +90,8 @@ class ShardedUnit {
   std::optional<Reduction> reduction_;
 };
 
-// As the unit's methods of the same names. If the rank runs out of memory, the error says for which unit, and which of
-// `all` were whole.
+// Call the unit's methods of the same names. If the rank runs out of memory, the error says for which unit, and which
+// units of `all` were whole.
 void make_whole(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_gather(ShardedUnit& unit, const std::vector<ShardedUnit>& all);
 void start_reduce(ShardedUnit& unit, const std::vector<ShardedUnit>& all);

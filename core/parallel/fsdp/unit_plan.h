@@ -15,8 +15,9 @@ struct PlannedUnit {
   std::vector<NamedParameter> parameters;
 };
 
-// Assigns the parameters to units. Units are in order of modules; those without parameters are left out. Throws
-// c10::ValueError for unknown names, and for parameters that cannot be sharded or are in two units.
+// Assigns the parameters to units. Units are in order of modules; units without parameters are left out. Throws
+// c10::ValueError for unknown names, for parameters that cannot be sharded, and for parameters that belong to two
+// units.
 std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullyShardedOptions& options);
 
 // Whether the unit's module is inside the other's.

@@ -134,7 +134,7 @@ void PowerSgd::reduce_uncompressed(const std::vector<at::Tensor>& tensors) const
   }
 }
 
-// Returns false if P and Q of the last iteration are still there. If it returns true, the caller must draw Q.
+// Returns whether the caller must draw Q. False: P and Q of the last iteration are still there.
 bool PowerSgd::allocate(std::size_t bucket, const Split& split, const at::Tensor& buffer) {
   if (options_.warm_start && factors_.contains(bucket)) return false;
   std::int64_t ps = 0, qs = 0;

@@ -40,7 +40,7 @@ std::string take_name(RankContext& context, std::string name) {
   return name;
 }
 
-// Makes the groups of all blocks, and returns the calling rank's.
+// Makes the groups of all blocks, and returns the calling rank's group.
 Group make_groups(RankContext& context, const MeshLayout& lines, const std::string& mesh,
                   const std::string& dimension) {
   Group own;
@@ -168,7 +168,7 @@ DeviceMesh DeviceMesh::slice(const std::vector<std::string>& names) const {
   if (dimensions.size() == state.layout.sizes.size()) return *this;
   std::vector<Group> groups;
   for (const std::size_t d : dimensions) groups.push_back(state.fields.groups[d]);
-  // Slices the whole mesh, from whatever slice the caller starts, so that the blocks are always in the same order.
+  // Slices the whole mesh, whichever slice the caller starts from, so that the blocks are always in the same order.
   const MeshLayout& whole = state.root->layout;
   const MeshLayout layout = whole.slice(parallel::dimensions_of(names, whole));
   return DeviceMesh(std::make_shared<State>(state.root, layout, std::move(groups)));

@@ -14,7 +14,7 @@ class Module;
 
 namespace rehearse::parallel {
 
-// The parameters to reduce: each one that requires a gradient, once, in order of modules.
+// The parameters to reduce: all parameters that require a gradient, each once, in order of modules.
 struct ReducedParameters {
   std::vector<at::Tensor> tensors;
   std::vector<std::string> names;   // "encoder.0.weight"; if a parameter has several names, the last one

@@ -10,13 +10,13 @@
 
 namespace rehearse::parallel {
 
-// Claims the parameters for one rank while it lives. The ranks of a world share a process, so a model made outside of
+// While it lives, the parameters belong to one rank. The ranks of a world share a process, so a model made outside of
 // their body would be the same for all of them, and the reducers of several ranks would hook onto the same gradients.
 // Does nothing outside of worlds.
 class ParameterClaims {
  public:
-  // `rank`: of the world. `who`: the class that errors name. Throws c10::ValueError if a parameter belongs to another
-  // rank.
+  // `rank`: the rank in the world. `who`: the class that errors name. Throws c10::ValueError if a parameter belongs to
+  // another rank.
   ParameterClaims(int rank, const ReducedParameters& parameters, const char* who = "DistributedDataParallel");
   ParameterClaims(const ParameterClaims&) = delete;
   ParameterClaims& operator=(const ParameterClaims&) = delete;

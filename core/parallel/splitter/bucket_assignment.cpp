@@ -89,7 +89,7 @@ class BucketAssignment {
     ++current.bucket.extended_ops;
   }
 
-  // Nodes before the first parameter with bytes belong to the bucket that follows.
+  // Nodes at the graph's start, before the first parameter with bytes, belong to the graph's first bucket.
   void merge_preamble() {
     if (filling_.size() < 2 || filling_.back().bucket.bytes != 0) return;
     const ForwardBucket preamble = std::move(filling_.back().bucket);
@@ -101,7 +101,7 @@ class BucketAssignment {
 
   ParameterUses uses_;
   BucketSplitterOptions options_;
-  std::vector<Filling> filling_;  // the last one in the graph first
+  std::vector<Filling> filling_;  // from the graph's end
 };
 
 }  // namespace

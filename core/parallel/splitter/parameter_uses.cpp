@@ -14,7 +14,8 @@ using graph::Node;
 using graph::Op;
 using graph::TensorMeta;
 
-// The bytes of the storage if known (a view counts its whole storage); otherwise those of a dense tensor of that size.
+// The bytes of the storage if known (a view counts its whole storage); otherwise the bytes of a dense tensor with these
+// sizes.
 std::int64_t bytes_of(const TensorMeta& meta, const std::string& name) {
   if (meta.storage_nbytes && !meta.storage_nbytes->is_symbolic()) {
     const auto stored = meta.storage_nbytes->number();

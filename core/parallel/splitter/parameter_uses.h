@@ -23,7 +23,7 @@ class ParameterUses {
 
   std::vector<CountedParameter> of(const graph::Node& node);
 
-  // The parameters that DDP reduces and that `rules` count at no node, in the order of their first uses.
+  // The parameters that DDP reduces but that by `rules` count at no node, in the order of their first uses.
   static std::vector<std::string> uncounted(const graph::GraphModule& module, const CountingRules& rules);
 
  private:

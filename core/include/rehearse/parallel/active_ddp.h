@@ -35,8 +35,8 @@ class ActiveDdp {
   const DdpBuckets* before_;
 };
 
-// Records the first data-parallel forward that the calling fiber begins during its life. For captured code that wraps
-// its module itself. Recorders nest; each sees its own.
+// Records the first data-parallel forward that the calling fiber begins during the recorder's life. It serves captured
+// code that wraps its module itself. Recorders nest; only the innermost one records.
 class DdpRecorder {
  public:
   DdpRecorder();

@@ -22,8 +22,8 @@ struct CountingRules {
   // has lost the mark. Ignored parameters of called modules, and ignored attributes, never count.
   bool ignored_if_inlined = false;
   // True, as in PyTorch: counts a parameter at each use, an attribute at each fetch, and a called module once, at its
-  // last call, with all its parameters, even if another module shares them. A fetch counts as a value of its bucket, so
-  // a bucket may contain only fetches; then it has no piece.
+  // last call, with all its parameters, even if another module shares them. A fetch counts as a value of the bucket in
+  // which it is, so a bucket may contain only fetches. Such a bucket has no piece.
   // False: counts each parameter once, at its first use in the graph, because backward completes its gradient there.
   // The use may be an input, a fetched attribute in any argument, or a called module. Attributes that are one tensor
   // count as one parameter. Fetches end no bucket: each bucket has a piece.
@@ -45,8 +45,9 @@ struct BucketSplitterOptions {
   // Puts the items of a list or tuple into the piece of the node that returns it. PyTorch passes the list itself to the
   // next piece.
   bool keep_items_together = false;
-  // Caps in bytes for each bucket, from the graph's end on; the last cap holds for all further buckets. If set,
-  // replaces bucket_bytes_cap and first_bucket_bytes_cap; its first cap may be larger than the others.
+  // Caps in bytes for each bucket, from the graph's end on; the last cap holds for all further buckets. If not empty,
+  // the list replaces bucket_bytes_cap and first_bucket_bytes_cap. The first cap in the list may be larger than the
+  // others.
   std::vector<std::int64_t> bucket_bytes_caps = {};
 
   // The cap in bytes of bucket #`number`, counted from the graph's end.
@@ -65,9 +66,9 @@ struct ForwardBucket {
 
 // Returns the buckets in the graph's order; DDP reduces the last one first. There is at least one, which may be empty.
 // Nodes belong to `module` and live as long as it does. A cap of 0 cuts wherever possible. Cost: linear in nodes and
-// uses. Throws c10::ValueError if a cap is negative or the first cap is larger than the other; for a counted parameter
-// with a symbolic size and unknown storage, or with a negative size or storage; and for a parameter or bucket whose
-// bytes exceed 63 bits.
+// uses. Throws c10::ValueError if a cap is negative; if, without bucket_bytes_caps, the first cap is larger than the
+// other one; for a counted parameter with a symbolic size and unknown storage, or with a negative size or storage; and
+// for a parameter or bucket whose bytes exceed 63 bits.
 std::vector<ForwardBucket> assign_buckets(const graph::GraphModule& module, const BucketSplitterOptions& options = {});
 
 struct BucketSplit {
@@ -85,8 +86,9 @@ struct BucketSplit {
 };
 
 // assign_buckets(), and then the graph in pieces. `module` does not change; the pieces share its tensors and
-// submodules. Symbols that a piece needs become its inputs, also if it only uses a tensor with such a size. Throws what
-// assign_buckets() throws, and graph::GraphError if `module` is null or as graph::split_by() does.
+// submodules. Symbols that a piece needs become inputs of the piece, even if the piece only uses a tensor with a
+// symbolic size. Throws what assign_buckets() throws, and graph::GraphError if `module` is null or as graph::split_by()
+// does.
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module,
                              const BucketSplitterOptions& options = {});
 

@@ -21,7 +21,7 @@ inline constexpr bool is_cast =
 template <class Arg>
 using CastInput = std::conditional_t<is_cast<Arg>, std::remove_cvref_t<Arg>, Arg&&>;
 
-// Casts the floating-point tensors in `arg` to `dtype` if they have another one, as PyTorch's _cast_forward_inputs().
+// Casts the floating-point tensors in `arg` that have another dtype to `dtype`, as PyTorch's _cast_forward_inputs().
 template <class Arg>
 CastInput<Arg> cast_input(at::ScalarType dtype, Arg&& arg) {
   if constexpr (is_cast<Arg>) {

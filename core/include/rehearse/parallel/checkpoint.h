@@ -47,14 +47,15 @@ std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tens
 // Inputs and results may hold tensors as DDP's outputs do (output_tensors.h); everything else in the inputs is copied
 // for the second run. Parameters and other tensors that the function uses without getting them as inputs receive their
 // gradients, too. The checkpoint keeps a copy of the function until the backward has run, so objects to which the
-// function refers must live as long.
+// function refers must live until then.
 //
 // Gradients equal those without the checkpoint bit for bit, with one exception: if a tensor is used inside and outside
-// of the function, its gradients are added in another order. The second run begins with the same states of the default
-// generators, grad mode and autocast as the first, so dropout draws the same values. Autocast's cache of weights is off
-// in both runs. Hooks of tensors and of DDP are called once for each gradient, as without a checkpoint. If grad mode is
-// off, or if no result requires grad, the function runs without a checkpoint. If compile() captures the caller, the
-// checkpoint becomes a node of the graph, whose backward does the same.
+// of the function, its gradients are added in another order. The second run begins with the states of the default
+// generators, grad mode and autocast that the first run began with, so dropout draws the same values. Autocast's cache
+// of weights is off in both runs. Hooks of tensors and of DDP are called once for each gradient, as without a
+// checkpoint. If grad mode is off, or if no result requires grad, the function runs without a checkpoint. If compile()
+// captures the caller, the checkpoint becomes a node of the graph. The backward of that node also runs the function
+// again.
 //
 // The function runs twice, with all of its effects: it must not change its inputs in place; a batch norm updates its
 // running means twice; and every rank calls the function's collectives twice.

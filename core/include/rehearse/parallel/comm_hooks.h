@@ -14,21 +14,21 @@ class PowerSgd;
 
 // Hooks for DistributedDataParallel::register_comm_hook(). A hook reduces a bucket of gradients, in place of the
 // default: an all-reduce that sums them, and a division by the size of the group. c10d::BuiltinCommHookType names
-// LibTorch's own two.
+// LibTorch's own two hooks.
 using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(c10d::GradBucket& bucket)>;
 
 // Makes a hook from your function. Its future must hold the tensor of reduced gradients, with the size and dtype of
 // bucket.getBuffer(), or a list with that one tensor.
 std::unique_ptr<c10d::CommHookInterface> comm_hook(CommHook hook);
 
-// Reduces as DDP does without a hook, but divides first. Meant for wrapping. PyTorch's allreduce_hook.
+// PyTorch's allreduce_hook: reduces as DDP does without a hook, but divides before it sums. Made to be wrapped.
 std::unique_ptr<c10d::CommHookInterface> allreduce_hook(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
 // Sends and sums gradients as bfloat16: bf16_compress_wrapper(allreduce_hook(group)).
 std::unique_ptr<c10d::CommHookInterface> bf16_compress_hook(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
-// Run `hook` on gradients cast to float16 or bfloat16, and cast its result back. PyTorch's fp16_compress_wrapper and
-// bf16_compress_wrapper.
+// PyTorch's fp16_compress_wrapper and bf16_compress_wrapper: run `hook` on gradients cast to float16 or bfloat16, and
+// cast its result back.
 std::unique_ptr<c10d::CommHookInterface> fp16_compress_wrapper(std::unique_ptr<c10d::CommHookInterface> hook);
 std::unique_ptr<c10d::CommHookInterface> bf16_compress_wrapper(std::unique_ptr<c10d::CommHookInterface> hook);
 

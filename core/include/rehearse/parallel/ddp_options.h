@@ -13,12 +13,14 @@
 namespace rehearse {
 
 // PyTorch's _MixedPrecision. A dtype that is nullopt does not change. The full-precision values of parameters are kept.
-// Values of param_dtype take their place from the start of forward until the parameter's bucket of gradients has been
-// reduced; in a forward without grad mode until its end; and inside no_sync() into the next iteration.
+// When a forward starts, values of param_dtype take their place. The full-precision values return when the parameter's
+// bucket of gradients has been reduced. After a forward without grad mode they return at the end of the forward. Inside
+// no_sync() they do not return before the next iteration.
 struct MixedPrecision {
   // For parameters and for floating-point tensors among forward()'s arguments, and therefore for the computation.
-  // Gradients end up in full precision. They are never views of buckets, whatever gradient_as_bucket_view says.
-  // (PyTorch leaves views behind that belong to no bucket, and reduces old gradients from the third iteration on.)
+  // Gradients end up in full precision. They are never views of buckets, whatever gradient_as_bucket_view says. (In
+  // PyTorch, gradients remain views of memory that is no bucket's, and old gradients are reduced from the third
+  // iteration on.)
   std::optional<at::ScalarType> param_dtype = std::nullopt;
 
   // For the reduction of gradients. nullopt: param_dtype. (PyTorch reduces uninitialised memory in the first
@@ -35,13 +37,13 @@ struct DistributedDataParallelOptions {
   // nullopt: 25.
   std::optional<double> bucket_cap_mb = std::nullopt;
 
-  // The cap of the bucket that is reduced first. A small one lets communication start early. nullopt: 1 MiB, or
+  // The cap of the bucket that is reduced first. A small cap lets communication start early. nullopt: 1 MiB, or
   // bucket_cap_mb if that is given, as in PyTorch.
   std::optional<std::int64_t> first_bucket_bytes = std::nullopt;
 
-  // MiB for each bucket; the last one holds for all further buckets. If set, replaces the two caps above. In the first
-  // iteration the list begins at the first parameter, which is reduced last; later it begins at the first gradient to
-  // arrive, as in PyTorch.
+  // Caps in MiB for each bucket; the last cap holds for all further buckets. If not empty, the list replaces the two
+  // caps above. In the first iteration the list begins at the first parameter, which is reduced last; later it begins
+  // at the first gradient to arrive, as in PyTorch.
   std::vector<double> bucket_cap_mb_list = {};
 
   // Makes gradients views of the buckets, which saves one copy of them. See DistributedDataParallel::zero_grad().
@@ -53,8 +55,8 @@ struct DistributedDataParallelOptions {
   // Finds parameters that took no part in the outputs on any rank, instead of waiting for their gradients.
   bool find_unused_parameters = false;
 
-  // With find_unused_parameters: does not reduce a bucket of which this rank used nothing. The ranks must agree on what
-  // is unused, or their collectives do not match.
+  // With find_unused_parameters: does not reduce a bucket if this rank used none of its parameters. All ranks must
+  // leave the same buckets unused, or their collectives do not match.
   bool skip_all_reduce_unused_params = false;
 
   // Promises that every iteration uses the same parameters, equally often and in the same order. The first backward
@@ -67,10 +69,10 @@ struct DistributedDataParallelOptions {
   // outermost module itself.
   std::vector<std::string> parameters_to_ignore = {};
 
-  // Other dtypes for parameters, buffers and reductions. Excludes a communication hook, and find_unused_parameters,
-  // because the reducer cannot find lowered parameters in the graph. (PyTorch then fails in the first backward. It also
-  // fails without param_dtype, with shared parameters, and after no_sync() or a first forward without grad mode; these
-  // work here.)
+  // Other dtypes for parameters, buffers and reductions. Excludes a communication hook. Also excludes
+  // find_unused_parameters without static_graph, because the reducer cannot find lowered parameters in the graph.
+  // (PyTorch then fails in the first backward. It also fails without param_dtype, with shared parameters, and after
+  // no_sync() or a first forward without grad mode; these work here.)
   std::optional<MixedPrecision> mixed_precision = std::nullopt;
 
   // At construction, verifies that all ranks have the same parameters, and takes rank 0's values.
@@ -84,12 +86,13 @@ struct JoinOptions {
   // Divides gradients by the size of the group; if false, by the number of ranks that still have inputs.
   bool divide_by_initial_world_size = true;
 
-  // When a rank has run out of inputs, throws c10::Error on all ranks instead of going on with the others.
+  // When a rank has run out of inputs, throws c10::Error on all ranks. If false, the other ranks go on.
   bool throw_on_early_termination = false;
 };
 
 // The caps by which compile() cuts. As in PyTorch's DDPOptimizer: bucket_cap_mb (25 MiB if not given), and 1 MiB for
-// the first bucket. If first_bucket_bytes or bucket_cap_mb_list is given, it replaces these; DDPOptimizer ignores both.
+// the first bucket. If given, first_bucket_bytes replaces the cap of the first bucket, and bucket_cap_mb_list replaces
+// all caps. DDPOptimizer ignores these two options.
 DdpBuckets buckets_of(const DistributedDataParallelOptions& options);
 
 // A bucket of gradients. Lists of buckets are in the order of reduction.

@@ -51,12 +51,12 @@ struct MeshFields {
 
 // The ranks of a job as a grid, with a group for each line of it: torch.distributed's DeviceMesh.
 //
-//   // Ranks 0, 1 and 2, 3 are the lines of "tp"; 0, 2 and 1, 3 those of "dp".
+//   // The lines of "tp" are the ranks 0, 1 and 2, 3; the lines of "dp" are 0, 2 and 1, 3.
 //   DeviceMesh mesh(ctx, {2, 2}, {"dp", "tp"});
 //   mesh.group("tp").allreduce(x)->wait();
 //
 // A value type: copies share the mesh. Use it on its rank's fibers, while its RankContext lives. Ranks of the world
-// outside of the mesh make one too; their groups are empty, and they have no coordinate.
+// outside of the mesh construct a DeviceMesh too. On these ranks its groups are empty, and there is no coordinate.
 //
 // The constructor makes the groups, so every rank of the world must call it, with the same arguments and in the same
 // order relative to other groups. Nothing here waits for other ranks, unless their calls differ (see
@@ -99,9 +99,9 @@ class DeviceMesh {
   DeviceMesh operator[](std::initializer_list<std::string_view> names) const;
   DeviceMesh slice(const std::vector<std::string>& names) const;
 
-  // The ranks of this mesh or slice as one dimension with its own group: mesh[{"dp", "cp"}].flatten("dp_cp"). An empty
-  // name stands for the dimension names joined by "_". Every rank of the world must call it, like the constructor. A
-  // repeated call returns the same groups.
+  // The ranks of this mesh or slice as one dimension with its own group: mesh[{"dp", "cp"}].flatten("dp_cp"). If the
+  // name is empty, the dimension gets the dimension names joined by "_" as its name. Every rank of the world must call
+  // it, like the constructor. A repeated call returns the same groups.
   DeviceMesh flatten(std::string name = {}) const;
 
   // Equal sizes, names, ranks and kind of device, and the same groups.
@@ -125,7 +125,7 @@ class DeviceMesh {
 
   explicit DeviceMesh(std::shared_ptr<State> state);
 
-  // The state, after telling a capture that the code uses it.
+  // Tells a capture that the code uses the state, and returns the state.
   const State& used() const;
   std::size_t index_of(const MeshDimension& dimension) const;
   int only_dimension(const char* call) const;

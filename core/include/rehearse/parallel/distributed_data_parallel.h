@@ -43,14 +43,14 @@ namespace rehearse {
 //                  their number and a broadcast of their sizes); a broadcast of rank 0's parameters and buffers
 //                  (coalesced up to 250 MiB)
 //   forward        in the second iteration, two broadcasts of rank 0's new buckets, which follow the order in which
-//                  gradients arrived in the first (never with find_unused_parameters); rank 0's buffers; then the
+//                  gradients arrived in the first (not with find_unused_parameters); rank 0's buffers; then the
 //                  module's forward
 //   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that completes the
-//                  bucket; with find_unused_parameters one more, of the map of used parameters; backward waits for
-//                  all of them at its end
+//                  bucket; with find_unused_parameters one more all-reduce, of the map of used parameters; backward
+//                  waits for all of them at its end
 // In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on; with
-// static_graph its all-reduces come at the end of backward. As in PyTorch, buffers are not broadcast in a forward that
-// follows one without grad mode or one inside no_sync().
+// static_graph, the all-reduces of the first iteration come at the end of backward. As in PyTorch, buffers are not
+// broadcast in a forward that follows a forward without grad mode or a forward inside no_sync().
 //
 // Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have called theirs.
 // Threads: as a module: one thread (one fiber) at a time.
@@ -85,7 +85,8 @@ class DistributedDataParallel {
                         std::forward<Args>(args)...);
   }
 
-  // forward() that calls `body` in place of the module's forward: for a compiled form of it, or a part of it.
+  // forward() that calls `body` in place of the module's forward: for a compiled form of it, or for a part of the
+  // module.
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {
     session_.before_forward();
@@ -120,11 +121,11 @@ class DistributedDataParallel {
   [[nodiscard]] parallel::NoSyncGuard<parallel::ReducerSession> no_sync() { return parallel::NoSyncGuard(session_); }
 
   // Trains although the ranks have different numbers of inputs: `body` runs the iterations of this rank. After `body`
-  // has returned, the rank answers the collectives of the others with zeros until all have returned, and then takes the
-  // parameters of the last one. PyTorch's `with ddp.join():`. All ranks of the group must call it, with equal options.
-  // Blocks. `body` must make no other collectives, because ranks without inputs would not make them. Cost: two more
-  // small all-reduces in each forward, and one more for each of these: a broadcast of buffers,
-  // throw_on_early_termination.
+  // has returned, the rank answers the collectives of the others with zeros until `body` has returned on all ranks, and
+  // then takes the parameters of the rank that was last. PyTorch's `with ddp.join():`. All ranks of the group must call
+  // it, with equal options. Blocks. `body` must make no other collectives, because ranks without inputs would not make
+  // them. Cost: two more small all-reduces in each forward, another one in each forward that broadcasts buffers, and
+  // another one with throw_on_early_termination.
   // Errors: c10::Error with throw_on_early_termination, also inside `body`; exceptions of `body`, at once.
   void join(const std::function<void()>& body, const parallel::JoinOptions& options = {}) {
     session_.join(options, body);
@@ -139,7 +140,7 @@ class DistributedDataParallel {
 
   // The data that LibTorch's c10d::Logger has about this object ("bucket_sizes", "has_rebuilt_buckets", "comm_hook",
   // ...), with PyTorch's keys. Times are read from the ranks' clock. Statistics of iterations are sampled in the first
-  // ten iterations and then in every hundredth. They describe the forward before the last one.
+  // ten iterations and then in every hundredth. The statistics describe the forward before the last one.
   c10::DDPLoggingData logging_data() const { return session_.logging_data(); }
 
   Net& net() noexcept { return net_; }
@@ -153,7 +154,7 @@ class DistributedDataParallel {
   // The current buckets. They change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
-  // Whether each forward in training mode replaces the buffers by rank 0's.
+  // Whether each forward in training mode replaces this rank's buffers by rank 0's.
   bool broadcasts_buffers() const noexcept { return session_.broadcasts_buffers(); }
 
   // The buckets by which a compiler splits the module's graph.

@@ -66,9 +66,9 @@ class FullyShardedDataParallel {
     static_assert(std::is_base_of_v<torch::nn::Module, Module>,
                   "Net must be a module holder or a std::shared_ptr to a torch::nn::Module");
   }
-  // Shards over a mesh. One dimension: as over its group. Two dimensions: hybrid sharding, PyTorch's HSDP. The ranks of
-  // a line of the second dimension share out the rows, one shard each. The ranks of a line of the first dimension hold
-  // the same shard, whose gradients an additional all-reduce sums.
+  // Shards over a mesh. With one dimension, it shards as over the group of that dimension. With two dimensions, it does
+  // hybrid sharding, PyTorch's HSDP. The ranks of a line of the second dimension share out the rows, one shard each.
+  // The ranks of a line of the first dimension hold the same shard, whose gradients an additional all-reduce sums.
   FullyShardedDataParallel(Net net, const DeviceMesh& mesh, FullyShardedOptions options = {})
       : net_(std::move(net)),
         output_dtype_(options.mixed_precision ? options.mixed_precision->output_dtype : std::nullopt),
@@ -142,8 +142,8 @@ class FullyShardedDataParallel {
 
   // This rank's part of the state: copies of its shards, and the buffers. No communication.
   std::vector<SavedRows> sharded_state_dict() const { return session_.sharded_state_dict(); }
-  // Takes this rank's rows from what all ranks of a group of any size have saved, as one concatenated list. Throws as
-  // load_full_state_dict(), and also if `state` lacks rows that this rank needs.
+  // Takes this rank's rows from `state`: what all ranks of a group of any size have saved, concatenated into one list.
+  // Throws what load_full_state_dict() throws, and c10::ValueError if `state` lacks rows that this rank needs.
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
   // For the state that an optimizer keeps per shard, such as averages. Such a tensor must be sharded like the

@@ -80,11 +80,11 @@ struct FullyShardedOptions {
   UnitPolicy units = {};
 
   // Frees a unit's memory in forward, when code of another unit begins, and gathers it again in backward. nullopt: for
-  // all units but the root. The parameters of a unit that forward does not free are freed in backward.
+  // all units but the root. A unit whose memory forward does not free is freed in backward.
   std::optional<bool> reshard_after_forward = std::nullopt;
 
   // In forward, launches the all-gather of the next unit when the code of a unit begins, in the order of the previous
-  // forward. Backward always does this, in the reverse order of its own forward.
+  // forward. Backward always gathers the next unit in advance, in the reverse order of the forward to which it belongs.
   bool forward_prefetch = true;
 
   // Names of parameters ("encoder.0.weight") that are not sharded, and whose gradients are not reduced.

@@ -5,9 +5,9 @@
 
 namespace rehearse::parallel {
 
-// See no_sync() of DistributedDataParallel and FullyShardedDataParallel. Guards may nest; inner ones must end first.
-// Movable, so that a std::optional can hold one: `if (more_to_come) guard.emplace(ddp.no_sync())`. Refers to the
-// session; does not block.
+// See no_sync() of DistributedDataParallel and FullyShardedDataParallel. Guards may nest; inner ones must end first. A
+// guard is movable, so that a std::optional can hold it: `if (more_to_come) guard.emplace(ddp.no_sync())`. Refers to
+// the session; does not block.
 template <class Session>
 class NoSyncGuard {
  public:

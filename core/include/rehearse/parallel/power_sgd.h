@@ -24,7 +24,7 @@ struct PowerSgdOptions {
   double min_compression_rate = 2;
 
   bool use_error_feedback = true;  // adds what compression lost to the next gradient
-  bool warm_start = true;          // starts the next iteration from the last Q
+  bool warm_start = true;          // starts each iteration from the Q of the previous one
 
   // Added to the norms by which columns are divided, in case a column is nearly 0.
   double orthogonalization_epsilon = 0;
@@ -40,7 +40,7 @@ struct PowerSgdOptions {
 // Q^T with P = orthogonal(mean over ranks of M Q), Q = mean of M^T P. Vectors are sent uncompressed. Draws the first Q
 // from the same random numbers as PyTorch. The results equal PyTorch's bit for bit if ranks are summed in the same
 // order, as over gloo (tests/parity); a world sums in order of rank, so rounding differs with three or more ranks. With
-// orthogonalization_epsilon = 0 a column of zeros stays zero, where PyTorch's becomes NaN.
+// orthogonalization_epsilon = 0 a column of zeros stays zero; in PyTorch it becomes NaN.
 //
 // Blocking: reduce() waits for the two factors of all ranks, one after the other. (PyTorch's hook chains callbacks
 // instead. The hook's collectives have the same order on all ranks only if futures complete at launch, as with NCCL.)

@@ -7,8 +7,9 @@
 
 namespace rehearse::parallel {
 
-// As run_checkpoint(), for code of a graph. If operators are recorded below autograd, so are those of the second run:
-// it becomes part of the recorded backward, which then needs only the inputs and the generators' states of the forward.
+// As run_checkpoint(), for code of a graph. If a recording below autograd is in progress, the operators of the second
+// run are recorded, too, and become part of the recorded backward. That backward then needs only the inputs and the
+// generators' states of the forward.
 std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector<at::Tensor> inputs, void* result);
 
 }  // namespace rehearse::parallel
