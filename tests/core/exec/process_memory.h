@@ -31,7 +31,7 @@ inline std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// How many pieces the address space of the process has. A fiber's stack is two of them.
+// The number of mappings in the process's address space. A fiber's stack has two.
 inline std::size_t memory_maps() {
   std::ifstream maps("/proc/self/maps");
   return static_cast<std::size_t>(

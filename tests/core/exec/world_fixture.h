@@ -73,7 +73,7 @@ struct World {
 
 inline VirtualTime at(VirtualDuration since_start) { return kTimeZero + since_start; }
 
-// "rank 3: a mutex held by rank 1"; helper fibers as "rank 3.1: ...".
+// A line for each fiber: "rank 3: a mutex held by rank 1", and "rank 3.1: ..." for a helper fiber.
 inline std::vector<std::string> lines(const std::vector<BlockedFiber>& blocked) {
   std::vector<std::string> out;
   for (const auto& entry : blocked) {

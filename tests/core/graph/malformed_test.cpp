@@ -230,7 +230,7 @@ void write_archive(const std::string& path, const std::string& archive, const st
   caffe2::serialize::PyTorchStreamReader reader(archive_path(archive));
   caffe2::serialize::PyTorchStreamWriter writer(path);
   for (const std::string& record : reader.getAllRecords()) {
-    if (record == "version" || record.starts_with(".data/")) continue;  // the writer makes its own
+    if (record == "version" || record.starts_with(".data/")) continue;  // the writer adds these records itself
     const auto [data, size] = reader.getRecord(record);
     const void* bytes = record == changed ? content.data() : data.get();
     writer.writeRecord(record, bytes, record == changed ? content.size() : size);
@@ -297,7 +297,7 @@ TEST(Malformed, WhatIsWrongWithATensorIsNamed) {
   EXPECT_THAT(with("dtype", 5), HasSubstr("tensor_meta: has another dtype or other sizes than the program says"));
 }
 
-// The JSON reader keeps one of the duplicate keys without a word.
+// The JSON library silently keeps one of the duplicate keys.
 TEST(Malformed, KeysThatAreGivenTwiceAreRefusedWithTheirPath) {
   const auto error_of = [](const std::string& text) -> std::string {
     try {

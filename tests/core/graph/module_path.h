@@ -7,7 +7,7 @@
 
 namespace rehearse::graph {
 
-// `encoder.layer.0` of the innermost module around a node; empty if it is unknown.
+// The path of the innermost module around a node, such as "encoder.layer.0"; empty if it is unknown.
 inline std::string module_path(const Origin& origin) {
   const std::string& modules = origin.nn_module_stack;
   const std::size_t entry = modules.rfind(';');

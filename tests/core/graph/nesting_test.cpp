@@ -87,7 +87,8 @@ TEST(Malformed, ListsOfValuesAreRefusedBeforeTheyAreTooDeepToWalk) {
               HasSubstr("value: lists stand in one another deeper than 200"));
 }
 
-// x + 1, below `levels` nested modules. Each runs the next one three times, the last time as a body.
+// x + 1, below `levels` nested modules. Each module runs the next one three times, the last time as the body of a
+// condition.
 std::shared_ptr<GraphModule> tripled(int levels) {
   auto module = std::make_shared<GraphModule>();
   module->graph().output(module->graph().call_function("_operator.add", {module->graph().placeholder("x"), 1}));

@@ -41,7 +41,7 @@ Argument argument_of(const json& recorded, const Nodes& nodes) {
   return dict;
 }
 
-// A number, also as text (`"512"`), or an expression.
+// Reads a number, a number as text (`"512"`), or an expression.
 SymInt size_of(const json& recorded) {
   if (recorded.is_number()) return recorded.get<std::int64_t>();
   return SymExpr(recorded.get<std::string>());

@@ -165,7 +165,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
     if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
       throw std::runtime_error("too late");
   });
-  // The number that makes a livelock, plus one if rank 0 runs before the rank that fails.
+  // The number of polls that makes a livelock, plus one if rank 0 runs before the rank that fails.
   EXPECT_GE(polls, 12);
   EXPECT_LE(polls, 13);
   ASSERT_EQ(outcome.ending, Ending::rank_failed);
@@ -177,7 +177,8 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   EXPECT_EQ(outcome.hang[1].waits_on, "the word of rank 0");
 }
 
-// A polling loop with a limited number of looks, or until a time on the clock, ends before another rank's timeout.
+// A polling loop that ends after a limited number of polls, or at a time on the clock, ends before another rank's
+// timeout.
 TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   auto w = world();
   WaitQueue answer;

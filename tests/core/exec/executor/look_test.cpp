@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the executor calls its idle policy's look() every `switches_between_polls` switches, outside of any rank,
-// and never if that option is 0.
+// Contract: the executor calls its idle policy's poll() every `switches_between_polls` switches, outside of any rank,
+// and never if that option is 0. The tests call this a look.
 #include <cerrno>
 #include <vector>
 
@@ -15,7 +15,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-// Answers like virtual time for worlds that never stand still, and counts the looks.
+// Counts the looks. Ends the run with a deadlock when no fiber can run, unless `opens_at_once` wakes a fiber.
 class Looking final : public IdlePolicy {
  public:
   void poll() noexcept override {

@@ -15,7 +15,7 @@
 namespace rehearse::exec::test {
 namespace {
 
-// Runs a world with a bit of everything, and with one of four endings.
+// Runs a world that uses threads, locks, condition variables and posted work, and that has one of four endings.
 void run_world(std::uint64_t seed) {
   World w(8, seed);
   std::mutex mutex, contended;
@@ -67,7 +67,7 @@ TEST(ManyWorlds, AThousand_DoNotGrow) {
   }
 }
 
-// Threads that come and go need the stacks of those that live.
+// Threads that start and end need only as many stacks as there are threads at a time.
 TEST(ManyWorlds, ThreadsThatHaveEnded_GiveTheirStacksBack) {
   constexpr std::size_t kThreads = 16;
   const std::size_t before = memory_maps();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has crashed or returned restarts in new fibers, at its time. Nothing of the previous
+// Contract: a rank that has crashed or returned restarts in new fibers, after the given time. Nothing of the previous
 // incarnation reaches the next one, and the world waits for it.
 #include <functional>
 #include <optional>
@@ -144,7 +144,7 @@ TEST_P(Restart, RestartedRank_IsToBeginAgainUntilItHas) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// The sum of the times would overflow into the past.
+// The current time plus the given time would overflow to a time in the past.
 TEST_P(Restart, BehindTheEndOfTime_IsAtItsEnd) {
   auto w = world();
   VirtualTime begun_again{};

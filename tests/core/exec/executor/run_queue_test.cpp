@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queue of fibers that can run, oldest first, and the record of the choices.
+// The queue of fibers that can run, and the record of the choices.
 #include "exec/executor/run_queue.h"
 
 #include <gtest/gtest.h>

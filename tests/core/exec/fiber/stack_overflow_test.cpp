@@ -47,7 +47,7 @@ TEST_P(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
           "scenario.");
 }
 
-// Other faults are not ours to report.
+// Rehearse reports no other faults.
 TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
   EXPECT_EXIT(
       {

@@ -46,7 +46,7 @@ TEST(WatchdogQuiet, WhatSwitchesOrComputes_IsNone) {
   }
 }
 
-// A pipe with a read end that no rank writes to, so readers block in the kernel.
+// A pipe to which nobody writes before open(), so readers block in the kernel.
 class Gate {
  public:
   Gate() { EXPECT_EQ(::pipe(files_), 0); }

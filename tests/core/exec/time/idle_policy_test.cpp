@@ -28,7 +28,7 @@ IdleFacts waits_in_kernel(std::optional<VirtualTime> due = std::nullopt) {
   return {.now = kTimeZero, .due = due, .any_in_kernel = true};
 }
 
-// Asks repeatedly with the same facts, and counts the answers of this kind before another one comes.
+// Asks repeatedly with the same facts, and counts the answers of this kind until one of another kind comes.
 int times(VirtualIdlePolicy& policy, Kind kind, const IdleFacts& facts) {
   int count = 0;
   while (policy.next(facts).kind == kind) ++count;
@@ -104,7 +104,7 @@ TEST(VirtualIdle, Polls_CostAPartOfTheTimeThatTheyHaveTaken) {
   };
   EXPECT_EQ(polls_until(at(2'500us)), 500);
   EXPECT_LT(polls_until(at(1s)), 4'000);
-  EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(1ms));  // and no more
+  EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(1ms));  // the largest interval
   policy.note_progress();
   EXPECT_EQ(policy.next(facts).kind, Kind::poll_again);
   EXPECT_EQ(policy.next(facts).to - facts.now, VirtualDuration(5us));
@@ -132,7 +132,7 @@ TEST(VirtualIdle, PollerBesideATimerThatGivesUp_HangsAfterItsLooks) {
   EXPECT_EQ(step.hung_since, kTimeZero);
 }
 
-// If a timeout comes before a polling loop has looked a thousand times, that is no hang, because the loop might soon
+// If a timeout comes before a polling loop has polled a thousand times, that is no hang, because the loop might soon
 // give up. After a thousand polls, the loop counts as hung.
 TEST(VirtualIdle, PollerThatATimeoutComesUpon_HangsIfItHasLookedOften) {
   for (const auto& [timeout, hangs] : {std::pair{at(900us), false}, std::pair{at(2ms), true}}) {
@@ -219,7 +219,7 @@ TEST(VirtualIdle, ClockReader_IsNoHangBesideTimeouts) {
   for (int poll = 0; poll < 100; ++poll) {
     policy.note_clock_read();
     const auto step = policy.next(facts);
-    EXPECT_FALSE(step.hangs);  // it may go on by itself
+    EXPECT_FALSE(step.hangs);  // the rank may go on by itself
     facts.now = step.to;
   }
 }
@@ -270,7 +270,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
   }
 }
 
-// The timeout woke a rank that only waits, and it went on to another wait. That hang is a new one.
+// The timeout woke a rank that only waits, and the rank went on to another wait. That is a new hang.
 TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   VirtualIdlePolicy policy(kFew);
   policy.note_progress();
@@ -288,7 +288,7 @@ TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
   EXPECT_FALSE(policy.next(waits()).moved);
 }
 
-// A policy that decides by itself, and gets the facts about the ranks.
+// Keeps the facts that it gets, lets time pass once, and then ends the run.
 class EndsAtOnce final : public IdlePolicy {
  public:
   IdleStep next(const IdleFacts& facts) override {

@@ -94,7 +94,7 @@ TEST_P(Suspension, Errno_IsEachFibersOwn) {
   EXPECT_EQ(compared, ranks());
 }
 
-// A second exception must not leave a destructor that runs because of a first one. So that rank stays where it is, and
+// If a destructor runs because of an exception, no second exception may leave it. So this rank stays where it is, and
 // the other ranks unwind.
 TEST_P(Suspension, WorldEndsInADestructor_RankIsLeftBehindAndOthersUnwind) {
   auto w = world();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs keep order, users and names right through every change, and refuse changes that would break them.
+// After every change, the order, users and names of a graph are right. Changes that would break them are refused.
 #include <rehearse/graph/graph.h>
 
 #include <gmock/gmock.h>

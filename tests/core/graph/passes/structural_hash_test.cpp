@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The hash depends on the computation, and not on names.
+// The hash depends on the computation, and not on the names of nodes.
 #include <rehearse_internal/graph/structural_hash.h>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interpreter runs archives of torch.export with the results that PyTorch recorded, and bit for bit like LibTorch's
-// own runner of such archives.
+// When the interpreter runs archives of torch.export, the results are those that PyTorch recorded, up to rounding. For
+// archives that LibTorch's own runner can run, they equal that runner's results bit for bit.
 #include <rehearse/graph/exported_program.h>
 
 #include <cmath>
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(ExportedProgram, RecordedProgram,
                                          "mutation_functional", "cond", "while_loop", "modes", "unbacked", "scalars"),
                          [](const auto& info) { return info.param; });
 
-// The archives that nativert can run: it has no autocast or gradient regions, and changes no inputs.
+// These are the archives that nativert can run: nativert has no autocast or gradient regions, and changes no inputs.
 TEST(ExportedProgram, GivesNativertsBits) {
   for (const std::string name : {"dynamic", "lists", "cond"}) {
     SCOPED_TRACE(name);

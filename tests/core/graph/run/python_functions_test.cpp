@@ -41,7 +41,7 @@ TEST(PythonFunctions, RoundAndSignAsPython) {
   EXPECT_EQ(call("_operator.rshift", {-5, 1}).toInt(), -3);
 }
 
-// CPython 3.11 computed each line.
+// CPython 3.11 computed the expected results.
 TEST(PythonFunctions, MixedAndLargeNumbersAreThoseOfPython) {
   const std::int64_t odd = (std::int64_t{1} << 53) + 1;
   const std::int64_t max = std::numeric_limits<std::int64_t>::max();

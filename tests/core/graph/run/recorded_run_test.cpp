@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The interpreter runs graphs that Dynamo recorded, whole and in pieces. Outputs equal those of ATen's functions called
-// one by one, and every value has the dtype and the sizes that PyTorch recorded.
+// one by one: bit for bit, or up to rounding if the graph has submodules. Every tensor has the dtype and the sizes that
+// PyTorch recorded, unless a size depends on values.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -138,7 +139,7 @@ std::int64_t bytes_of(const json& recorded) {
   return bytes;
 }
 
-// fx calls a part as soon as its inputs are there. So a part that only changes a value in place may run after parts
+// fx calls a part as soon as the part's inputs exist. So a part that only changes a value in place may run after parts
 // that read the value.
 bool may_see_another_order(const GraphModule& module, const SplitModule& split) {
   const auto& parts = split.partitions;
