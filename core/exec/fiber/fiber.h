@@ -67,7 +67,8 @@ class alignas(kCacheLine) Fiber {
   // The RankState image, valid while suspended.
   std::byte* image() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 
-  // Prefetches what resuming this fiber reads and writes. The earlier it is called, the more of it has arrived in time.
+  // Prefetches what resuming this fiber reads and writes. Call it early, so that the data has arrived when the fiber
+  // resumes.
   void prefetch() noexcept {
     for (std::uintptr_t at = suspended_at - kBelow; at <= suspended_at + kAbove; at += kCacheLine) {
       prefetch_to_write(reinterpret_cast<const void*>(at));

@@ -163,7 +163,7 @@ int thread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*s
 void std_thread_start(std::thread* thread, std::thread::_State_ptr state, void (*depend)()) {
   Fiber* const fiber = current_fiber();
   if (fiber == nullptr) return real_start(thread, std::move(state), depend);
-  // Freed when the routine returns, before join() returns, as in libstdc++.
+  // The state is freed when the routine returns, before join() returns, as in libstdc++.
   auto routine = [owner = std::shared_ptr<std::thread::_State>(std::move(state))]() mutable -> void* {
     const auto running = std::move(owner);
     running->_M_run();

@@ -128,8 +128,8 @@ class RankExecutor {
   // other than the one that completed it.
   void post(int rank, std::function<void()> work);
 
-  // Starts another fiber of the calling fiber's rank, the counterpart of a thread. Returns its fiber_of_rank. `work`
-  // must not throw.
+  // Starts another fiber of the calling fiber's rank, the counterpart of a thread. Returns its fiber_of_rank. If `work`
+  // throws, the rank fails.
   std::uint32_t spawn(std::function<void()> work);
 
   // Wraps the work of helper fibers: each calls `around`, which must call `work` once. Call it before run().

@@ -69,8 +69,7 @@ void make_store_call(const Call& call) {
   end_call(CallOn::store);
 }
 
-// As sleep_for(), for use inside a call that may poll: the sleep does not count as an activity of the rank that
-// interrupts its polling.
+// As sleep_for(), for use inside a call that may poll: the sleep does not end the rank's series of polls in a row.
 void spend(VirtualDuration duration, const char* doing);
 
 // Call it on a rank that must not go on, because it has found an error for which another rank will end the world, or
