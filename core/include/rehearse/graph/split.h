@@ -37,9 +37,9 @@ struct SplitModule {
 //   node before the use has this symbol as its value (fx also considers nodes after the use, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` take effect until they
 //   are undone: later partitions begin by repeating them. Partition ids must then not decrease.
-// - Partitions are called in `order`. fx's order calls a partition as soon as its inputs are there. In-place changes
-//   and draws of random numbers are no inputs, so a partition that changes a value may be called after one whose nodes
-//   read the value later.
+// - Partitions are called in `order`. fx's order calls a partition as soon as its inputs exist. In-place changes and
+//   draws of random numbers are no inputs, so a partition that changes a value may be called after one whose nodes read
+//   the value later.
 // - Shares attributes, submodules and metadata with `module`, which does not change.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). If that name, or
 //   submod_<id> in the split module, is taken by another object, the later one gets a number: `a_b_1`. fx overwrites
