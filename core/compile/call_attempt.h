@@ -27,7 +27,7 @@ class CallAttempt {
   bool is_served(const Entry* hit);
   Answer serve(Entry& hit);
   Answer verify_always(Entry& hit);
-  // `for_others`: this rank has an entry, but another rank must compile, and so all do.
+  // `for_others`: this rank has an entry, but another rank must compile, and therefore all ranks compile.
   Answer miss(bool for_others);
   Answer compile(const std::vector<GuardFailure>& failures);
 

@@ -19,8 +19,8 @@
 namespace rehearse::compiler {
 
 // All conditions under which a cache entry may serve a call. A check that passes allocates and hashes nothing; its cost
-// is the number of comparisons. It also compares the tensors among the arguments with each other, to see which are the
-// same.
+// is the number of comparisons. A check also compares the tensors among the arguments with each other, to see which of
+// them are the same tensor.
 class GuardSet {
  public:
   // Each adds a guard for the next leaf.
@@ -34,8 +34,8 @@ class GuardSet {
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
-  // Guards identity: if a tensor leaf is the same tensor as another leaf or a captured tensor in this call, it must be
-  // so in later calls; if it is not, it must not be so later.
+  // Guards identity. Two tensor leaves, or a leaf and a captured tensor, must be one tensor in later calls if they are
+  // one tensor in this call, and must be different tensors if they are different in this call.
   void set_aliases(const LeafList& leaves);
   // Guards sharing: in later calls, the same tensor leaves and captured tensors must share memory as in this call. Call
   // it if the code writes to the memory of a leaf or captured tensor.

@@ -146,7 +146,7 @@ class TypedRegion final : public capture::EagerRegion {
 // Errors: capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the
 // region sees what fn does to the data of its tensors. A region still runs correctly if it changes whether a tensor
 // requires grad, or a tensor's sizes, or if its result shares memory with an argument; but then the function is no
-// longer compiled, with a warning.
+// longer compiled, and a warning says so.
 template <class Fn, class... Args>
 auto eager_region(Fn fn, Args... args) {
   static_assert(std::is_empty_v<Fn> || (std::is_pointer_v<Fn> && std::is_function_v<std::remove_pointer_t<Fn>>),

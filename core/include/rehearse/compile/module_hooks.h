@@ -124,7 +124,7 @@ auto forward_of() {
 
 }  // namespace compiler
 
-// Adds hooks to a module, which LibTorch's modules lack: PyTorch's register_forward_pre_hook() and its siblings.
+// Adds hooks to a module, because LibTorch's modules have none: PyTorch's register_forward_pre_hook() and its siblings.
 //
 //   auto layer = std::make_shared<rehearse::ModuleHooks<torch::nn::Linear>>(torch::nn::Linear(10, 10));
 //   layer->register_full_backward_hook([](auto&, auto& grad_inputs, const auto&) { grad_inputs[0] *= 2; });
