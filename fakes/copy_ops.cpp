@@ -50,8 +50,8 @@ void broadcast(Calls calls, Workspace& workspace) {
   fan_out(input, workspace.outputs, source.numel(), bytes_of(source), workspace);
 }
 
-// Fills the outputs of all ranks in order of the source rank. A rank's input could be overwritten before its turn, so
-// it is copied first, unless it is exactly the rank's own place in the output.
+// Fills the outputs of all ranks in order of the source rank. If a rank's input overlaps the rank's outputs, a write
+// could change it before its turn, so it is copied first, unless it is exactly the rank's own place in the output.
 void allgather(Calls calls, Workspace& workspace) {
   const std::size_t n = calls.size();
   const std::size_t bytes = bytes_of(calls[0]->inputs[0]);

@@ -89,7 +89,7 @@ class FakeStore::StorePollObserver final : public exec::Observer {
   const c10::ArrayRef<std::string> keys_;
 };
 
-// A rank that reads every key once does not poll. A rank that goes on reading while nothing changes polls.
+// A rank that reads every key once does not poll. A rank that goes on reading although nothing changes polls.
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
@@ -146,7 +146,7 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
   begin_call();
   const Wish wish{keys, false, "wait for"};
   if (first_missing(wish) == nullptr) poll("get of", keys);
-  // Another rank may have deleted a key during look(), so wait in any case.
+  // Another rank may have deleted a key during poll(), so wait in any case.
   wait_until_there(wish, timeout_);
   std::vector<std::vector<std::uint8_t>> values;
   values.reserve(keys.size());
@@ -157,7 +157,8 @@ std::vector<std::vector<std::uint8_t>> FakeStore::multiGet(const std::vector<std
 std::int64_t FakeStore::add(const std::string& key, std::int64_t amount) {
   begin_call();
   if (amount == 0) poll("add of 0 to", key);  // c10d's own code polls a counter in this way
-  // Reading the value fails if it is no number. Other ranks may run, and change the value, before it is read.
+  // number_at() throws if the value is no number. Other ranks may run, and change the value, before number_at() reads
+  // it.
   std::int64_t held = 0;
   exec::this_rank::make_store_call([&] { held = number_at(key); });
   const auto found = state_->values_.find(key);

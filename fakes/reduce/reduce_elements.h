@@ -60,7 +60,8 @@ struct Small {
     const std::uint32_t bits = bits_of(x);
     const std::uint32_t sign = (bits >> 31) << (E + M);
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    // In a number as large as `magic`, the last bit is the smallest subnormal, so the addition rounds to it.
+    // In a number as large as `magic`, the last bit has the value of the smallest subnormal, so the addition rounds to
+    // a multiple of it.
     const std::uint32_t magic = static_cast<std::uint32_t>(127 + 1 - kBias - M + 23) << 23;
     const std::uint32_t subnormal = bits_of(float_of(magnitude) + float_of(magic)) - magic;
     const std::uint32_t odd = (magnitude >> (23 - M)) & 1u;

@@ -2,8 +2,8 @@
 
 // The loops behind ReduceKernel, compiled once for each instruction set. The including file defines REHEARSE_ISA, a
 // namespace of its own. Only find_kernel() may be visible outside that file: the linker could merge an inline function
-// with that of another file and keep the copy for this CPU. Therefore this file uses no function of the standard
-// library, and everything in it has internal linkage.
+// with the same function of another file, and keep a copy that the CPU at run time cannot execute. Therefore this file
+// uses no function of the standard library, and everything in it has internal linkage.
 #ifndef REHEARSE_ISA
 #error "define REHEARSE_ISA"
 #endif

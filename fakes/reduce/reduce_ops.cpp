@@ -247,7 +247,8 @@ void reduce_scatter(Calls calls, Workspace& workspace) {
   }
 }
 
-// A wrapper: with UndefinedBehaviorSanitizer, g++ 12 takes the address of a function in another file as possibly null.
+// A wrapper: with UndefinedBehaviorSanitizer, g++ 12 assumes that the address of a function in another file may be
+// null.
 void reduce_sparse(Calls calls, Workspace& workspace) { allreduce_sparse(calls, workspace); }
 
 constexpr Mover reducer_of(c10d::OpType type) noexcept {

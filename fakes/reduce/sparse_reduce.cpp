@@ -149,7 +149,7 @@ at::Tensor copy_of(const at::Tensor& tensor) {
 
 // Copies raw memory, like the other transfers: this may run in any rank's context, so it must dispatch no operator.
 void allreduce_sparse(Calls calls, Workspace& workspace) {
-  // The new tensors belong to all ranks. Some ranks may not be in the inference mode of the current context.
+  // The current rank may be in inference mode while others are not, but each rank gets some of the new tensors.
   const c10::InferenceMode guard(false);
   const auto [indices, values] = SparseSum(calls, workspace).run();
   for (std::size_t r = 0; r < calls.size(); ++r) {

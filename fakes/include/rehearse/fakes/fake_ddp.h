@@ -21,7 +21,7 @@ namespace rehearse::fakes {
 //   auto compiled = rehearse::compile(ddp, {.backend = "aot_eager"});
 //
 // `Net` is a module holder or a std::shared_ptr to a module. FakeDDP shares that module, and so do its copies. Include
-// your own module's header, because this one includes nothing of torch::nn.
+// your own module's header, because fake_ddp.h includes nothing of torch::nn.
 template <class Net>
 class FakeDDP {
  public:

@@ -19,14 +19,14 @@
 
 namespace rehearse::fakes {
 
-// The state that all ranks' handles of one store share. It must outlive every fiber that waits in it.
+// The state that all ranks' handles of one store share. It must outlive every fiber that waits for one of its keys.
 class StoreState {
  public:
   StoreState() = default;
   StoreState(const StoreState&) = delete;
   StoreState& operator=(const StoreState&) = delete;
 
-  // These functions are for code that looks at the store from outside its ranks, and for faults. None of them blocks or
+  // These functions are for faults, and for code outside of the ranks that looks at the store. None of them blocks or
   // is a scheduling point.
 
   bool has(const std::string& key) const { return values_.contains(key); }
@@ -36,13 +36,13 @@ class StoreState {
   // no value.
   bool lose(const std::string& key);
 
-  // How much virtual time each call takes before it does anything; 0: none. check(), getNumKeys(), listKeys() and
-  // queueLen() take no time except by exec::this_rank::poll().
+  // Sets how much virtual time each call of a rank takes before it does anything; initially none. check(),
+  // getNumKeys(), listKeys() and queueLen() never take this time, but exec::this_rank::poll() in them may take some.
   void take(VirtualDuration time_of_a_call) noexcept { time_of_a_call_ = time_of_a_call; }
 
-  // From now on the store keeps the value that each key had before its last change.
+  // From now on, before a call changes the value of a key, the store keeps a copy of the old value.
   void keep_former_values() noexcept { keeps_former_ = true; }
-  // A wait that ended in its timeout: the rank, what it waited for ("store wait for key "id""), and the timeout.
+  // A wait that ended in its timeout: the rank, the text of its wait ("store wait for key "id""), and the timeout.
   struct WaitInVain {
     int rank;
     std::string what;
@@ -50,7 +50,8 @@ class StoreState {
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 
-  // The value before the last change. Null if the key has never changed, or if the store does not keep former values.
+  // The value that the key had before its last change; deletions do not count. Null if the value has never changed, or
+  // not since keep_former_values().
   const std::vector<std::uint8_t>* former(const std::string& key) const;
 
  private:
@@ -65,10 +66,10 @@ class StoreState {
   bool keeps_former_ = false;
   VirtualDuration time_of_a_call_{};
   std::unordered_map<std::string, std::deque<std::vector<std::uint8_t>>> queues_;  // never holds an empty queue
-  // Fibers by the first key that they miss. The last waiter of a key removes its entry.
+  // The waiting fibers, by the first key that they miss. The last waiter of a key removes its entry.
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
   std::uint64_t version_ = 0;              // counts changes
-  std::vector<WaitInVain> waits_in_vain_;  // each only once
+  std::vector<WaitInVain> waits_in_vain_;  // each once, at most 64
 };
 
 // c10d's key-value store within the process, with one handle for each rank: what TCPStore is to a real job. It works
@@ -80,13 +81,13 @@ class StoreState {
 //
 // Blocking: get() and multiGet() of missing keys, wait(), and queuePop() with `block` suspend the calling fiber until
 // the keys exist or the timeout, in virtual time, is over; Store::kNoTimeout (zero) waits forever. Outside a fiber
-// (before the world runs) nothing can set a missing key, so these calls throw at once. No other call suspends, but some
-// poll (exec::this_rank::poll()): check() always does; any other call that changes nothing does if this handle has made
-// more such calls since the last change than the store has keys and queues.
+// (before the world runs) nothing can set a missing key, so these calls throw at once. No other call waits for a key,
+// but some poll (exec::this_rank::poll()). check() always polls. Any other call that changes nothing, except wait(),
+// polls if this handle has made more such calls since the last change than the store has keys and queues, plus one.
 // Threads: only the executor's. Ownership: handles share the state; each has its own timeout.
-// Errors: c10::DistStoreError if the keys do not come in time; it names them, and which of them no rank has set. The
-// store is then unchanged. RankAborted if the world ends during a wait. watchKey() throws c10::NotImplementedError, as
-// c10d's stores do.
+// Errors: c10::DistStoreError if the keys do not come in time; its text names the keys, and those that no rank has set.
+// The store is then unchanged. RankAborted if the world ends during a wait. watchKey() throws c10::NotImplementedError,
+// as c10d's stores do.
 class FakeStore final : public c10d::Store {
  public:
   explicit FakeStore(std::shared_ptr<StoreState> state, std::chrono::milliseconds timeout = kDefaultTimeout);
@@ -122,7 +123,7 @@ class FakeStore final : public c10d::Store {
   // In order of name, so that no decision can depend on a hash.
   std::vector<std::string> listKeys() override;
 
-  // First in, first out. If several ranks wait for one element, the schedule picks the one that gets it.
+  // First in, first out. If several ranks wait for one element, the schedule picks the rank that gets it.
   void queuePush(const std::string& key, const std::vector<std::uint8_t>& value) override;
   // Throws c10::DistQueueEmptyError if it finds no element: without `block`, or if the key has a value, which ends the
   // wait as it does in HashStore.
@@ -152,13 +153,13 @@ class FakeStore final : public c10d::Store {
   void changed(const std::string& key);
   std::int64_t number_at(const std::string& key) const;
   void begin_call() const;
-  // Counts a call that only looks, and polls if it repeats. `call` and `keys` say what looks, and at what; look() uses
-  // both until it returns.
+  // Counts a call that changes nothing, and polls if such calls repeat. `call` and `keys` describe the call; poll()
+  // uses both until it returns.
   void poll(const char* call, c10::ArrayRef<std::string> keys = {});
 
   std::shared_ptr<StoreState> state_;
-  std::uint64_t polled_version_ = 0;  // version of the state at the last look
-  std::size_t polls_ = 0;             // how often this handle looked at that version
+  std::uint64_t polled_version_ = 0;  // version of the state at the last such call
+  std::size_t polls_ = 0;             // how many such calls this handle made at that version
 };
 
 }  // namespace rehearse::fakes

@@ -11,8 +11,8 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
 
-  // FakeFabric asks once for each transfer, when it starts. Zero or less: the transfer ends at once. This may ask the
-  // oracle (and so throw what the oracle throws). It must not touch the tensors' data.
+  // FakeFabric asks once for each transfer, when it starts. Zero or less: the transfer ends at once. The function may
+  // ask the oracle (and so throw what the oracle throws). It must not touch the tensors' data.
   virtual VirtualDuration duration(const comm::Transfer& transfer) const = 0;
 };
 

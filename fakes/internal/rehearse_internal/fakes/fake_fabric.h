@@ -39,7 +39,7 @@ class MoveInterceptor {
 //                 complex64, complex128 for SUM, AVG and PREMUL_SUM: what Gloo or NCCL reduce. Others (int16 too) fail
 //                 with Gloo's "Invalid scalar type".
 //   sparse        SUM of sparse COO tensors, of the dtypes that reductions have: the union of the ranks' indices,
-//                 sorted, each with the sum of its values; the result is coalesced, each rank in its own memory
+//                 sorted, each with the sum of its values; the result is coalesced, and each rank gets its own copy
 //   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (except float8), complex. AVG: all but bool.
 //
 // How it reduces:
@@ -50,10 +50,10 @@ class MoveInterceptor {
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
 //   - bool: SUM is or, PRODUCT is and.
-//   - sparse: values with one index on one rank are added first, in order of place (Gloo: in any
-//     order), then the ranks' sums as above.
-//   - MIN and MAX that meet a NaN: as Gloo's ring does (reduce/ring_order.h), which keeps or drops it by its rank and
-//     place. NCCL drops it.
+//   - sparse: if one rank has several values with the same index, it adds these first, in order of place (Gloo: in any
+//     order); then the ranks' sums are added as above.
+//   - MIN and MAX that meet a NaN: as in Gloo's ring (reduce/ring_order.h): it keeps or drops a NaN, depending on the
+//     rank that has it and on the element's place. NCCL drops every NaN.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
 // The fabric leaves unchanged: every input that is not also an output; the rest of a receive's tensor after a shorter
@@ -61,7 +61,7 @@ class MoveInterceptor {
 // share storage with its own rank's outputs (in-place allgather and reduce_scatter). Tensors of different ranks must
 // not overlap, just as they cannot across processes.
 //
-// Blocking: never. Threads: one. Ownership: keeps no tensors; what the constructor's references name must outlive it.
+// Blocking: never. Threads: one. Ownership: keeps no tensors; the constructor's arguments must outlive the fabric.
 // Errors: launch() throws what the cost model throws, or std::bad_alloc; then nothing has moved, and `done` is not
 // called.
 class FakeFabric final : public comm::Fabric {

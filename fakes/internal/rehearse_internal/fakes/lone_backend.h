@@ -13,7 +13,7 @@
 namespace rehearse::fakes {
 
 // The back end of lone_group(). It writes to tensors what c10d::FakeProcessGroup writes to them. In addition, it checks
-// and counts calls, and can make groups from a group. Nothing blocks.
+// and counts calls, and supports split(), merge() and shrink(). Nothing blocks.
 class LoneBackend final : public comm::DescribedBackend {
  public:
   // Throws c10::ValueError for a rank that is not in the world.
