@@ -25,12 +25,13 @@ class NcclError : public c10::DistBackendError {
 // For example "ncclAllReduce failed: unhandled system error (2): <NCCL's last note>; <what to do>". `comm` may be null.
 std::string describe_failure(NcclApi& nccl, std::string_view call, ncclResult_t result, ncclComm_t comm);
 
-// Throws NcclError unless `result` is ncclSuccess. ncclInProgress also throws, because communicators here block.
+// Throws NcclError unless `result` is ncclSuccess. ncclInProgress also throws, because all our communicators are
+// blocking ones.
 void require_success(NcclApi& nccl, std::string_view call, ncclResult_t result, ncclComm_t comm = nullptr);
 
-// NCCL calls between the beginning and end of this object go out together. If an exception ends it, no group stays
-// open. Then NCCL gets the calls nevertheless, because it cannot take them back, and the caller must abort their
-// communicators.
+// NCCL calls between the beginning and end of this object go out together. If an exception comes before end(), the
+// destructor closes NCCL's group. NCCL then carries out the calls that it already has, because it cannot take them
+// back, so the caller must abort their communicators.
 class NcclGroup {
  public:
   explicit NcclGroup(NcclApi& nccl);

@@ -95,7 +95,7 @@ class NcclLibrary final : public NcclApi {
   ncclResult_t comm_init_rank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) override {
     return nccl_.comm_init_rank(comm, ranks, id, rank);
   }
-  // Passes no configuration, because its size comes from our header and the library may expect another one.
+  // Passes no configuration: its size would come from our header, and the library may expect another size.
   ncclResult_t comm_split(ncclComm_t comm, int color, int key, ncclComm_t* new_comm) override {
     return nccl_.comm_split(comm, color, key, new_comm, nullptr);
   }

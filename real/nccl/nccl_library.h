@@ -20,7 +20,7 @@ class LibraryError : public std::runtime_error {
 std::string loader_error();
 
 // Opens libnccl and finds its functions; the library stays open. `path`: a file, or a name for the loader; null:
-// libnccl.so.2, which is the one that LibTorch has opened, if it has. Throws LibraryError.
+// libnccl.so.2. If LibTorch has opened a library of that name, the loader returns the same one. Throws LibraryError.
 std::unique_ptr<NcclApi> open_nccl(const char* path = nullptr);
 
 // For example "NCCL 2.28.9"; "NCCL" if the library does not tell its version.

@@ -8,8 +8,8 @@
 namespace rehearse::real {
 
 // The reduction of a call for one communicator. For ReduceOp::PREMUL_SUM, which multiplies by the call's factor before
-// adding, the constructor makes NCCL's reduction and the destructor destroys it. NCCL's calls may still be under way
-// then.
+// adding, the constructor makes NCCL's reduction and the destructor destroys it. The calls that use the reduction may
+// still be under way at that time.
 class Reduction {
  public:
   // Throws NcclError, and what reduction_of() throws.
