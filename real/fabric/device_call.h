@@ -13,15 +13,15 @@ namespace rehearse::real {
 // One rank's call on its device: where it begins in the caller's stream, on which stream it runs, and where it ends.
 // Uses LibTorch's events and streams, so it works with every kind of device that is registered there.
 //
-// A failure of the device does not throw; failure() returns it, because whoever asks for the end cannot do anything
-// about it.
+// If the device fails, the functions that ask for the end do not throw, because their callers could not do anything
+// about it. failure() then returns the error.
 class DeviceCall final : public comm::DeviceEnd {
  public:
   // Must run in the rank's context. `runs_on` may be the caller's own stream.
   DeviceCall(int rank, c10::Stream caller, c10::Stream runs_on, bool timed);
 
-  // Call them around the launch. begin() makes `runs_on` wait for what the caller launched before the call. end() marks
-  // the end of what was launched in between, for later waits. They throw what LibTorch throws.
+  // Call begin() and end() around the launch. begin() makes `runs_on` wait for what the caller launched before the
+  // call. end() marks the end of what was launched in between, for later waits. They throw what LibTorch throws.
   void begin();
   void end();
 

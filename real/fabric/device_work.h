@@ -8,7 +8,7 @@ class DeviceWork {
  public:
   virtual ~DeviceWork() = default;
 
-  // Launches what is ready, and reports what has ended or failed. Returns true if there was anything.
+  // Launches what is ready, and reports what has ended or failed. Returns true if it launched or reported anything.
   virtual bool poll() noexcept = 0;
 
   // True if anything is ready or under way.

@@ -12,14 +12,15 @@
 
 namespace rehearse::real {
 
-// NCCL's communicators of one group, one for each rank of the group. All ranks are in this process. They are made when
-// the group first needs them, because a group that moves nothing on devices needs none.
+// NCCL's communicators of one group, one for each rank of the group. All ranks are in this process. The communicators
+// are made when the group first needs them, because a group that moves nothing on devices needs none.
 //
 // Not thread safe.
 class GroupComms {
  public:
-  // `devices`: one for each rank of the group. `parent`: the group from which this one was split, whose communicators
-  // NCCL then reuses; null: none. `parent` and `group` must outlive this object.
+  // `devices`: one for each rank of the group. `parent`: the group from which this one was split; null: none. If the
+  // parent has communicators, NCCL splits them instead of making new ones. `parent` and `group` must outlive this
+  // object.
   GroupComms(std::shared_ptr<NcclApi> nccl, const comm::GroupIdentity& group, std::vector<int> devices,
              GroupComms* parent);
   GroupComms(const GroupComms&) = delete;
@@ -27,7 +28,8 @@ class GroupComms {
   ~GroupComms();
 
   // Makes the communicators if they do not exist. Blocks this thread, but at most for `limit`. Throws NcclError, and
-  // CommError when the limit is over; NCCL then goes on alone on its thread.
+  // CommError if two ranks share a device or if the limit is over. In the last case NCCL goes on, on a thread of its
+  // own.
   void require(std::chrono::milliseconds limit);
 
   bool made() const noexcept { return !comms_.empty(); }

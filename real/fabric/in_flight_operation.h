@@ -21,8 +21,8 @@ class InFlightOperation {
  public:
   InFlightOperation(const comm::Transfer& transfer, comm::Completion& completion, GroupComms& comms);
 
-  // Call them in this order: begin(), then issue() within an open group of NCCL, then end(). They throw what LibTorch
-  // throws, and what real::issue() throws.
+  // To launch the transfer, call begin(), then issue() within an open group of NCCL, then end(). They throw what
+  // LibTorch throws, and what real::issue() throws.
   void begin();
   void issue(NcclApi& nccl) const;
   void end(VirtualTime now);

@@ -71,8 +71,8 @@ void InFlightOperations::give_to_nccl(std::deque<InFlightOperation>& operations)
 }
 
 // Gives operations from index `from` on to NCCL in one group of calls. Returns where the next group must begin: at the
-// first transfer that shares memory with an earlier one. A stream would run those one after the other, but within a
-// group NCCL may not.
+// first transfer that shares memory with an earlier one. A stream would run two such transfers one after the other, but
+// within a group NCCL may run them at the same time.
 std::size_t InFlightOperations::give_together(const std::deque<InFlightOperation>& operations, std::size_t from) {
   MemoryRanges taken;
   NcclGroup together(*nccl_);

@@ -27,17 +27,17 @@ class InFlightOperations {
   void add(InFlightOperation operation) { ready_.push_back(std::move(operation)); }
 
   // Launches everything that is ready, in one group of NCCL calls; a further group begins at a transfer that shares
-  // memory with an earlier one. Returns true if there was anything.
+  // memory with an earlier one. Returns true if anything was ready.
   bool launch_ready() noexcept;
 
-  // Reports what has ended, and what has failed since the last look. Returns true if there was anything.
+  // Asks the devices, and reports what has ended or failed. Returns true if it reported anything.
   bool tell_ended() noexcept;
 
   // Ends all transfers of the group and reports the failure to them.
   void fail(GroupComms& comms, const std::exception_ptr& why) noexcept;
 
-  // Forgets the transfer whose completion is `told`. If the transfer is in flight, waits until the devices have
-  // finished it; if that takes longer than `limit`, aborts its group.
+  // Forgets the transfer that would report to `completion`. If the transfer is in flight, waits until the devices have
+  // finished it, but at most for `limit`; if they have not, aborts its group.
   void cancel(const comm::Completion& completion, std::chrono::milliseconds limit) noexcept;
 
   bool empty() const noexcept { return ready_.empty() && launched_.empty(); }

@@ -36,9 +36,10 @@ struct NcclFabricOptions {
 // A barrier is done when each rank's device has reached the point at which the rank called it.
 //
 // Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
-// done within its timeout. Each of these fails all calls of the group that are under way and aborts its communicators;
-// the group moves nothing on devices any more. The fabric keeps tensors that a device may still write until NCCL has
-// released them.
+// done within its timeout. Each of these fails all calls of the group that are ready or under way and aborts its
+// communicators; the group moves nothing on devices any more. If NCCL refuses a call, this happens to all groups whose
+// calls were launched together with it. The fabric keeps tensors that a device may still write until NCCL has released
+// them.
 //
 // Blocking: only the making of a group's communicators at its first transfer, cancel() of a transfer under way (up to
 // end_limit), and what NCCL does at the first use of a connection.
@@ -56,7 +57,8 @@ class NcclFabric final : public comm::Fabric, public DeviceWork {
   void close(const comm::GroupIdentity& group) noexcept override;
   void abort(const comm::GroupIdentity& group, int rank) noexcept override;
 
-  // Throws c10::Error with PyTorch's texts, and CommError for a group that was aborted.
+  // Throws c10::Error if NCCL cannot carry out the call (with PyTorch's text) or if a tensor is not on the rank's
+  // device, and CommError for a group that was aborted.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
