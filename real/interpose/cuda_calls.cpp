@@ -22,7 +22,7 @@
 #include "interpose/launches.h"
 #include "interpose/waits_of_cuda.h"
 
-// Names this file to the linker, which must keep it.
+// The library's link options name this symbol, so that the linker keeps this file.
 extern "C" {
 extern const int rehearse_cuda_calls;
 const int rehearse_cuda_calls = 1;
@@ -31,7 +31,7 @@ const int rehearse_cuda_calls = 1;
 namespace rehearse::real {
 namespace {
 
-// The argument of the last call of our cudaSetDevice; unknown (-1) in a thread that has not called it.
+// The thread's current device, as far as the functions in this file know it; -1: unknown.
 constinit thread_local int t_cuda_device = -1;
 
 // Only programs that are linked with libcudart call these functions, so this should not occur.
@@ -118,7 +118,7 @@ REHEARSE_EXPORTED cudaError_t cudaDeviceSynchronize() {
       [](const CudaLibrary& cuda) { return cuda.device_synchronize(); });
 }
 
-// First waits for the default stream of the current device.
+// Unless both sides are on the host, first waits for the default stream of the current device.
 REHEARSE_EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return rehearse::real::in_rank_or_not(
       [&](DeviceWaits& waits, const CudaLibrary& cuda) {

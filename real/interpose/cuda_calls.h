@@ -8,9 +8,10 @@ namespace rehearse::real {
 // how to link.
 void require_cuda_calls();
 
-// Makes `device` the calling thread's current device and returns the previous one. Does not ask the driver, because all
-// changes come through our cudaSetDevice. For TorchStateOptions::exchange_device. Returns unknown (-1) if libcudart
-// fails.
+// Makes `device` the calling thread's current device and returns the previous one. Asks libcudart for the previous
+// device only the first time in a thread, because all later changes come through our cudaSetDevice. Returns -1 if the
+// previous device is unknown. If libcudart refuses `device`, the current device stays. For
+// TorchStateOptions::exchange_device.
 int exchange_cuda_device(int device) noexcept;
 
 }  // namespace rehearse::real

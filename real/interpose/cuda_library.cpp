@@ -8,8 +8,8 @@
 namespace rehearse::real {
 namespace {
 
-// Looks behind the executable in the order of all libraries. LibTorch's libtorch_cpu brings libcudart along, or
-// somebody has opened libtorch_cuda for all (RTLD_GLOBAL).
+// Searches the libraries behind the executable, in the loader's order. libcudart is among them if LibTorch's
+// libtorch_cpu links it, or if somebody has opened libtorch_cuda with RTLD_GLOBAL.
 template <class Function>
 bool find_function(Function& function, const char* name) noexcept {
   function = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));

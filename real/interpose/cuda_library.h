@@ -26,7 +26,7 @@ struct CudaLibrary {
   decltype(&::cudaGetLastError) get_last_error;
   decltype(&::__cudaLaunchKernel) launch_kernel;  // null before CUDA 13
 
-  // Null if no libcudart is loaded, or if it lacks one of these functions; then the next call looks again.
+  // Null if no libcudart is loaded, or if it lacks a function other than launch_kernel; then the next call looks again.
   static const CudaLibrary* find() noexcept;
 };
 

@@ -8,7 +8,7 @@
 #include "interpose/cuda_library.h"
 #include "interpose/device_waits.h"
 
-// Names this file to the linker, which must keep it.
+// The library's link options name this symbol, so that the linker keeps this file.
 extern "C" {
 extern const int rehearse_launches;
 const int rehearse_launches = 1;

@@ -16,13 +16,13 @@ namespace {
 constexpr std::size_t kHandedOverMax = std::size_t{64} << 10;
 
 // The answer "not ready" of a query also becomes the thread's last error, and would count as the error of the next
-// kernel.
+// kernel. So clear that error.
 cudaError_t answer(const CudaLibrary& cuda, cudaError_t result) {
   if (result == cudaErrorNotReady) cuda.get_last_error();
   return result;
 }
 
-// A point in a stream. If it cannot be marked (the stream belongs to another device), the wait is for an empty stream.
+// A point in a stream. If no event can mark it (the stream belongs to another device), waits until the stream is empty.
 class Mark {
  public:
   Mark(const CudaLibrary& cuda, cudaStream_t stream) : cuda_(cuda), stream_(stream) {
