@@ -5,7 +5,7 @@
 
 namespace rehearse::real {
 
-// First come, first served: in a real run nobody chooses.
+// Ranks run in the order in which they became runnable: this oracle always takes the first option.
 class ArrivalOracle final : public Oracle {
  public:
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {

@@ -21,10 +21,11 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
     VirtualDuration stall_timeout = std::chrono::seconds(10);
   };
 
-  // The pause between two looks of polling ranks while nothing else happens. It doubles up to the longest.
+  // The pause between two polls of the ranks while nothing else happens. It doubles from kNapMin to kNapMax.
   static constexpr VirtualDuration kNapMin = std::chrono::microseconds(1);
   static constexpr VirtualDuration kNapMax = std::chrono::milliseconds(1);
-  // The longest wait for a thread that may come. If the thread comes, the wait ends.
+  // While ranks wait for a thread that belongs to no rank, time passes in steps of at most this length. A signal from
+  // the thread ends the step.
   static constexpr VirtualDuration kWaitMax = std::chrono::milliseconds(10);
 
   explicit DeviceIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}
@@ -32,7 +33,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   // Call this before the run. `devices` must outlive this object.
   void watch(DeviceWork& devices) noexcept { devices_ = &devices; }
 
-  // Devices go on while ranks run, so look at them.
+  // Devices work while ranks run, so ask them.
   void poll() noexcept override {
     if (devices_->poll()) note_progress();
   }

@@ -9,7 +9,7 @@ namespace rehearse::real {
 // The machine's time; zero is the time of construction.
 class RealClock final : public exec::Clock {
  public:
-  // The longest time that advance_to() sleeps before it returns. An interrupt waits that long.
+  // The longest time that advance_to() sleeps before it returns. The run notices an interrupt at most so much later.
   static constexpr VirtualDuration kSleepMax = std::chrono::milliseconds(10);
 
   VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - epochs_.monotonic); }

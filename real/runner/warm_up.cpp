@@ -9,8 +9,8 @@ namespace rehearse::real {
 
 namespace {
 
-// Runs a backward pass on the calling thread. Autograd has threads for devices only if the process had devices at its
-// very first backward pass.
+// While this object lives, backward passes run on the calling thread. Autograd may have no threads for devices: it
+// makes them at the process's first backward pass, and only if the process has devices by then.
 class WithoutThreads {
  public:
   WithoutThreads() { c10::AutogradState::get_tls_state().set_multithreading_enabled(false); }
