@@ -13,7 +13,7 @@
 #include "runner/one_process_runner.h"
 #endif
 
-// Names this file to the linker, which must keep it.
+// The library's link options name this symbol, so that the linker keeps this file.
 extern "C" {
 extern const int rehearse_real_runner;
 const int rehearse_real_runner = 1;

@@ -12,8 +12,8 @@
 
 namespace rehearse::real {
 
-// The process groups of a rank that is a process. As long as this exists, functional collectives know them by their
-// names.
+// The process groups of a rank that is a process. As long as this object exists, functional collectives find these
+// groups by their names.
 class ProcessGroups {
  public:
   // `rank` and `size` are those of the world. Groups accept tensors of the host and of `device`. `services` must
@@ -40,7 +40,7 @@ class ProcessGroups {
   const int size_;
   const c10::DeviceType device_;
   RankServices& services_;
-  std::vector<std::string> names_;       // for all groups of the world, in the order in which they were made
+  std::vector<std::string> names_;       // of all groups made by new_group(), in this order
   std::vector<std::string> registered_;  // names of the groups that contain this rank
 };
 

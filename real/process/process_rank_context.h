@@ -16,7 +16,7 @@ namespace rehearse::real {
 // The RankContext of a rank that is a process: its body runs on the main thread, and its clock is the machine's.
 class ProcessRankContext final : public RankContextBase {
  public:
-  // All references must outlive it.
+  // All references must outlive this object.
   ProcessRankContext(const LaunchedProcess& process, ProcessGroups& groups, RankServices& services, RunRecord& record,
                      const ShowProgress& show, at::Device device);
 

@@ -102,7 +102,8 @@ void end_here(int rank, Session& session, const std::string& what) {
   end_early({Verdict::rank_failed, fmt::format("rank {}: {}", rank, what), rank, what, RankOutcome::failed, gettid()});
 }
 
-// If a rank's body ends together with the world, reports show it in the call from which it unwound.
+// Notes how the rank's body ended, unless the end of the world unwound it: then reports show the rank in the call that
+// it was in.
 void note_end(const RankEnded& ended) {
   if (ended.end == exec::RankEnd::aborted) return;
   const bool returned = ended.end == exec::RankEnd::returned;

@@ -8,7 +8,8 @@
 
 namespace rehearse::real {
 
-// Runs this process's one rank on the calling thread, without an executor. c10d's own back ends carry its groups.
+// Runs this process's one rank on the calling thread, without an executor. c10d's own back ends carry out the calls of
+// its groups.
 class ProcessRunner final : public Runner {
  public:
   explicit ProcessRunner(const LaunchedProcess& process) : process_(process) {}

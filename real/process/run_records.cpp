@@ -39,7 +39,8 @@ exec::RankFailure failure_of(const JobOutcome::Failure& stated, const std::optio
   exec::RankFailure failure = own && own->rank == stated.rank ? *own : exec::RankFailure{};
   failure.rank = stated.rank;
   failure.at = stated.end.at;
-  // If the coordinator decided this, because of a long wait or silence, the rank itself only saw the end of its world.
+  // If the coordinator declared the rank failed, because of a long wait or silence, the rank itself saw only the end of
+  // its world.
   const bool overdue = !stated.gave_up.empty();
   const bool by_coordinator = overdue || stated.end.kind == FailureKind::lost;
   if (failure.error == nullptr || by_coordinator) {
@@ -50,7 +51,7 @@ exec::RankFailure failure_of(const JobOutcome::Failure& stated, const std::optio
   return failure;
 }
 
-// If `told` is about this process's own rank, the rank waited at the place where RankAborted was thrown.
+// If `stated` is about this process's own rank, the rank waited at the place where RankAborted was thrown.
 exec::BlockedFiber fiber_of(const JobOutcome::Blocked& stated, const std::optional<exec::RankFailure>& own) {
   exec::BlockedFiber fiber;
   fiber.rank = stated.rank;

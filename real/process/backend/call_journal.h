@@ -17,8 +17,8 @@
 
 namespace rehearse::real {
 
-// Writes the calls of a rank that is a process into its event log, as the simulation does. Thread safe, because back
-// ends complete calls on their own threads, and other threads may produce gradients.
+// Writes the calls of a rank that is a process into the rank's event log, as the simulation does. Thread safe, because
+// back ends complete calls on their own threads, and because DDP may make calls on a thread that computes gradients.
 class CallJournal final : public comm::LabelKeeper {
  public:
   // `began`: time zero of the run, by the machine's clock. The log must outlive this object.
@@ -28,7 +28,8 @@ class CallJournal final : public comm::LabelKeeper {
 
   comm::GroupIdentity add_group(const std::string& name, const std::vector<int>& ranks);
 
-  // An event of the log. Functions do nothing if the log no longer keeps the event.
+  // An event of the log. If the log no longer keeps the event, started(), completed() and failed() leave the log as it
+  // is.
   struct Entry {
     comm::Event* event = nullptr;
     std::uint64_t record_id = 0;
@@ -42,7 +43,7 @@ class CallJournal final : public comm::LabelKeeper {
   void completed(const Entry& entry, const std::string& title);
   void failed(const Entry& entry);
 
-  // Stops writing to the log.
+  // From now on started(), completed() and failed() do nothing.
   void close();
 
   void name_payload(const at::Tensor& tensor, const std::string& name);

@@ -25,7 +25,7 @@ struct BackendsBelow {
 };
 using MakeBelow = std::function<BackendsBelow(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size)>;
 
-// The services that the back ends of one rank share. Its references must outlive them.
+// The services that the back ends of one rank share. `session` and `journal` must outlive these back ends.
 struct RankServices {
   Session& session;
   CallJournal& journal;
@@ -33,9 +33,9 @@ struct RankServices {
   const bool checks;  // calls wait for their peers' calls and are compared with them
   const std::chrono::milliseconds timeout;
   const c10::intrusive_ptr<c10d::Store> store;
-  std::map<std::string, std::uint64_t> derived{};  // how often groups of a name have been split off
+  std::map<std::string, std::uint64_t> derived{};  // how many groups have been derived, by name
 
-  // Blocks until the members are connected. Its exceptions come from communication, and perhaps from a peer that has
+  // Blocks until the members are connected. If it throws, the communication has failed, perhaps because a peer has
   // ended.
   BackendsBelow connect(const c10::intrusive_ptr<c10d::Store>& group_store, int rank, int size) const;
 };
@@ -61,7 +61,8 @@ class CheckedBackend final : public comm::DescribedBackend {
   // missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // As in RankBackend, the calls in between count as one collective plus their sends and receives.
+  // As in RankBackend, the calls between startCoalescing() and endCoalescing() count as one collective, and each of
+  // their sends and receives as one message.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 

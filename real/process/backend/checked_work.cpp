@@ -111,7 +111,7 @@ void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   mark();
 }
 
-// Must run in the context in which the call ended, so that its current streams come after the call.
+// Must run in the context in which the call ended, because the current streams of that context come after the call.
 void CheckedWork::mark() {
   comm::WorkFutures futures;
   std::exception_ptr error;

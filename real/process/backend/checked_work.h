@@ -19,14 +19,14 @@
 namespace rehearse::real {
 
 // Passes a call to the back end below once its peers are there. Returns null if nothing is below. `source`: for a
-// receive from any rank, the rank within the group whose message it takes; -1: as the call says.
+// receive from any rank, the sender's rank within the group; -1: as the call says.
 using CarryOut = std::function<c10::intrusive_ptr<c10d::Work>(int source)>;
 
 // One rank's call from beginning to end; it is carried out when its peers are there. If the world ends, waits throw
-// RankAborted. If the back end below throws, waits throw the same.
+// RankAborted. If the back end below throws, waits throw the same exception.
 class CheckedWork final : public c10d::Work {
  public:
-  // All references must outlive it.
+  // All references must outlive this object.
   CheckedWork(Session& session, CallJournal& journal, int rank, comm::Operation call, std::string title,
               CallJournal::Entry entry, std::uint64_t sequence, CarryOut carry_out);
 
@@ -39,8 +39,8 @@ class CheckedWork final : public c10d::Work {
   // A given timeout counts from now. Otherwise the call's own timeout counts, from the beginning of the call.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void abort() override;
-  // Holds the list of output tensors. Not available for sends and receives over gloo, because gloo's Works have no
-  // futures.
+  // Holds the list of output tensors. For sends and receives over gloo, whose Works have no futures, the future
+  // completes only when somebody calls wait() or isCompleted().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
@@ -49,7 +49,7 @@ class CheckedWork final : public c10d::Work {
   // Like wait(), but without a time limit.
   void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
-  // For the session.
+  // The session calls these.
   AwaitedCallPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);

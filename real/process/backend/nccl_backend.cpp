@@ -44,7 +44,8 @@ Function found(const char* name) {
       "version, built with NCCL");
 }
 
-// The object's own destructor ends it, and frees the memory from operator new.
+// Constructs an object in memory from operator new. Its last reference deletes it as usual, because its destructor is
+// virtual.
 template <class T, class Make, class... Arguments>
 c10::intrusive_ptr<T> made(Make make, Arguments&&... arguments) {
   void* const memory = ::operator new(kRoom);

@@ -87,7 +87,7 @@ class Packer {
   Bytes bytes_;
 };
 
-// Throws std::runtime_error if the bytes are not what was packed.
+// Throws std::runtime_error if the bytes end too early, or name no alternative of a variant.
 class Unpacker {
  public:
   explicit Unpacker(const Bytes& bytes) : bytes_(bytes) {}

@@ -38,7 +38,7 @@ struct CallFacts {
 
 CallFacts facts_of(const comm::Operation& call);
 
-// Labels and payloads of calls. Equal texts are one object as long as this exists.
+// Labels and payloads of calls. Equal texts are one object, which lives as long as this one.
 class CallTexts {
  public:
   const std::string* label(const std::string& text) { return &*labels_.insert(text).first; }

@@ -289,7 +289,8 @@ void Coordinator::end_with_mismatch(const comm::Mismatch& mismatch, VirtualTime 
   job_outcome_->mismatches = {mismatch};
 }
 
-// If a rank failed by a timeout, its text names the call. The ranks that have not made that call are missing.
+// If a rank failed by a timeout, the text of the exception names the call. The ranks that have not made that call are
+// missing.
 JobOutcome::Failure Coordinator::failure_of(int rank, const RankEnded& end) const {
   JobOutcome::Failure failure{rank, end, "", {}};
   if (end.kind != FailureKind::timeout) return failure;
@@ -315,7 +316,8 @@ void Coordinator::end_with_failure(int rank, const RankEnded& end, VirtualTime n
   job_outcome_->failures.push_back(std::move(failure));
 }
 
-// The world of rank `by` ended without a job outcome: it has not heard from rank 0, this process, for too long.
+// The world of rank `by` ended without a job outcome: that rank has not heard from rank 0, which is this process, for
+// too long.
 void Coordinator::end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now) {
   const std::string_view why = ended.what;
   constexpr std::string_view kOfRank0 = "rank 0 failed: ";
@@ -338,7 +340,7 @@ void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, Virtual
 
 void Coordinator::finish(VirtualTime now) {
   if (!job_outcome_) {
-    // All failures came out of communication, so one of them is the cause.
+    // All failures came out of communication, so report the first of them as the cause.
     const auto failed =
         std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {

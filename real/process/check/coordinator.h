@@ -41,7 +41,7 @@ class Coordinator {
   // Call it if the coordinator cannot process a message of `rank`. The job ends, with `why` as the rank's failure.
   void give_up(int rank, const std::string& why, VirtualTime now);
 
-  // True if all ranks have received the outcome.
+  // True once the outcome has been sent to all ranks.
   bool over() const noexcept { return over_; }
 
  private:

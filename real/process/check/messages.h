@@ -24,7 +24,7 @@ struct StillAlive {};
 // A rank has called new_group(), as a member or not; or a member has called split() or a similar function.
 struct GroupMade {
   std::string call;          // "new_group", "split", ...
-  std::uint64_t number = 0;  // counts the rank's calls of new_group()
+  std::uint64_t number = 0;  // counts the rank's calls of new_group(); for other calls, the groups of this name
   std::string given_name;    // the user's name for it
   std::string name;          // the group's own name
   std::string key;           // its name in messages: the own name, unless another group has it
@@ -56,8 +56,8 @@ struct RankEnded {
 
 struct Interrupted {};
 
-// Rank 0 of a group no longer waits in a monitoredBarrier(). If the barrier has no time at all, this comes before the
-// call.
+// Rank 0 of a group no longer waits in a monitoredBarrier(). If the barrier has no time at all, this message comes
+// before the call.
 struct BarrierGivenUp {
   std::string group;           // the group's key
   std::uint64_t sequence = 0;  // the barrier's number

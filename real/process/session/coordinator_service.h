@@ -23,8 +23,8 @@ class CoordinatorService {
   CoordinatorService& operator=(const CoordinatorService&) = delete;
   ~CoordinatorService();
 
-  // Tells its threads to end. False: a thread did not end within that time. It may still use this object, which must
-  // then stay.
+  // Tells the service's threads to end, and waits for them. False: a thread did not end within `within`, and may still
+  // use this object, which must then stay alive.
   bool close(std::chrono::nanoseconds within);
 
  private:

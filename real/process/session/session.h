@@ -30,8 +30,8 @@
 
 namespace rehearse::real {
 
-// This process's end of a job: tells the coordinator what its rank does, and learns which calls are matched and how the
-// job ends. Has three threads of its own. Thread safe.
+// The connection of this process to the job's coordinator: tells it what this process's rank does, and learns which
+// calls are matched and how the job ends. Has three threads of its own. Thread safe.
 //
 // If the coordinator sends nothing any more, because rank 0's process is gone, the session itself ends the world.
 class Session {
@@ -45,7 +45,8 @@ class Session {
   // Throws RankAborted once the world ends.
   void require_running() const;
 
-  // Tells the coordinator about a call, and tells `call` when its peers are there. Does not block.
+  // Tells the coordinator about a call, and tells `call` when its peers are there. Does not block. Throws RankAborted
+  // once the world ends.
   void make(const CallMade& made, AwaitedCallPtr call);
   // Tells the coordinator about a group, and blocks until all members have made it. If this rank is no member, does not
   // block. Throws RankAborted.
@@ -54,8 +55,8 @@ class Session {
   // Tells the coordinator that the rank no longer waits in a barrier. Throws RankAborted.
   void give_up(const BarrierGivenUp& given_up);
 
-  // Waits until `over()` is true, the world ends, or `most` has passed. Calls `over()` under the lock. Returns its last
-  // value.
+  // Waits until `over()` is true, the world ends, or `most` has passed. Calls `over()` under the lock, and returns the
+  // value of the last such call.
   bool wait(const std::function<bool()>& over, std::optional<VirtualDuration> most = {});
   // Changes, under the lock, the state that waiting threads check.
   void change(const std::function<void()>& change);
@@ -68,8 +69,8 @@ class Session {
   // Tells the coordinator that the rank has failed, because its process ends here.
   void fail(const std::string& what);
 
-  // Make one before a wait that the session does not know. When the world ends (at once if it already has), the session
-  // calls `end_it` on another thread.
+  // Make a ForeignWait before a wait that the session does not know. When the world ends, the session calls `end_it` on
+  // another thread, under the lock. If the world has already ended, the constructor calls `end_it`.
   class ForeignWait {
    public:
     ForeignWait(Session& session, std::function<void()> end_it);
@@ -85,7 +86,8 @@ class Session {
   // The rank's body is over: blocks until all ranks have ended.
   JobOutcome end(const RankEnded& ended);
 
-  // Ends its threads. Rank 0's waits until the others have read the last message. The destructor calls it, too.
+  // Ends the session's threads. In rank 0's process, first waits until the other ranks have read the last message, but
+  // at most for the check timeout. The destructor calls close(), too.
   void close();
   // Use this after close(). True if a thread waits for a store that does not respond, and may still use this object and
   // the store.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a session ends: by the coordinator's outcome, without the coordinator, or without the rank.
+// How a session ends: with the coordinator's outcome, without a coordinator, or although the rank's body does not
+// return.
 #include <algorithm>
 #include <exception>
 
@@ -66,11 +67,11 @@ void Session::tell_self() {
     const std::lock_guard lock(sending_);
     outgoing_.send(MessageQueue::to_rank(rank_), packed(ToRank(StillAlive{})));
   } catch (const c10::Error&) {
-    // The store is gone, and so is the listener.
+    // The store is gone, so the listener has ended, too.
   }
 }
 
-// The other ranks read the last message from the store. If this process serves the store, it must wait for that.
+// The other ranks read the last message from the store, which this process may serve. So wait until they have read it.
 void Session::say_good_bye() {
   if (rank_ != 0 || !job_outcome_) return;
   const auto is_lost = [this](int other) {

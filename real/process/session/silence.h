@@ -11,7 +11,8 @@ namespace rehearse::real {
 // because it was stopped or had no processor, does not count as the other's silence.
 class Silence {
  public:
-  // look() must be called at least once in `look_interval`. One and a half times `check_timeout` is too long.
+  // look() must be called at least once in `look_interval`. A silence of one and a half times `check_timeout` is too
+  // long.
   Silence(VirtualDuration look_interval, VirtualDuration check_timeout)
       : interval_(look_interval), check_timeout_(check_timeout) {}
 

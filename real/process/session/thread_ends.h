@@ -18,7 +18,8 @@ class ThreadEnds {
     changed_.notify_all();
   }
 
-  // Joins all `threads` after each has noted its end. False: they did not within that time, and now run detached.
+  // Joins all `threads` if all of them note their ends within `within`. Otherwise detaches all of them and returns
+  // false.
   template <class... Threads>
   bool join(std::chrono::nanoseconds within, Threads&... threads) {
     (threads.request_stop(), ...);
