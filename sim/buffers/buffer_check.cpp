@@ -130,7 +130,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
   BufferCheck& check_;
   const int rank_;
   SpoiltMemory& spoilt_;
-  std::vector<ByteSpan> resizes_;    // what the arguments' storages hold, if the operator may exchange it
+  std::vector<ByteSpan> resizes_;    // the memory of the arguments' storages, if the operator may exchange it
   const std::string* op_ = nullptr;  // the operator's name
 };
 
@@ -142,7 +142,7 @@ std::unique_ptr<operators::OperatorWatcher> BufferCheck::watch_fiber_of(int rank
 }
 
 // An earlier call of the same group conflicts only while it is under way, because a group carries out its calls in
-// order. An earlier call of another group conflicts until the rank knows of its end.
+// order. An earlier call of another group conflicts until the rank knows that it has ended.
 void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shared) {
   if (call.buffers.size() > 1 && call.call->parts.empty()) look_at_outputs(call);
   auto next = shared.begin();

@@ -29,9 +29,10 @@ struct IndexedBytes {
 // The places of a buffer in an index: one for each run of its bytes, or a single one if it has many runs.
 using IndexedPlaces = c10::SmallVector<IndexedBytes, 1>;
 
-// Finds buffers by the bytes that they take. A treap by address: each node knows how far the bytes below it reach.
-// Adding, removing, and a search that finds nothing take logarithmic time, whatever overlaps. Addresses shape the tree,
-// but results come in the order in which buffers were added. Cannot be copied, because the nodes lie in the buffers.
+// Finds buffers by the bytes that they take. A treap by address: each node knows how far the bytes in its subtree
+// reach. Adding, removing, and a search that finds nothing take logarithmic time, whatever overlaps. Addresses shape
+// the tree, but results come in the order in which buffers were added. Cannot be copied, because the nodes lie in the
+// buffers.
 class BufferIndex {
  public:
   enum class Which : std::uint8_t { written, all };

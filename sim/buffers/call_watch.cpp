@@ -13,7 +13,8 @@ namespace {
 
 using Which = BufferIndex::Which;
 
-// Nobody asks any more about a call whose Work the rank has dropped, so only the latest of each rank are kept.
+// If a rank has dropped the Work of a call, nobody asks about that call any more. Keep only so many of these calls of
+// each rank, the latest ones.
 constexpr std::size_t kDroppedMost = 64;
 
 // True if any access that conflicts with `earlier` also conflicts with `later`.
@@ -44,7 +45,7 @@ void CallWatch::destroy(WatchedCall& call) noexcept {
   std::pmr::polymorphic_allocator<>(&memory_).delete_object(&call);
 }
 
-// Null: the call is not watched, or no longer.
+// Null: the call is not watched, or not any more.
 WatchedCall* CallWatch::find(const comm::Operation& call) {
   auto* const watched = static_cast<WatchedCall*>(call.trace);
   REHEARSE_CHECK(watched == nullptr || watched->call == &call, call.type, watched->rank, watched->number);
@@ -138,7 +139,7 @@ void CallWatch::on_complete(const comm::Operation& call, bool succeeded) noexcep
 }
 
 // A back end carries out the collectives of a group in order. Thus a rank that knows the end of one also knows the end
-// of all earlier ones. Messages have no such order, but a barrier comes after the messages before it.
+// of all earlier ones. Messages have no such order, but a barrier ends after the earlier messages of its group.
 void CallWatch::on_known(const comm::Operation& call) noexcept {
   if (next_ != nullptr) next_->on_known(call);
   auto* const watched = find(call);

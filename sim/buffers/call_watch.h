@@ -34,7 +34,7 @@ class CallChecker {
   // then oldest first.
   virtual void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) = 0;
 
-  // The bytes of a transfer are about to move; `call` is one rank's end of it. False: they must not move, because the
+  // The bytes of a transfer are about to move; the argument is one rank's call. False: they must not move, because the
   // checker has ended the world.
   virtual bool move(const WatchedCall&) { return true; }
 
@@ -53,8 +53,9 @@ class CallChecker {
   virtual void forget(const WatchedCall&) noexcept {}
 };
 
-// Keeps the calls of a world for its checkers. The constructor's arguments must outlive it. It must outlive the
-// communicators that have it as their interceptor, and all transfers of the fabric that asks it before moving bytes.
+// Keeps the calls of a world for its checkers. The constructor's arguments must outlive this object. This object must
+// outlive the communicators that have it as their interceptor, and all transfers of the fabric that asks it before
+// moving bytes.
 class CallWatch final : public comm::CallInterceptor, public fakes::MoveInterceptor {
  public:
   // `next`: the interceptor that sees each call first; null: none. `call_sites`: record where each call is made.
@@ -66,7 +67,8 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   // True if the rank knows the end of all its calls.
   bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
 
-  // The buffers of all calls (of any rank) whose end the calling rank does not know yet.
+  // The buffers of the calls of all ranks. A call is here as long as the rank that made it does not know that it has
+  // ended.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
@@ -116,7 +118,7 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   std::vector<OfRank> ranks_;
   std::uint64_t calls_made_ = 0;
   BufferIndex buffers_;
-  std::deque<std::optional<comm::GroupIdentity>> groups_;  // by number; a deque, so that elements keep their addresses
+  std::deque<std::optional<comm::GroupIdentity>> groups_;  // by id; a deque, so that elements keep their addresses
 };
 
 }  // namespace rehearse::sim

@@ -45,7 +45,7 @@ std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) 
   std::vector<ByteSpan> runs;
   runs.reserve(count);
   add_runs(bounds.begin, dimensions, 0, run, runs);
-  // Sort, because the windows of a tensor may overlap.
+  // Sort, because overlapping windows, as unfold() makes them, give runs out of order.
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return std::less<>{}(a.begin, b.begin); });
   return runs;
 }

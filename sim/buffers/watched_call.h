@@ -60,7 +60,7 @@ struct WatchedBuffer : WatchedStorage {
   IndexedPlaces places;     // in that index
 
   bool writes() const noexcept { return use != Use::input; }
-  // True if only the call holds the tensor, and only the tensor holds its memory. Needs a call whose Work still exists.
+  // True if only the call holds the tensor, and only the tensor holds its memory. False if the call's Work is gone.
   bool is_held_by_call_alone() const noexcept;
   // True if the tensor no longer has the memory and the size that it had when the call was made. The call must be under
   // way.
