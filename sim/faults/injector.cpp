@@ -150,7 +150,7 @@ auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> 
     case Fault::Verb::reorder:
       fabric_.reorder(intercepted.call, fault.amount);
       break;
-    case Fault::Verb::exit:  // the rank's failure, which says what the call was for
+    case Fault::Verb::exit:  // the rank's failure shows this title, so it includes the label
       act_on_rank(plan, intercepted.rank, title_of(intercepted.call, intercepted.sequence, intercepted.group));
       break;
     default:
@@ -279,8 +279,8 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
   }
 }
 
-// Fails a call of a group that lost a rank with broken connections, and every call that a restarted rank makes on one
-// of its old groups.
+// Fails a call on a group if the connections of one of its ranks broke when that rank was lost. Also fails every call
+// that a restarted rank makes on one of its old groups.
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;

@@ -32,7 +32,7 @@ class FaultInjector final : public comm::CallInterceptor {
   FaultInjector(exec::RankExecutor& executor, FaultLedger& ledger, FaultyFabric& fabric, Partitions& partitions,
                 StoreFaults& store, MemoryMeter* memory);
 
-  // Call this once, before the run, with the world's groups.
+  // Call this once, before the run.
   void begin(comm::Communicators& communicators);
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;
@@ -41,7 +41,7 @@ class FaultInjector final : public comm::CallInterceptor {
   // write.
   void act_outside_groups(FaultPlan& plan, int rank, const std::string& call);
 
-  // Call this after the run: how each crashed rank ended.
+  // Call this after the run. Returns by rank how each crashed rank ended.
   const std::map<int, std::string>& crashed() const noexcept { return crashed_; }
 
  private:

@@ -71,7 +71,7 @@ std::string WhyNot::why_not(const FaultPlan& plan) const {
   return text;
 }
 
-// The facts known about this rank in particular.
+// What is known about this rank in particular; empty: nothing.
 std::string WhyNot::nearly(const FaultPlan& plan, int rank) const {
   const Fault& fault = *plan.fault;
   const bool came_into_question = !fault.on || has_fired(*fault.on);

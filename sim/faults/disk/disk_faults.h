@@ -19,7 +19,8 @@ namespace rehearse::sim {
 // Applies disk faults to the files in each rank's scratch folder. The constructor's arguments must outlive it.
 class DiskFaults final : public exec::FileInterceptor {
  public:
-  // Called when a fault of a rank fires at a write: "write #3 to "model.pt"".
+  // Carries out a fault that fires at a write but is not about the disk alone, such as a crash. `write`: for example
+  // "write #3 to "model.pt"".
   using AtWrite = std::function<void(FaultPlan& plan, int rank, const std::string& write)>;
 
   DiskFaults(ScratchFolders& folders, FaultLedger& ledger, AtWrite at_write)

@@ -6,9 +6,10 @@
 #include <string>
 #include <string_view>
 
-// Calls of a store, by their c10d names, which faults use.
+// The calls of a store, by their c10d names. The texts of faults use these names.
 namespace rehearse::sim {
 
+// Writes: the call sets values, so faults that lose keys act after it. At all other calls they act before it.
 enum class StoreAccess { reads, writes };
 
 struct StoreCallRow {

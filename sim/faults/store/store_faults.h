@@ -30,7 +30,8 @@ class StoreFaults {
   StoreFaults(std::shared_ptr<fakes::StoreState> keys, FaultLedger& ledger, Partitions& partitions);
   void close() noexcept { ledger_ = nullptr; }
 
-  // Called when a fault of a rank fires at its call of the store. The title names the call: "set of key "epoch"".
+  // Carries out a fault that fires at a call of the store but is not about keys, such as a crash. `title` names the
+  // call: "set of key "epoch"".
   using AtCall = std::function<void(FaultPlan& plan, int rank, const std::string& title)>;
   void when_due(AtCall at_call) { at_call_ = std::move(at_call); }
 
@@ -39,7 +40,7 @@ class StoreFaults {
   void before(std::string_view call, const std::vector<std::string>& keys, std::chrono::milliseconds timeout);
   void after(std::string_view call, const std::vector<std::string>& keys);
 
-  // The old value that the call returns for the key instead of its value; nothing: the key's value.
+  // The old value that the call must return for the key. Nothing: the call returns the current value.
   std::optional<std::vector<std::uint8_t>> stale(std::string_view call, const std::string& key);
 
   // Deletes the fault's keys. False: the store had none of them.

@@ -49,7 +49,7 @@ struct FaultField {
   std::function<std::string(const Fault&, const std::string&)> meant = {};  // what a wrong text may have meant, or ""
 };
 
-// In the order in which they are printed. Several verbs may each have their own field of one name.
+// In the order in which they are printed. Fields of different verbs may have the same name.
 const std::vector<FaultField>& fault_fields();
 bool has(const FaultField& field, Fault::Verb verb);
 

@@ -49,7 +49,8 @@ void put_back(const at::Tensor& tensor, const std::vector<std::uint8_t>& element
   }
 }
 
-// Writes a NaN. If the type has none, or the fault asks for a bit, flips bit 6 of the highest byte, below the sign bit.
+// Writes a NaN if the fault asks for one and the type is float or double. Otherwise flips bit 6 of the highest byte,
+// below the sign bit.
 void spoil_element(const at::Tensor& tensor, std::int64_t element, Fault::Corruption with) {
   auto* const bytes = address_of(tensor, element);
   if (with == Fault::Corruption::nan && tensor.scalar_type() == at::kFloat) {

@@ -12,10 +12,10 @@ namespace rehearse::sim {
 // The number of elements of the call's first output that may be corrupted; 0: it has none.
 std::int64_t corruptible_elements(const comm::Operation& call);
 
-// True if the call has an output with the fault's element.
+// True if the call's first output has the fault's element.
 bool can_corrupt(const comm::Operation& call, const Fault& fault);
 
-// Corrupts the output of one call. Construct it before the data moves, and call spoil() when it has moved.
+// Corrupts the output of one call. Construct the object before the data moves, and call spoil() after that.
 class Corruption {
  public:
   Corruption(const comm::Operation& call, const Fault& fault);

@@ -24,10 +24,10 @@ class FaultyFabric final : public comm::ForwardingFabric {
   FaultyFabric(comm::Fabric& below, exec::TimerQueue& timers, const exec::Clock& clock, Partitions& partitions);
   ~FaultyFabric() override;
 
-  // Announces a call that `rank` is about to make. The functions below need a call that was announced.
+  // Announces a call that `rank` is about to make. delay(), corrupt() and reorder() need a call that was announced.
   static void expect(comm::Operation& call, int rank) { call.mark = c10::make_intrusive<Mark>(rank); }
-  // Call this before the run to follow every transfer. lose() needs that to find transfers, and reorder() to have
-  // messages overtaken.
+  // Call this before the run to follow every transfer. lose() needs this to find the rank's transfers, and reorder() to
+  // notice the message that overtakes.
   void follow_all() noexcept { follows_all_ = true; }
   static void delay(comm::Operation& call, VirtualDuration by) { mark_of(call).by += by; }
   // The fault must outlive the run.
