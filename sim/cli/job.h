@@ -18,20 +18,21 @@
 
 namespace rehearse::cli {
 
-// The scenario that the command line names, changed by the command line's options. Throws ScenarioError.
+// The scenario that the command line names, changed by the command line's options. Throws UsageError and ScenarioError.
 sim::Scenario scenario_of(const Arguments& arguments);
 
 // Throws UsageError if the user gave the folder of a run instead of its log.
 void require_no_folder(const std::string& log);
 
-// Throws UsageError if the scenario asks for a real run, which `what` cannot do: "sweep".
+// Throws UsageError if the scenario asks for a real run. `what`: the command that cannot make real runs, such as
+// "sweep".
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what);
 
 // The options that change the scenario, as a user would type them. Replay lines and logs contain them.
 std::vector<std::string> options_given(const Arguments& arguments);
 
-// The command that runs one seed of a sweep alone, with the sweep's arguments or its own: "train replay train.toml
-// --seed=7 --swarm".
+// The command that runs one seed alone, with the other options in `arguments`: "train replay train.toml --seed=7
+// --swarm". Nothing for `seed`: the scenario's seed.
 std::string seed_replay_line(const Arguments& arguments, std::optional<std::uint64_t> seed);
 
 // Lets the seeds of a sweep also switch at calls that do not block, unless the scenario says otherwise.

@@ -10,7 +10,7 @@
 namespace rehearse::cli {
 
 // The folder in which a run leaves its files. The constructor makes the folder and removes files with the same names
-// that an earlier run left, so that nothing in it belongs to another run. If something prevents that, for example
+// that an earlier run left, so that no such file belongs to another run. If something prevents that, for example
 // because the folder is not writable, it throws UsageError with the path and the reason.
 class OutputFolder {
  public:

@@ -23,7 +23,7 @@ namespace {
 // The first letter distinguishes a report.json from a log.
 bool is_json(std::string_view bytes) { return bytes.starts_with('{'); }
 
-// How large a file of any of these kinds may be. The first byte also shows what may be a dump.
+// The largest size of a report, dump or log that has this beginning; 0: it is none of these.
 std::size_t bytes_most(std::string_view beginning) {
   const bool may_be_any = is_json(beginning) || sim::may_be_dump(beginning);
   return may_be_any ? std::size_t{256} << 20 : sim::run_log_bytes_most(beginning);
@@ -46,7 +46,7 @@ Report report_in_log(const std::string& bytes, const Arguments& arguments) {
       arguments.operand, log.program, log.seed, shell_word(arguments.self), shell_word(arguments.operand)));
 }
 
-// Several files are dumps. So is the content of a folder that is not a run's.
+// Several operands are dumps. A folder holds dumps, too; the folder of a run is an error.
 bool are_dumps(const Arguments& arguments) {
   if (arguments.operands.size() > 1) return true;
   require_no_folder(arguments.operand);

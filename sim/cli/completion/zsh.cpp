@@ -8,7 +8,8 @@
 namespace rehearse::cli {
 namespace {
 
-// If sourced, the script registers the function. As a file of that name in $fpath, it is the function.
+// A user may source the script, which then registers the function. Or zsh finds the script in $fpath, as a file with
+// the function's name, and runs it as the function.
 constexpr auto kZshScript = R"(#compdef {word}
 # zsh completion of {name}; made by `{name} completion zsh`
 {function}() {{

@@ -17,8 +17,8 @@
 
 namespace rehearse::cli {
 
-// A dying process's record about its running rank. A signal handler writes it, so it is plain memory. Another process
-// reads it, so the memory is shared.
+// A dying process's record about its running rank. A signal handler writes the record, so it is plain memory. Another
+// process reads the record, so that memory is shared.
 struct CrashRecord {
   int signal = 0;                          // 0: nothing was recorded
   int rank = -1;                           // -1: no rank was running
@@ -41,7 +41,7 @@ void note_crash(CrashRecord& crash, int signal) noexcept;
 // Async-signal-safe.
 void note_call(CrashRecord& crash, std::string_view call) noexcept;
 
-// _exit(); for a rank, this counts as that rank's failure. Async-signal-safe.
+// Ends the process by the system call itself, because _exit() on a rank would fail only that rank. Async-signal-safe.
 [[noreturn]] void end_process(int code) noexcept;
 
 // For example "SIGSEGV (Segmentation fault)".
@@ -56,7 +56,7 @@ RankLine line_of(const CrashRecord& crash, RankOutcome state, std::string doing)
 // While it exists, a signal that ends the process from within (a fault, abort()) records where the rank was and calls
 // `tell` if there is one. The process then ends with the exit code that `tell` returns. Without a code, or if somebody
 // else (a sanitizer) had a handler before, it ends as it would have without this object. Only one may exist at a time.
-// `crash` must outlive it.
+// `crash` must outlive this object.
 class CrashRecordScope {
  public:
   explicit CrashRecordScope(CrashRecord& crash, std::optional<int> (*tell)() = nullptr);

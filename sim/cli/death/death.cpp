@@ -8,8 +8,8 @@
 namespace rehearse::cli {
 namespace {
 
-// For a process that ended before it could record anything. It suggests causes, because the reader of the report may
-// not have started the process.
+// For a process that ended before it could record anything. The text suggests causes, because the reader of the report
+// may not have started the process.
 constexpr const char* kFromOutside =
     "without a word, as SIGKILL ends one (the system sends it when memory is short, as do `kill -9` and job managers),";
 

@@ -25,7 +25,7 @@ std::string past_its_time(const Arguments& arguments);
 // The same for a process that did not end when asked to: "... and had to be killed: rank 2 computes".
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash);
 
-// Says how such a process's rank ended, if nobody knows more.
+// How the rank of a process that died has ended, if nobody knows more.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
 // The report on a run that crashed or that a second Ctrl-C ended, with its verdict.

@@ -21,7 +21,7 @@ class Fd {
 
   int get() const noexcept { return fd_; }
 
-  // Protects the file in a forked process as well. Until this call, only the parent's is protected.
+  // Call this in a forked process to protect the file there, too: a fork inherits the file, but not its protection.
   void keep() const noexcept;
 
  private:

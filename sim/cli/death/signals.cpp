@@ -11,8 +11,8 @@
 namespace rehearse::cli {
 namespace {
 
-std::string_view g_note;          // set while no handler is installed
-bool g_on_terminal_line = false;  // stderr is a terminal, whose line "^C" and progress have begun
+std::string_view g_note;          // changes only while no handler is installed
+bool g_on_terminal_line = false;  // stderr is a terminal, where "^C" or progress has begun a line
 SecondInterrupt g_second = nullptr;
 CrashRecord* g_worker_crash = nullptr;  // the record of a sweep's worker
 

@@ -86,7 +86,7 @@ Watcher::~Watcher() {
   }
 }
 
-// Async-signal-safe. Does not use poll(), which is not for ranks.
+// Async-signal-safe. Does not use poll(): on a rank, Rehearse's own poll() would run.
 std::optional<int> Watcher::told() {
   const Word word = Word::died;
   int code = 0;

@@ -28,7 +28,8 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();
 
-  // Call this on another thread. Ends a process that has not ended within its time, and reports that as SIGXCPU.
+  // Call this on another thread if the run exceeds its time limit. Ends this process; the crash record then has the
+  // signal SIGXCPU.
   [[noreturn]] static void end_overdue(const exec::Found& found);
 
  private:

@@ -26,7 +26,7 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kGrace{30};  // for the other ranks to notice, and to write their reports
-constexpr std::chrono::seconds kToEnd{10};  // from the first request to end to the second, to end at once
+constexpr std::chrono::seconds kToEnd{10};  // from the first request to the second, which asks to end at once
 constexpr std::chrono::seconds kToTell{3};  // from the second request to SIGKILL: finding the rank takes a moment
 // The least time between the two requests. Two signals that arrive together count as one, and the coordinator needs a
 // moment to tell each rank for whom it waits.

@@ -42,8 +42,8 @@ void clear_rank_folders(const std::filesystem::path& folder);
 // std::system_error if they cannot be started.
 RankEnds launch_ranks(const RankLaunch& launch);
 
-// Starts one process and waits for its end. Passes the first two interrupts of this process on to it. Keeps what it
-// prints in a file and does not show it. Throws what launch_ranks() throws.
+// Starts one process and waits for its end. Passes the first two interrupts of this process on to the new one. Writes
+// what the new process prints to a file and does not show it. Throws what launch_ranks() throws.
 ProcessEnd run_alone(const ProcessStart& start);
 
 }  // namespace rehearse::cli

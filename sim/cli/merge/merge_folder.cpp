@@ -52,7 +52,7 @@ std::map<int, path> rank_folders_in(const path& folder) {
                   folder.string()));
 }
 
-// The folder's content in the place of a rank's report.
+// What a rank's folder holds as its report. Neither field: there is no report.json.
 struct Found {
   std::optional<Report> report;
   std::string damage;  // what is wrong with a file that is no report

@@ -135,7 +135,7 @@ class Merger {
     return true;
   }
 
-  // True if the report describes all ranks. Then the ranks had received the job outcome before they ended.
+  // True if the report describes all ranks. Then the rank that wrote it had received the job outcome.
   bool tells_of_all(const Report& report) const { return report.rank_lines.size() == ranks_.size(); }
 
   // If all reports describe all ranks and agree, their verdict stands.
@@ -292,8 +292,8 @@ class Merger {
 
   enum class Evidence { of_itself, waits_for_nobody, is_missing, of_all };
 
-  // How much a rank's report tells about why an interrupted job hung. A rank that returned from its body knows how far
-  // all ranks were. After that come ranks for which somebody waits, then ranks that wait for nobody.
+  // How much a rank's report tells about why an interrupted job hung. A report that describes all ranks tells most.
+  // Next come ranks for which somebody waits, then ranks that wait for nobody, and then all others.
   Evidence evidence_of(std::size_t rank, const std::vector<int>& missing) const {
     if (tells_of_all(*ranks_[rank].report)) return Evidence::of_all;
     if (std::binary_search(missing.begin(), missing.end(), static_cast<int>(rank))) return Evidence::is_missing;

@@ -15,16 +15,17 @@ struct RankReport {
   std::string ending;            // without a report: "its process was ended by SIGKILL (Killed)"
 };
 
-// Makes one report from the reports of all ranks. `ranks` is sorted by rank; at least one has a report. If each report
-// describes all ranks and all agree, their verdict stands, because it is the job outcome. The exceptions are OK,
-// TIMEOUT and INTERRUPTED: for them, only the lines of all ranks together show whether a rank would still have come.
-// Otherwise the first of these verdicts that any report has decides:
+// Makes one report from the reports of all ranks. `ranks` is sorted by rank and not empty. If no rank has a report, the
+// result names no program, seed or schedule. If each report describes all ranks and all agree, their verdict stands,
+// because it is the job outcome. The exceptions are OK, TIMEOUT and INTERRUPTED: for them, only the lines of all ranks
+// together show whether a rank would still have come. Otherwise the first of these verdicts that any report has
+// decides:
 // - MISMATCH, because calls that differ also cause timeouts elsewhere;
 // - CRASHED, also for a rank that left nothing;
 // - CHECK FAILED;
 // - RANK FAILED, for a rank that waited for nobody;
 // - if ranks waited: TIMEOUT if another rank came too late or might still have come, otherwise DEADLOCK;
-// - LIVELOCK, STEP BUDGET, INTERRUPTED, OK.
+// - RANK FAILED for any other rank, LIVELOCK, STEP BUDGET, INTERRUPTED, OK.
 Report merged_report(const std::vector<RankReport>& ranks);
 
 }  // namespace rehearse::cli

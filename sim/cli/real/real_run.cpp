@@ -100,7 +100,7 @@ class RealRun {
   // Runs in the watching process when this process dies.
   int died(CrashRecord crash, const RankNote::Known& known) {
     if (crash.rank < 0 && crash.signal != 0 && process_) crash.rank = process_->rank;
-    // The name of a c10d call tells more than that of the system call in which it waits.
+    // Prefer the call of c10d or of the store in which the rank waits: it tells more than the system call.
     if (!known.waits_in.empty()) note_call(crash, known.waits_in);
     scenario_.output.leave_events_out();
     const bool overdue = arguments_.time_limit && crash.signal == SIGXCPU;
@@ -112,8 +112,8 @@ class RealRun {
     return leave(report, {report});
   }
 
-  // Writes the files and returns the exit code. If a launcher started several processes, it merges their files, so one
-  // line on the terminal is enough for each.
+  // Writes the files, prints the outcome and returns the exit code. A process that our launcher started prints nothing,
+  // because the launcher merges the files of all. A process that another launcher started prints only a line.
   int leave(Report& report, const sim::RunResults& results) {
     auto files = sim::files_of(folder_.path(), scenario_.output);
     files.erase(files.begin());  // only a simulation has a log of decisions
@@ -204,7 +204,7 @@ int run_for_real(const Arguments& arguments, sim::Scenario scenario, Console& co
   }
   require_real_runner();
   const auto process = launched_process();
-  if (process && is_launched_by_us()) c10::initLogging();  // the launcher has set its environment variables
+  if (process && is_launched_by_us()) c10::initLogging();  // reads the log level that the launcher has set
   if (process) require_ranks(arguments, scenario, *process);
   if (!is_launched_by_us() && (!process || process->rank == 0)) note_the_run(scenario, process.has_value(), console);
   if (!process && needs_processes(scenario.world.transport))

@@ -33,7 +33,7 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
-  // When a time limit ended the run, what a rank was doing is chance, but the lines at which ranks were are not.
+  // If a time limit ended the run, it is chance what a rank was doing, but not at which line of the source it was.
   if (report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
       if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);

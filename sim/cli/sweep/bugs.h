@@ -22,7 +22,7 @@ struct Bug {
   std::vector<std::uint64_t> seeds;
 };
 
-// Bugs are in the order of their lowest seeds. The pointers lead into `results`.
+// Bugs are in the order of their lowest seeds. The pointers point into `results`.
 std::vector<Bug> bugs_of(const SeedResults& results);
 
 }  // namespace rehearse::cli

@@ -18,14 +18,15 @@ struct SweepOutcome {
   bool stopped = false;  // enough failures were found, so later seeds did not run
 };
 
-// For people: the verdict, each bug with its seeds, and finally the line that replays the first failing seed. If the
-// sweep stopped at its first failure, this prints the whole report of that failure.
+// For people: the verdict, each bug with its seeds, and finally the line that replays the first failing seed. If only
+// one seed failed, the text has the whole report of that failure instead.
 std::string to_text(const SweepOutcome& outcome, bool color);
 
 // The same for programs.
 std::string to_json(const SweepOutcome& outcome);
 
-// The exit code of an interrupted sweep; otherwise that of the lowest failing seed; 0 if none failed.
+// The exit code of an interrupted sweep; otherwise that of the lowest failing seed's verdict (kExitDisagree if the
+// verdict is OK or the expected one); 0 if no seed failed.
 int exit_code(const SweepOutcome& outcome);
 
 }  // namespace rehearse::cli

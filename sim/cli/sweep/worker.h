@@ -20,8 +20,8 @@ struct SweepSetup {
 // The folder for the files of one seed, in the sweep's folder.
 std::filesystem::path seed_folder(const sim::Scenario& scenario, std::uint64_t seed);
 
-// The command that runs a failed seed again: it replays the log or, if the command line gave faults, repeats the seed
-// with them.
+// The command that runs a failed seed again: it replays the log or, if the command line gave faults or --swarm, repeats
+// the seed with them.
 std::string replay_line(const Arguments& arguments, std::uint64_t seed, const std::filesystem::path& log);
 
 // The header of a worker's answer to a seed. Three parts follow it, with the lengths that it gives: the report as JSON
@@ -48,7 +48,7 @@ struct WorkerFiles {
 [[noreturn]] void work(const SweepSetup& setup, WorkerFiles files);
 
 // Copies the content of `printed` to the seed's output.txt and adds that to the report's files. Does nothing if nothing
-// was printed. Throws UsageError.
+// was printed. Throws OutputError.
 void keep_printed(int printed, const std::filesystem::path& folder, Report& report);
 
 }  // namespace rehearse::cli

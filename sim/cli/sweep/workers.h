@@ -22,11 +22,11 @@ namespace rehearse::cli {
 // (Verdict::crashed). The same holds if a seed does not end within Arguments::time_limit (Verdict::interrupted).
 class Workers {
  public:
-  // `setup` must outlive it. Throws std::system_error if processes or pipes are not available.
+  // `setup` must outlive this object. Throws std::system_error if processes or pipes are not available.
   Workers(const SweepSetup& setup, int jobs);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  ~Workers();  // kills those that still run
+  ~Workers();  // kills busy workers, and waits until all have ended
 
   bool has_idle() const noexcept;
   bool has_busy() const noexcept;

@@ -42,7 +42,7 @@ class Progress {
   Lines lines_;
   std::chrono::nanoseconds start_;
   std::chrono::nanoseconds shown_{-1};  // time of the last line; negative: never
-  std::int64_t next_ = 0;               // without a terminal: the tenth, or the count, of the next line
+  std::int64_t next_ = 0;               // without a terminal: the tenth, or the count, at which the next line is due
 };
 
 }  // namespace rehearse::cli
