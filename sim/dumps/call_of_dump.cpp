@@ -144,7 +144,8 @@ Operation CallsOfDumps::single(const DumpedCall& entry) {
   const bool turned = call.type == OpType::SCATTER && is_turned_round(entry);
   fill(turned ? entry.outputs : entry.inputs, device, call.inputs);
   fill(turned ? entry.inputs : entry.outputs, device, call.outputs);
-  // The recorder has one name for both kinds of all-to-all. In a list, tensor j is for rank j.
+  // The recorder has one name for both kinds of all-to-all. Several inputs mean the kind with a list, in which tensor j
+  // is for rank j.
   if (comm::op_row(call.type).kind == comm::OpKind::all_to_all)
     call.type = entry.inputs.size() > 1 ? OpType::ALLTOALL : OpType::ALLTOALL_BASE;
   if (call.type == OpType::BARRIER) {

@@ -28,7 +28,7 @@ inline constexpr int kDumpedRanksMost = 1 << 20;
 // An entry of the recorder: a call of c10d, a part of coalesced calls, or their end.
 struct DumpedCall {
   std::int64_t record_id = 0;
-  std::int64_t group_id = 0;  // the rank's own status counts calls by this id
+  std::int64_t group_id = 0;  // the key of this group in Dump::enqueued
   std::string group, group_description;
   std::uint64_t collective_seq = 0;
   std::uint64_t p2p_seq = 0;     // for sends and receives

@@ -13,12 +13,13 @@ namespace rehearse::sim {
 // True if the bytes begin as a dump does: as a pickle or as JSON.
 bool may_be_dump(std::string_view beginning);
 
-// True if the bytes are a pickle, or JSON that is no report.
+// True if the bytes are a pickle, or JSON with the fields of a dump.
 bool is_dump(std::string_view bytes);
 
 // Reads the dumps that `paths` name: files, and folders with dumps (it ignores other files there). The number at the
-// end of a file's name, before an extension, is its rank. Throws DumpError if a file cannot be read, if two dumps have
-// the same rank, or if a folder holds the dumps of several jobs.
+// end of a file's name, before an extension, is the rank of its dump; a file may also hold the dumps of all ranks.
+// Throws DumpError if a file cannot be read, if two dumps have the same rank, or if a folder holds the dumps of several
+// jobs.
 std::vector<Dump> read_dumps(const std::vector<std::string>& paths, Stacks& stacks);
 
 }  // namespace rehearse::sim

@@ -36,7 +36,7 @@ bool is_same(const DumpedGroup& a, const DumpedGroup& b) {
   return a.ranks == b.ranks && a.description == b.description;
 }
 
-// A caller of new_group() that describes its group gives it a name of the program's own.
+// True if the caller of new_group() described the group, which gives it a name of the program's own.
 bool is_described(const DumpedGroup& group) { return !group.description.empty() && group.description != "undefined"; }
 
 std::vector<int> ranks_of(const Party& party) {
@@ -69,7 +69,7 @@ bool has_elsewhere(const Party& party, const DumpedGroup& group) {
 }
 
 // In older versions of PyTorch, the groups that one split_group() makes share a name. They have no rank in common, and
-// one description; the default one ends in ":split:" and a number of the parent.
+// one description; the default description contains ":split:".
 bool may_be_split(const DumpedGroup& a, const DumpedGroup& b) {
   constexpr std::string_view kSplit = ":split:";
   const auto is_split = [&](const DumpedGroup& group) { return group.description.find(kSplit) != std::string::npos; };
@@ -90,7 +90,7 @@ bool disagree(const Parties& parties) {
   return false;
 }
 
-// Ranks without a dump may be of the majority or against it.
+// Counts the ranks without a dump, too, because they may be of the majority or against it.
 comm::Mismatch mismatch_of(const DumpedJob& job, const std::string& name, const Parties& parties) {
   std::map<int, const DumpedGroup*> passed;
   for (const auto& party : parties) {
@@ -127,7 +127,7 @@ std::set<std::string> stalled(const std::list<GroupDiagnosis>& groups) {
   return names;
 }
 
-// Ascending.
+// The ranks that made calls on the group, ascending.
 std::vector<int> callers_of(const JobGroup& group) {
   std::vector<int> ranks;
   for (const auto& [rank, calls] : group.calls) ranks.push_back(rank);
@@ -150,7 +150,7 @@ bool waits(const GroupDiagnosis& diagnosis) {
                      [](const OpenCall& open) { return !open.waits_for.empty(); });
 }
 
-// Two groups of the same ranks, of which each rank has called on one alone, and waits there.
+// Adds a remark on two groups of the same ranks if ranks wait on both, and each rank has called on only one of them.
 void add_groups_in_two_orders(const DumpedJob& job, const std::list<GroupDiagnosis>& groups,
                               std::vector<std::string>& remarks) {
   std::vector<const JobGroup*> waiting;

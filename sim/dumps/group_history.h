@@ -36,7 +36,7 @@ struct TitledCall {
 
 // The facts about one group that the dumps show.
 struct GroupDiagnosis {
-  std::optional<comm::Mismatch> mismatch;   // the first of the group; later calls follow from it
+  std::optional<comm::Mismatch> mismatch;   // the first of the group; later ones follow from it
   std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none
   std::map<int, TitledCall> sides;          // each rank's call in the mismatch or imbalance
   std::vector<OpenCall> open;               // each rank's first open collective, and its open messages

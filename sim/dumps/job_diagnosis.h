@@ -29,7 +29,7 @@ class JobDiagnosis {
   // Groups whose calls do not fit, the earliest first.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
-  // A mismatch there is the cause of those of calls.
+  // If it has a mismatch, that is the cause of the mismatches of calls.
   const CreationDiagnosis& creations() const noexcept { return creations_; }
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
@@ -37,7 +37,7 @@ class JobDiagnosis {
   // The ranks for which others wait, if no dump says whether they came. For each rank, the reason why no dump says so.
   const std::map<int, std::string>& unknown() const noexcept { return unknown_; }
 
-  // In all groups.
+  // The rank's last call on any group, and its last completed call; nothing: the dump has none.
   std::optional<TitledCall> last(int rank) const;
   std::optional<TitledCall> last_completed(int rank) const;
 

@@ -71,7 +71,7 @@ class Unpickler {
   }
 
  private:
-  // Python would not look at what follows: another dump in the same file, for instance.
+  // Refuses bytes behind the end, such as another dump in the same file. Python would ignore them.
   Json end() {
     if (bytes_.left() > 0)
       throw PickleError(fmt::format("goes on for {} bytes behind its end, at byte {}", bytes_.left(), bytes_.at()));

@@ -157,8 +157,8 @@ Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks) {
 
 namespace {
 
-// Ranks of a rehearsal may be in several groups of one name. In a recording, the place of a call's group tells them
-// apart; returns their names as it takes to tell them apart by name.
+// In a simulation, a rank may be in several groups of the same name. A call in the recording gives the index of its
+// group. Returns a name for each group, by index, such that all groups of a rank have different names.
 std::vector<std::string> names_apart(const std::vector<DumpedGroup>& groups) {
   std::map<std::string, std::vector<const DumpedGroup*>> known;
   std::vector<std::string> names;

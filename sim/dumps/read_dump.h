@@ -17,7 +17,7 @@ inline constexpr int kDumpMinorMost = 11;
 // Reads the dump of one rank. Like the functions below, it throws DumpError, whose text begins with the field.
 Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks);
 
-// True for the flight_recorder.json of a rehearsal, which holds all ranks in one file.
+// True for a flight_recorder.json that Rehearse wrote, which holds all ranks in one file.
 bool is_of_all_ranks(const Field& whole);
 std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string& file, Stacks& stacks);
 

@@ -32,7 +32,7 @@ class Stacks {
   std::map<std::string, std::size_t> known_;
 };
 
-// True for a frame of PyTorch or of Python's own start-up.
+// True for a frame of PyTorch or of Python itself.
 bool is_of_libraries(const exec::Frame& frame);
 
 }  // namespace rehearse::sim
