@@ -11,7 +11,7 @@
 namespace rehearse {
 namespace {
 
-// Returns 1 for the first check of a test. If a test runs again (--gtest_repeat), it starts over.
+// Returns 1 for the first check of a test. If a test runs again (--gtest_repeat), the count starts over.
 int count_check(const ::testing::TestInfo* test) {
   static std::pair<const ::testing::TestInfo*, ::testing::TimeInMillis> counted;
   static int count = 0;

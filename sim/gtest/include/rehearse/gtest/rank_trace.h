@@ -11,8 +11,9 @@ namespace rehearse {
 // The object behind SCOPED_TRACE. In a rank, the trace belongs to that rank (and to its thread) only; elsewhere it is
 // GoogleTest's own.
 //
-// GoogleTest keeps traces by thread, and all ranks share one thread. With its own traces, an assertion would show those
-// of all ranks that are inside such a scope, and leaving a scope would remove the newest trace, whoever made it.
+// GoogleTest keeps traces by thread, and all ranks share one thread. With GoogleTest's own traces, an assertion would
+// show those of all ranks that are inside such a scope, and leaving a scope would remove the newest trace, whoever made
+// it.
 class RankTrace {
  public:
   template <class Message>
