@@ -19,7 +19,7 @@ class OutputError : public std::runtime_error {
 // Anything but an ordinary file, such as a pipe or /dev/stdout, is written in place. Throws OutputError.
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write);
 
-// True if `part` is what some process left of `file`.
+// True if `part` has the name of an unfinished part of `file`.
 bool is_part_of(const std::filesystem::path& part, const std::filesystem::path& file);
 
 }  // namespace rehearse::sim

@@ -27,7 +27,8 @@ struct ListedResult {
   bool is_whole() const noexcept { return !bytes.empty() || elements() == 0; }
 };
 
-// A file keeps larger tensors only as hash and figures, and all tensors that come after `file_bytes` in total.
+// A file keeps the bytes of a tensor if they are at most `tensor_bytes`, and at most `file_bytes` together with the
+// bytes that it keeps already. Of other tensors it keeps only the hash and `least`, `most`, `norm`.
 struct ResultLimits {
   std::size_t tensor_bytes = std::size_t{1} << 20;
   std::size_t file_bytes = std::size_t{32} << 20;
