@@ -13,7 +13,7 @@ thread_local c10::DeviceIndex t_device = 0;
 
 }  // namespace
 
-// If an event is recorded again, it stands for the later position.
+// An event that is recorded again marks the later position.
 struct FakeCuda::Event {
   struct Place {
     bool passed = false;

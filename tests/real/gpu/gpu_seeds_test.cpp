@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seeds whose tensors are on a GPU.
+// Seed tests whose tensors are on a GPU.
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Real worlds with a GPU for each rank; skipped where there are fewer.
+// Real worlds with a GPU for each rank; skipped if there are fewer GPUs.
 class DistributedPatternTestsOnGpu : public SeedTest {
  protected:
   void SetUp() override {

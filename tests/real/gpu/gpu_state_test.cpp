@@ -112,7 +112,7 @@ void PrintTo(const Wait& wait, std::ostream* out) { *out << wait.name; }
 
 class GpuWaits : public GpuState, public ::testing::WithParamInterface<Wait> {};
 
-// Rank 0 runs first. If it blocked the thread, rank 1 would record its step after it.
+// Rank 0 runs first. If rank 0 blocked the thread, rank 1 would record its step after rank 0's.
 TEST_P(GpuWaits, LetOthersRun) {
   std::vector<int> order;
   expect_ok([&](RankContext& ctx) {

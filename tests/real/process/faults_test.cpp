@@ -53,7 +53,8 @@ TEST(Faults, MessageOfTheWrongLength_IsAMismatch) {
   }
 }
 
-// gloo accepts it. Simulation and processes give the same result, with a remark in both.
+// Gloo accepts a message that is shorter than its receive. Simulation and processes give the same result, and both make
+// a remark.
 TEST(Faults, ShorterMessage_FillsTheFirstElements) {
   const auto simulated = simulate({"shorter_message"}, 2);
   expect_verdict(simulated[0], Verdict::ok);

@@ -30,8 +30,8 @@
 #include "random_calls.h"
 #include "report/diagnosis/report_builder.h"
 
-// Contract: the matcher of a simulation and the coordinator of a job of processes come to the same verdict in the same
-// words for the same calls in the same order. The simulation's texts are the reference.
+// Contract: the matcher of a simulation and the coordinator of a job of processes reach the same verdict, in the same
+// words, for the same calls in the same order. The simulation's texts are the reference.
 namespace rehearse::real {
 namespace {
 
