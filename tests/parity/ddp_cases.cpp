@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same DistributedDataParallel on either kind of group.
+// DistributedDataParallel on a simulated group and on gloo's.
 #include <rehearse/parallel/comm_hooks.h>
 #include <rehearse/parallel/distributed_data_parallel.h>
 #include <rehearse/parallel/power_sgd.h>
@@ -46,7 +46,7 @@ Tensors train(const ProcessGroup& group, const DistributedDataParallelOptions& o
   return values;
 }
 
-// In turns of three, each rank has one input more than the previous rank.
+// Ranks 0, 1, 2, 3, ... have 2, 3, 4, 2, ... inputs.
 Tensors join(const ProcessGroup& group, const parallel::JoinOptions& options) {
   return train(group, {}, [&](MlpDdp& ddp, const ProcessGroup&) {
     const int rank = group->getRank();

@@ -98,8 +98,8 @@ constexpr auto kSameBranches = [](auto& ddp, int rank, int step) {
   ddp.forward(batch_of(rank, step), used_by(0, step)).sum().backward();
 };
 
-// In turns of three, ranks accumulate one, two or three gradients before they reduce. With `first_reduces`, the first
-// step accumulates none, which a static graph requires.
+// Ranks 0, 1, 2, 3, ... accumulate 1, 2, 3, 1, ... gradients before they reduce. With `first_reduces`, the first step
+// accumulates none, which a static graph requires.
 template <class Step>
 auto accumulating(Step step_of, bool first_reduces = false) {
   return [=](auto& ddp, int rank, int step) {
