@@ -153,7 +153,7 @@ TEST(Coalesced, OutputThatIsAnotherPartsInput_IsReadFirst) {
   });
 }
 
-// Only a rank that gets a result has its tensor written: the root of a reduce, all but the root of a broadcast.
+// A call writes only the tensors of ranks that get a result: the root of a reduce, all but the root of a broadcast.
 TEST(Coalesced, RootsBetweenStartAndEnd_ReadWhatWasThereBefore) {
   for_worlds([](RankContext& ctx) {
     const int last = ctx.size() - 1;
