@@ -15,8 +15,8 @@ namespace rehearse::fakes {
 
 struct Workspace;
 
-// FakeFabric asks it about each transfer right before the bytes move. The call may come in any context, so it must not
-// run user code.
+// FakeFabric asks a MoveInterceptor about each transfer right before the bytes move. The call may come in any context,
+// so it must not run user code.
 class MoveInterceptor {
  public:
   virtual ~MoveInterceptor() = default;
@@ -28,7 +28,7 @@ class MoveInterceptor {
 
 // Moves the bytes of all ranks within this process: every rank's outputs hold what real ranks would compute.
 //
-// When: launch() asks the cost model how long the transfer takes. At that point of virtual time (at once for zero) the
+// When: launch() asks the cost model how long the transfer takes. After this virtual time (at once if it is zero), the
 // fabric moves the data and reports the completion. Until then it reads no input and writes no output.
 //
 // What: any strides, empty and 0-dim tensors, any group size from 1. Elements are taken in their logical, row-major
