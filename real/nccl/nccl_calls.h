@@ -9,7 +9,7 @@ namespace rehearse::real {
 
 // The rank that makes the call, and where the call goes.
 struct RankOnDevice {
-  int rank = 0;  // in the group, which has `ranks`
+  int rank = 0;  // within the group of `ranks` ranks
   int ranks = 1;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
