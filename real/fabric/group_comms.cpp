@@ -38,7 +38,7 @@ struct Plan {
   struct OfParent {
     ncclComm_t comm;
     int device;
-    int own_rank;  // in the new group; -1: in none
+    int own_rank;  // in the new group; -1: not a member
   };
 
   std::shared_ptr<NcclApi> nccl;

@@ -41,8 +41,9 @@ class GroupComms {
   // Throws NcclError if a communicator has failed asynchronously.
   void require_healthy() const;
 
-  // Aborts what is under way. NCCL needs as long for that as the devices do, so other threads do it, and nobody waits
-  // for them. They keep the tensors that a device may still write. May be called again with more such tensors.
+  // Aborts what is under way. Because NCCL may block as long as a device is busy, threads of their own call NCCL, and
+  // nobody waits for them. These threads keep the tensors that a device may still write. You may call abort() again
+  // with more such tensors.
   void abort(std::vector<at::Tensor> under_way) noexcept;
 
  private:

@@ -37,7 +37,7 @@ void InFlightOperation::issue(NcclApi& nccl) const {
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const auto& end = *ends_[i];
     const c10::DeviceGuard on(end.stream().device());
-    // The two calls of a pair are those of its sender and receiver.
+    // A pair has two calls: first the sender's, then the receiver's.
     const RankOnDevice where{.rank = end.rank(),
                              .ranks = comms_->group().size(),
                              .comm = comms_->of(end.rank()),
@@ -67,7 +67,7 @@ std::exception_ptr InFlightOperation::failure() const noexcept {
   return nullptr;
 }
 
-// A small call gains from going out together with others, unless somebody waits for it.
+// False if nobody waits for the call and it is small: such a call gains from going out together with others.
 bool InFlightOperation::wanted_at_once() const noexcept {
   constexpr std::size_t kLarge = std::size_t{64} << 10;
   const auto& call = *transfer_.calls.front();
