@@ -22,7 +22,8 @@ cudaError_t answer(const CudaLibrary& cuda, cudaError_t result) {
   return result;
 }
 
-// A point in a stream. If no event can mark it (the stream belongs to another device), waits until the stream is empty.
+// A point in a stream. If no event can mark it (the stream belongs to another device), query() asks whether the stream
+// is empty.
 class Mark {
  public:
   Mark(const CudaLibrary& cuda, cudaStream_t stream) : cuda_(cuda), stream_(stream) {
