@@ -9,7 +9,8 @@ namespace rehearse::real {
 // The machine's time; zero is the time of construction.
 class RealClock final : public exec::Clock {
  public:
-  // The longest time that advance_to() sleeps before it returns. The run notices an interrupt at most so much later.
+  // The longest time that advance_to() sleeps before it returns. So an idle run notices an interrupt with at most this
+  // delay.
   static constexpr VirtualDuration kSleepMax = std::chrono::milliseconds(10);
 
   VirtualTime now() const noexcept override { return VirtualTime{} + (exec::machine_time() - epochs_.monotonic); }
