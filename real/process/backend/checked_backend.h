@@ -19,7 +19,8 @@
 
 namespace rehearse::real {
 
-// The back ends that carry out a group's calls: one for tensors of the host and, if there are devices, one for theirs.
+// The back ends that carry out a group's calls: one for tensors of the host and, if the rank has a device, one for
+// tensors of the device.
 struct BackendsBelow {
   c10::intrusive_ptr<c10d::Backend> host, device;
 };

@@ -35,10 +35,10 @@ class Coordinator {
   // Reacts to the time that has passed.
   void check_deadlines(VirtualTime now);
 
-  // Call it if the coordinator itself did not run for `time`: ranks are not to blame for that silence.
+  // Call this if the coordinator itself did not run for `time`: it does not count as a silence of the ranks.
   void note_pause(VirtualDuration time);
 
-  // Call it if the coordinator cannot process a message of `rank`. The job ends, with `why` as the rank's failure.
+  // Call this if the coordinator cannot process a message of `rank`. The job ends, with `why` as the rank's failure.
   void give_up(int rank, const std::string& why, VirtualTime now);
 
   // True once the outcome has been sent to all ranks.

@@ -12,7 +12,7 @@
 namespace rehearse::real {
 namespace {
 
-constexpr int kTick = -1;  // in the place of a rank
+constexpr int kTick = -1;  // instead of a rank: the message is a tick
 
 }  // namespace
 
@@ -55,7 +55,7 @@ void CoordinatorService::tick(const std::stop_token& stop) {
       ticks_.send(MessageQueue::to_coordinator(), packed(FromRank{kTick, StillAlive{}}));
     }
   } catch (const c10::Error&) {
-    // See serve().
+    // The store is gone; see serve().
   }
   ends_.note();
 }

@@ -19,7 +19,7 @@ namespace rehearse::real {
 class AwaitedCall : public c10::intrusive_ptr_target {
  public:
   // The peers are there. Runs on the session's thread for carrying out calls, in the order in which the coordinator let
-  // them go.
+  // these calls go.
   virtual void go(const Go& go) = 0;
   // The call is a monitoredBarrier() that rank 0 has given up.
   virtual void fail(const BarrierFailed& failed) = 0;
