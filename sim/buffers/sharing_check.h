@@ -19,8 +19,8 @@ namespace rehearse::sim {
 
 // Finds memory that two ranks pass to their calls if at least one of them writes it: a global of the program, or a
 // tensor made outside the ranks. In a real job each rank is a process and shares no memory. While both calls are under
-// way, the check finds them even if the memory belongs to different storages. At other times it finds them only if one
-// storage holds the memory. The constructor's argument must outlive it.
+// way, the check finds such memory even if two storages share it. At other times it finds the memory only if both calls
+// use the same storage. The constructor's argument must outlive this object.
 class SharingCheck final : public CallChecker {
  public:
   explicit SharingCheck(exec::RankExecutor& executor) : finding_(executor) {}

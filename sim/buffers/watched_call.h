@@ -96,7 +96,7 @@ using AmongDropped = boost::intrusive::set_base_hook<boost::intrusive::tag<struc
 
 // One rank's call, from its start until the rank knows of its end. It must not move, because buffers point to it.
 struct WatchedCall : comm::CallTrace, AmongCalls, AmongEnded, AmongDropped {
-  // `group` and `memory` must outlive it.
+  // `group` and `memory` must outlive this object.
   WatchedCall(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence,
               std::pmr::memory_resource& memory);
   WatchedCall(const WatchedCall&) = delete;
