@@ -9,7 +9,7 @@
 // The calls of a store, by their c10d names. The texts of faults use these names.
 namespace rehearse::sim {
 
-// Writes: the call sets values, so faults that lose keys act after it. At all other calls they act before it.
+// Writes: the call sets values, so faults that lose keys act after the call. At all other calls they act before it.
 enum class StoreAccess { reads, writes };
 
 struct StoreCallRow {
