@@ -26,11 +26,11 @@ struct CrashRecord {
   std::size_t overflowed_stack_bytes = 0;  // 0: the stack did not overflow
   std::size_t frames = 0;
   std::array<void*, exec::CallSite::kFramesMax> addresses;
-  Verdict verdict = Verdict::crashed;  // for an early end, together with `headline`:
+  Verdict verdict = Verdict::crashed;  // this field and the next three are for an early end
   std::array<char, 1024> headline{};
   RankOutcome state = RankOutcome::stopped;
   std::array<char, 256> doing{};
-  std::array<char, 256> call{};  // the kernel call that blocks it: "connect()"; empty: none, or unknown
+  std::array<char, 256> call{};  // the kernel call that blocks the rank: "connect()"; empty: none, or unknown
 };
 
 using SharedCrashRecord = Shared<CrashRecord>;

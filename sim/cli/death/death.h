@@ -22,7 +22,7 @@ std::string crash_headline(const CrashRecord& crash, const std::string& manner);
 // For example "did not end within 10 s (--time-limit)".
 std::string past_its_time(const Arguments& arguments);
 
-// The same for a process that did not end when asked to: "... and had to be killed: rank 2 computes".
+// For example "did not end within 10 s (--time-limit) and had to be killed: rank 2 computes".
 std::string killed_headline(const Arguments& arguments, const CrashRecord& crash);
 
 // How the rank of a process that died has ended, if nobody knows more.

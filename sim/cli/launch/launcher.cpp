@@ -55,7 +55,8 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks processes to end. Then asks again: each process reports where its rank is, and ends at once. Kills the rest.
+// Asks processes to end. Asks those that go on a second time; each then reports where its rank is, and ends at once.
+// Kills processes that still run after that.
 class Stopping {
  public:
   explicit Stopping(Processes& processes) : processes_(processes) {}
@@ -95,7 +96,7 @@ std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std:
                                   "TORCHELASTIC_RESTART_COUNT=0",
                                   fmt::format("{}=1", kLaunchedByUs)};
   if (std::getenv("OMP_NUM_THREADS") == nullptr) all.emplace_back("OMP_NUM_THREADS=1");
-  // c10d warns when a call of the store has a time limit. It throws real failures, so hide the warnings.
+  // c10d warns when a call of the store has a time limit. For real failures it throws, so hide the warnings.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) all.emplace_back("TORCH_CPP_LOG_LEVEL=ERROR");
   return all;
 }

@@ -45,8 +45,8 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
   return all;
 }
 
-// The path of this executable under its own name, which `ps` and `top` show. If another file has taken that path, the
-// link to the running one.
+// The path of this executable under its own name, which `ps` and `top` show. If another file has taken that path,
+// returns the link to the running executable.
 std::string this_executable() {
   const std::filesystem::path running = "/proc/self/exe";
   std::error_code error;

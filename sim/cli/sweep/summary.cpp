@@ -146,7 +146,7 @@ int exit_code(const SweepOutcome& outcome) {
   for (const auto& [seed, result] : outcome.results) {
     if (!result.failure) continue;
     const auto verdict = result.failure->verdict;
-    const bool is_bad = verdict != Verdict::ok && verdict != outcome.expect;  // otherwise an unexpected verdict
+    const bool is_bad = verdict != Verdict::ok && verdict != outcome.expect;  // otherwise only the expectation failed
     return is_bad ? rehearse::exit_code(verdict) : kExitDisagree;
   }
   return 0;
