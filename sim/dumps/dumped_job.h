@@ -21,7 +21,8 @@ struct JobGroup {
   std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, for ranks with dumps; oldest first
 };
 
-// The dumps of one job taken together: its ranks and groups, and which ranks left a dump. The dumps must outlive it.
+// The dumps of one job taken together: its ranks and groups, and which ranks left a dump. The dumps must outlive this
+// object.
 class DumpedJob {
  public:
   // Throws DumpError if the dumps do not belong to one job: see require_one_job().

@@ -36,7 +36,7 @@ bool is_same(const DumpedGroup& a, const DumpedGroup& b) {
   return a.ranks == b.ranks && a.description == b.description;
 }
 
-// True if the caller of new_group() described the group, which gives it a name of the program's own.
+// True if the caller of new_group() described the group. The description then is the program's own name for it.
 bool is_described(const DumpedGroup& group) { return !group.description.empty() && group.description != "undefined"; }
 
 std::vector<int> ranks_of(const Party& party) {
@@ -69,7 +69,7 @@ bool has_elsewhere(const Party& party, const DumpedGroup& group) {
 }
 
 // In older versions of PyTorch, the groups that one split_group() makes share a name. They have no rank in common, and
-// one description; the default description contains ":split:".
+// share a description; the default description contains ":split:".
 bool may_be_split(const DumpedGroup& a, const DumpedGroup& b) {
   constexpr std::string_view kSplit = ":split:";
   const auto is_split = [&](const DumpedGroup& group) { return group.description.find(kSplit) != std::string::npos; };
@@ -79,7 +79,8 @@ bool may_be_split(const DumpedGroup& a, const DumpedGroup& b) {
 
 bool disagree(const Party& a, const Party& b) {
   if (a.group->ranks != b.group->ranks) return !may_be_split(*a.group, *b.group);
-  // Ranks may describe one group differently, unless the description is that of a group that others made in its place.
+  // Ranks may describe the same group differently. But if other ranks have a group with this description under another
+  // name, the ranks made their groups in different orders.
   return is_described(*a.group) && is_described(*b.group) && (has_elsewhere(a, *b.group) || has_elsewhere(b, *a.group));
 }
 

@@ -44,7 +44,7 @@ struct GroupDiagnosis {
 };
 
 // The calls of one group, lined up across ranks by their sequence numbers and compared as the matcher of a simulation
-// compares them. The job must outlive it.
+// compares them. The job must outlive this object.
 class GroupHistory {
  public:
   GroupHistory(const DumpedJob& job, const JobGroup& group);

@@ -16,8 +16,8 @@
 
 namespace rehearse::sim {
 
-// The diagnosis of a job from the dumps of all its groups: the verdict, and whose calls it is about. Job and stacks
-// must outlive it.
+// The diagnosis of a job from the dumps of all its groups: the verdict, and the ranks and calls that led to it. Job and
+// stacks must outlive this object.
 class JobDiagnosis {
  public:
   JobDiagnosis(const DumpedJob& job, const Stacks& stacks);
