@@ -19,7 +19,7 @@ using Place = std::function<at::Tensor(const at::Tensor& host)>;
 
 struct CollectiveCase {
   std::string name;
-  // Makes one rank's calls, and returns the values that it holds in the end.
+  // Makes one rank's calls, and returns the values that the rank holds in the end.
   std::function<Tensors(int rank, int ranks, const c10::intrusive_ptr<c10d::ProcessGroup>& group, const Place& place)>
       calls;
 };

@@ -49,7 +49,7 @@ void time_allreduce(RankContext& ctx, const Parameters& parameters) {
              2 * (ranks - 1) / ranks * static_cast<double>(count * 4) / each / 1000);
 }
 
-// A training step of eight layers of 4096, without the optimizer.
+// A training step of eight layers of width 4096, without the optimizer.
 void time_ddp(RankContext& ctx, const Parameters& parameters) {
   constexpr int kLayers = 8;
   constexpr int kWidth = 4096;

@@ -19,7 +19,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXIT_UNAVAILABLE = 69
-RANKS_OF_PLANTED_BUG = 2  # with a single rank, no other would wait
+RANKS_OF_PLANTED_BUG = 2  # with a single rank, no other rank would wait
 BYTES_AND_TIMES = ((8, 2000), (1 << 20, 2000), (16 << 20, 300), (64 << 20, 100), (256 << 20, 40))
 
 

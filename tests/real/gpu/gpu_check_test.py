@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runs of gpu_check.py for some numbers of GPUs, tested without any, with a Check whose commands do nothing."""
+"""Tests which commands gpu_check.py runs for several numbers of GPUs. Needs no GPU: a fake Check runs nothing."""
 
 import contextlib
 import io

@@ -52,7 +52,7 @@ TEST_F(GpuCompile, Pieces_TrainAsTheModelDoes) {
   EXPECT_TRUE(rehearse_test::same_bits(in_pieces, as_it_is));
 }
 
-// The first bytes stay, in the order of the stream that writes them.
+// A resize keeps the first bytes, also if the stream has not written them yet.
 TEST_F(GpuWorld, ResizedStorage_KeepsItsBytes) {
   const auto report = run(on_gpus(1), [](RankContext& ctx) {
     const at::Tensor x = at::arange(1 << 20, at::TensorOptions(at::kFloat).device(ctx.device()));

@@ -121,7 +121,7 @@ TEST_F(GpuFailures, ReadsOfADevice_LetOtherRanksGoOn) {
     took[static_cast<std::size_t>(ctx.rank())] = std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
   });
   EXPECT_TRUE(has_verdict(report, Verdict::ok));
-  // One after the other, they would take twice as long as one alone.
+  // If a read blocked the other rank, one rank would take twice as long as the other.
   EXPECT_LT(took[0], took[1] + took[1] / 2);
   EXPECT_LT(took[1], took[0] + took[0] / 2);
   EXPECT_GE(took[0], milliseconds(190));

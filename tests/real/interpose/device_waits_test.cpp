@@ -36,7 +36,7 @@ TEST_F(DeviceWaitsTest, RankThatWaits_LetsOthersRunAndGoesOnAfterwards) {
   EXPECT_FALSE(world.waits.pending());
 }
 
-// Every other rank has ended, so the wait can only end from outside.
+// There is no other rank, so the wait can only end from outside.
 TEST_F(DeviceWaitsTest, LoneWait_IsNoDeadlock) {
   int looks = 0;
   const auto outcome =

@@ -22,8 +22,8 @@ struct FakeCudart {
   std::atomic<int> device_changes{0};    // cudaSetDevice
   std::atomic<int> blocked{0};           // blocking calls that found streams busy
   std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
-  std::atomic<int> events{0};  // that exist
-  std::vector<int> launches;   // by the first argument of each
+  std::atomic<int> events{0};  // events that exist
+  std::vector<int> launches;   // the first argument of each
 
   void reset() {
     this->~FakeCudart();

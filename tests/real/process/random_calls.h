@@ -28,7 +28,7 @@ struct RandomCall {
     new_group,
   };
   Kind kind = Kind::barrier;
-  int group = 0;  // 0: the world; else the group that the rank's n-th new_group() has made
+  int group = 0;  // 0: the world; n: the group that the rank's n-th new_group() has made
   std::int64_t size = 1;
   bool is_double = false;
   int root = 0;  // also the reduction: 0 sum, 1 max, 2 min

@@ -232,7 +232,8 @@ Simulated simulate(const RandomProgram& program) {
   return simulated;
 }
 
-// A coordinator that gets the ranks' messages. Ranks go on until they have sent all, then wait for its outcome.
+// A coordinator that gets the ranks' messages. Ranks go on until they have sent all their messages, and then wait for
+// the coordinator's outcome.
 class CoordinatedJob {
  public:
   explicit CoordinatedJob(int ranks)

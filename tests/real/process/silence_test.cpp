@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-// Contract: a silence counts only time in which this process ran. It remembers for a while how long this process was
+// Contract: Silence counts only time in which this process ran, and remembers for a while how long this process was
 // stopped.
 namespace rehearse::real {
 namespace {
