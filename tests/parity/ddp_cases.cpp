@@ -88,7 +88,7 @@ Tensors power_sgd(const ProcessGroup& group) {
     ddp.register_comm_hook(parallel::power_sgd_hook(std::make_shared<parallel::PowerSgd>(group, options)));
     four_steps(ddp, group->getRank());
   });
-  for (auto& value : values) value = value.to(at::kFloat);  // factors carry rounding errors on
+  for (auto& value : values) value = value.to(at::kFloat);  // PowerSGD carries rounding errors from step to step
   return values;
 }
 

@@ -111,7 +111,7 @@ auto accumulating(Step step_of, bool first_reduces = false) {
   };
 }
 
-// In turns of three, each rank has one input more than the previous rank.
+// Ranks 0, 1, 2, 3, ... have 1, 2, 3, 1, ... inputs.
 Tensors join_branches(const ProcessGroup& group, const parallel::JoinOptions& options) {
   auto net = std::make_shared<Branches>();
   rehearse_test::fill(*net, group->getRank());

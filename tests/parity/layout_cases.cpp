@@ -96,7 +96,7 @@ Tensors send_in_a_ring(Group group, Layout layout) {
   return group->send(sent, (group->getRank() + 1) % group->getSize(), 0)->wait(), Tensors{};
 }
 
-// Gloo would silently read these at the wrong places. All ranks alike must refuse them and go on.
+// Gloo would silently read these tensors at the wrong places. All ranks alike must refuse such calls and go on.
 void add_gaps(std::vector<Case>& cases) {
   const auto lax = Expected::gloo_is_lax;
   cases.push_back({"allreduce with gaps", [](Group g) { return allreduce(g, {with_gaps(of(g))}); }, lax});

@@ -17,7 +17,7 @@ using Tensors = std::vector<at::Tensor>;
 enum class Expected {
   equal_bits,   // also if both refuse
   rounding,     // other order of the same sum: equal bits on 2 ranks, within_rounding() on more
-  exact_sums,   // exact sums, and means for powers of two as numbers of ranks; else within_rounding()
+  exact_sums,   // exact sums, whose means may round: equal bits on 2, 4, 8 ranks, else within_rounding()
   gloo_lacks,   // gloo refuses because it has no implementation; ours works
   gloo_is_lax,  // a mistake that gloo lets pass, with an arbitrary result; ours refuses
 };
