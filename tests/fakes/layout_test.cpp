@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the fabric takes elements in logical order, for any strides. If an input overlaps its own rank's output,
-// the fabric reads it before it overwrites it.
+// the fabric reads the input before it writes the output.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
