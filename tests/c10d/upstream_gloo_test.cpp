@@ -62,7 +62,7 @@ TEST_P(UpstreamGloo, Broadcast_EveryRootReachesAll) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, UpstreamGloo, testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return std::string(c10::toString(info.param)); });
 
-// Rank r sends rows[r][s] numbers to rank s. Each number tells its sender.
+// Rank r sends rows[r][s] numbers to rank s. Each number shows which rank sent it.
 TEST(UpstreamGlooWorlds, AllToAll_UnevenSplits) {
   const std::vector<std::vector<std::int64_t>> rows{{2, 2, 1, 1}, {3, 2, 2, 2}, {2, 1, 1, 1}, {2, 2, 2, 1}};
   check({.ranks = 4}, [&](RankContext& ctx) {
