@@ -50,8 +50,8 @@ class MoveInterceptor {
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
 //   - bool: SUM is or, PRODUCT is and.
-//   - sparse: if one rank has several values with the same index, it adds these first, in order of place (Gloo: in any
-//     order); then the ranks' sums are added as above.
+//   - sparse: if one rank has several values with the same index, the fabric adds these first, in order of place (Gloo:
+//     in any order), and then the ranks' sums as above.
 //   - MIN and MAX that meet a NaN: as in Gloo's ring (reduce/ring_order.h): it keeps or drops a NaN, depending on the
 //     rank that has it and on the element's place. NCCL drops every NaN.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
@@ -62,8 +62,7 @@ class MoveInterceptor {
 // not overlap, just as they cannot across processes.
 //
 // Blocking: never. Threads: one. Ownership: keeps no tensors; the constructor's arguments must outlive the fabric.
-// Errors: launch() throws what the cost model throws, or std::bad_alloc; then nothing has moved, and `done` is not
-// called.
+// Errors: if the cost model throws, launch() throws the same exception, moves nothing, and does not call `done`.
 class FakeFabric final : public comm::Fabric {
  public:
   FakeFabric(exec::TimerQueue& timers, exec::Clock& clock, const CostModel& costs);
