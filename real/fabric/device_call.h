@@ -13,8 +13,8 @@ namespace rehearse::real {
 // One rank's call on its device: where it begins in the caller's stream, on which stream it runs, and where it ends.
 // Uses LibTorch's events and streams, so it works with every kind of device that is registered there.
 //
-// If the device fails, the functions that ask for the end do not throw, because their callers could not do anything
-// about it. failure() then returns the error.
+// If the device fails, done(), order(), milliseconds() and reached() do not throw, because their callers could not do
+// anything about the failure. failure() then returns the error.
 class DeviceCall final : public comm::DeviceEnd {
  public:
   // Must run in the rank's context. `runs_on` may be the caller's own stream.

@@ -41,9 +41,9 @@ class GroupComms {
   // Throws NcclError if a communicator has failed asynchronously.
   void require_healthy() const;
 
-  // Aborts what is under way. Because NCCL may block as long as a device is busy, threads of their own call NCCL, and
-  // nobody waits for them. These threads keep the tensors that a device may still write. You may call abort() again
-  // with more such tensors.
+  // Aborts what is under way. NCCL may block for as long as a device is busy. So separate threads call NCCL, and nobody
+  // waits for them. These threads keep the tensors that a device may still write. You may call abort() again with more
+  // such tensors.
   void abort(std::vector<at::Tensor> under_way) noexcept;
 
  private:

@@ -24,8 +24,8 @@ NcclElements elements_moved(c10::ScalarType dtype);
 // and complex numbers can only be added. Throws c10::Error with PyTorch's texts.
 void require_reducible(const comm::Operation& call, c10::ScalarType dtype);
 
-// Returns NCCL's reduction for the call; for ReduceOp::PREMUL_SUM ncclSum, because class Reduction (pre_mul_sum.h)
-// makes that reduction anew for each call. Throws c10::Error if NCCL has no such reduction.
+// Returns NCCL's reduction for the call. For ReduceOp::PREMUL_SUM it returns ncclSum, because class Reduction
+// (pre_mul_sum.h) makes that reduction anew for each call. Throws c10::Error if NCCL has no such reduction.
 ncclRedOp_t reduction_of(const comm::Operation& call, c10::ScalarType dtype);
 
 }  // namespace rehearse::real

@@ -40,7 +40,7 @@ class ProcessGroups {
   const int size_;
   const c10::DeviceType device_;
   RankServices& services_;
-  std::vector<std::string> names_;       // of all groups made by new_group(), in this order
+  std::vector<std::string> names_;       // of all groups that new_group() made, in the order of the calls
   std::vector<std::string> registered_;  // names of the groups that contain this rank
 };
 

@@ -38,7 +38,7 @@ struct CallFacts {
 
 CallFacts facts_of(const comm::Operation& call);
 
-// Labels and payloads of calls. Equal texts are one object, which lives as long as this one.
+// Labels and payloads of calls. Equal texts become one object, which lives as long as the CallTexts.
 class CallTexts {
  public:
   const std::string* label(const std::string& text) { return &*labels_.insert(text).first; }

@@ -35,7 +35,7 @@ class Coordinator {
   // Reacts to the time that has passed.
   void check_deadlines(VirtualTime now);
 
-  // Call this if the coordinator itself did not run for `time`: it does not count as a silence of the ranks.
+  // Call this if the coordinator itself did not run for `time`: that time does not count as a silence of the ranks.
   void note_pause(VirtualDuration time);
 
   // Call this if the coordinator cannot process a message of `rank`. The job ends, with `why` as the rank's failure.
