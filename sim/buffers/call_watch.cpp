@@ -13,8 +13,8 @@ namespace {
 
 using Which = BufferIndex::Which;
 
-// If a rank has dropped the Work of a call, nobody asks about that call any more. Keep only so many of these calls of
-// each rank, the latest ones.
+// If a rank has dropped the Work of a call, nobody asks about that call any more. So keep only the latest of these
+// calls, this many for each rank.
 constexpr std::size_t kDroppedMost = 64;
 
 // True if any access that conflicts with `earlier` also conflicts with `later`.
