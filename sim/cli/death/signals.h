@@ -54,9 +54,9 @@ class SignalsHeld {
 // From now on this process ignores signals that go to all processes of a job.
 void leave_signals_to_others();
 
-// Call this in a worker of a sweep. The worker also ignores these signals, because the sweep itself ends its workers'
-// runs. A first SIGXCPU asks the current run to end (as Ending::interrupted). If the run goes on, a second one records
-// in `crash` where the rank computes.
+// Call this in a worker of a sweep. Does what leave_signals_to_others() does, because the sweep itself ends its
+// workers' runs. In addition, a first SIGXCPU asks the current run to end (as Ending::interrupted). If the run goes on,
+// a second one records in `crash` where the rank computes.
 void obey_the_sweep(CrashRecord& crash);
 
 // Prepares the whole process for lost readers. A reader that goes away (`| head`) then costs only further output, not

@@ -55,7 +55,7 @@ class NotedSecondInterrupt {
   static bool came() { return g_second_interrupt != 0; }
 };
 
-// Asks processes to end. Asks those that go on a second time; each then reports where its rank is, and ends at once.
+// Asks processes to end. If some go on, asks once more: each of these then reports where its rank is, and ends at once.
 // Kills processes that still run after that.
 class Stopping {
  public:

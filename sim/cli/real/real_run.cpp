@@ -113,7 +113,8 @@ class RealRun {
   }
 
   // Writes the files, prints the outcome and returns the exit code. A process that our launcher started prints nothing,
-  // because the launcher merges the files of all. A process that another launcher started prints only a line.
+  // because the launcher merges the files of all. A process that another launcher started prints its verdict and
+  // headline, or with --json its report.
   int leave(Report& report, const sim::RunResults& results) {
     auto files = sim::files_of(folder_.path(), scenario_.output);
     files.erase(files.begin());  // only a simulation has a log of decisions

@@ -13,7 +13,7 @@ namespace rehearse::cli {
 
 // An input or an output of a piece.
 struct PieceValue {
-  // Symbol: a size that is passed separately. Value: a result of another piece.
+  // Symbol: a size that is passed separately. Value: a result of a piece.
   enum class Kind { Parameter, Buffer, Constant, Input, Symbol, Value };
   std::string name;  // qualified name of a parameter, buffer or constant; otherwise the node's name
   Kind kind = Kind::Value;

@@ -33,7 +33,8 @@ std::vector<std::string> culprit(const Report& report) {
     parts.insert(placed(difference.first.fingerprint, difference.first.where));
     parts.insert(placed(difference.second.fingerprint, difference.second.where));
   }
-  // If a time limit ended the run, it is chance what a rank was doing, but not at which line of the source it was.
+  // If a time limit ended the run, what a rank was doing is a matter of chance, but the source line that it had reached
+  // is not.
   if (report.verdict == Verdict::interrupted) {
     for (const auto& line : report.rank_lines) {
       if (line.state != RankOutcome::returned && !line.where.empty()) parts.insert("at " + line.where);

@@ -26,7 +26,7 @@ std::string replay_line(const Arguments& arguments, std::uint64_t seed, const st
 
 // The header of a worker's answer to a seed. Three parts follow it, with the lengths that it gives: the report as JSON
 // (no bytes: the run ended as expected); the errors that occurred while files were written; and the names of the files
-// that ranks wrote outside the run's folder, each followed by a zero byte.
+// that ranks wrote outside the scratch folders, each followed by a zero byte.
 struct WorkerAnswer {
   std::uint64_t seed = 0;
   std::uint64_t identity = 0;
