@@ -79,7 +79,7 @@ bool may_be_split(const DumpedGroup& a, const DumpedGroup& b) {
 
 bool disagree(const Party& a, const Party& b) {
   if (a.group->ranks != b.group->ranks) return !may_be_split(*a.group, *b.group);
-  // Ranks may describe the same group differently. But if other ranks have a group with this description under another
+  // Ranks may describe the same group differently. But if a rank of one party has the other party's group under another
   // name, the ranks made their groups in different orders.
   return is_described(*a.group) && is_described(*b.group) && (has_elsewhere(a, *b.group) || has_elsewhere(b, *a.group));
 }

@@ -29,7 +29,7 @@ class JobDiagnosis {
   // Groups whose calls do not fit, the earliest first.
   const std::vector<const GroupDiagnosis*>& mismatches() const noexcept { return mismatches_; }
   const std::list<GroupDiagnosis>& groups() const noexcept { return diagnoses_; }
-  // If it has a mismatch, that is the cause of the mismatches of calls.
+  // A mismatch in this result is the cause of the mismatches of calls.
   const CreationDiagnosis& creations() const noexcept { return creations_; }
 
   // The call in which the rank waits; of several, the one that it made first. Null: it waits in none.
