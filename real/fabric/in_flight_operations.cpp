@@ -16,7 +16,7 @@
 namespace rehearse::real {
 namespace {
 
-// Only each 64th look at the operations under way also asks NCCL, which costs more than asking a device.
+// Only every 64th poll also asks NCCL for errors of the communicators, because this costs more than asking a device.
 constexpr std::uint64_t kPollsPerHealthCheck = 64;
 
 // The error that all ranks of a transfer receive.

@@ -17,7 +17,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
  public:
   struct Limits {
     // How long ranks may poll something that nobody changes, while no timer runs and no device works. For the same time
-    // they may wait for an object of libc, which a thread that belongs to no rank may signal.
+    // they may wait in libc, for example for a mutex, because a thread that belongs to no rank may end the wait.
     VirtualDuration stall_timeout = std::chrono::seconds(10);
   };
 

@@ -34,8 +34,8 @@ struct OpenCall {
   comm::MadeCall made() const noexcept { return {rank, sequence, &operation, fingerprint}; }
 };
 
-// The calls of one group that are not matched yet. Each rank's n-th collective belongs to the n-th of the others, and a
-// receive to the oldest send with its source and tag.
+// The calls on one group that wait for their peers' calls. The n-th collectives of all ranks belong together. A receive
+// belongs to the oldest send with its source and tag.
 class GroupCalls {
  public:
   // Sends a message about a matched call or a failed barrier. `rank`: the receiver, a rank of the world.

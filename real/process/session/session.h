@@ -83,7 +83,7 @@ class Session {
     std::list<std::function<void()>>::iterator place_;
   };
 
-  // The rank's body is over: blocks until all ranks have ended.
+  // Call this when the rank's body is over. Blocks until the job's outcome is known.
   JobOutcome end(const RankEnded& ended);
 
   // Ends the session's threads. In rank 0's process, first waits until the other ranks have read the last message, but
