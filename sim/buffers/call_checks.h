@@ -25,8 +25,8 @@ class CallChecks {
   CallChecks& operator=(const CallChecks&) = delete;
 
   // Returns the watcher for the operators of the rank's main fiber, or null if nothing watches them. The watcher must
-  // not outlive this object. Helper fibers, which stand for threads, need no such call: the constructor makes sure that
-  // they have watchers.
+  // not outlive this object. Helper fibers, which run a rank's threads and callbacks, need no such call: the
+  // constructor makes sure that they have watchers.
   std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
 
  private:

@@ -35,7 +35,8 @@ class Footprint {
   // From the first byte to the end of the last one. Other tensors may own bytes in between.
   const ByteSpan& bounds() const noexcept { return bounds_; }
 
-  // Sorted by address. Empty if there are too many to look at. Valid as long as this footprint exists.
+  // Sorted by address. Empty if there are more than 65,536, too many to compare. Valid as long as this footprint
+  // exists.
   std::span<const ByteSpan> runs() const noexcept {
     if (runs_ != nullptr) return *runs_;
     return {&bounds_, empty() ? std::size_t{0} : std::size_t{1}};

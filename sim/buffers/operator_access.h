@@ -11,7 +11,7 @@ namespace rehearse::sim {
 // How an operator accesses the memory of its arguments, according to its schema.
 struct OperatorAccess {
   enum class Of : std::uint8_t {
-    nothing,  // no tensor, or the operator only looks at its sizes
+    nothing,  // no tensor, or the operator only reads its sizes
     read,
     write,      // may also read: mul_()
     overwrite,  // writes without reading: copy_(), arguments named `out`

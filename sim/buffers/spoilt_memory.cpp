@@ -26,7 +26,7 @@ void SpoiltMemory::cut(const ByteSpan& bytes) {
 
 void SpoiltMemory::write(const Footprint& bytes) {
   if (spans_.empty() || bytes.empty()) return;
-  // If a tensor has too many runs to look at, everything between its ends counts as written.
+  // If a tensor has too many runs (see Footprint), everything between its ends counts as written.
   if (bytes.runs().empty()) return cut(bytes.bounds());
   for (const auto& run : bytes.runs()) cut(run);
 }
