@@ -14,7 +14,7 @@
 
 namespace rehearse::sim {
 
-// One fault of a world, and what has become of it.
+// One fault of a world, with its firings so far and its near misses.
 struct FaultPlan {
   // Each rank is a target of its own.
   struct Target {

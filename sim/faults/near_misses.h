@@ -52,7 +52,7 @@ class NearMisses {
 
   std::uint64_t calls_ = 0;
   bool label_was_there_ = false;
-  std::set<std::string> labels_;              // some labels of other calls
+  std::set<std::string> labels_;              // some of the labels that other calls had
   std::map<std::uint32_t, Numbers> of_kind_;  // by group
   std::string other_;                         // the call with its number: "#2 on group "world" was an allreduce"
   std::uint32_t group_of_other_ = 0;
