@@ -270,7 +270,7 @@ class Merger {
     return true;
   }
 
-  // The ranks for which others waited when a wait timed out, as far as lines name them.
+  // The ranks for which others waited, as far as the rank lines name them.
   std::vector<int> missing_ranks() const {
     Report standstill;
     standstill.verdict = Verdict::deadlock;

@@ -16,7 +16,7 @@ void add_line(int rank, Report& report) {
   line.doing = kWithoutAWord;
 }
 
-// A second interrupt may hit a rank whose body has ended and which waits for the others to end.
+// A second interrupt may come when the rank's body has ended and the rank waits for the other ranks to end.
 void add_end_of_body(const RankNote::Known& known, RankLine& line) {
   line.state = *known.ended;
   line.at = known.ended_at;
