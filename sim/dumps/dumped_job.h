@@ -48,7 +48,7 @@ class DumpedJob {
   const std::vector<Dump>& dumps_;
   int ranks_ = 0;
   std::vector<const Dump*> by_rank_;
-  std::vector<JobGroup> groups_;  // in the order in which ranks first called on them
+  std::vector<JobGroup> groups_;  // by the lowest rank that called on them, then by its first call
   std::map<Key, std::size_t> known_;
 };
 
