@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library that stands in for libcudart.
+// A library that takes the place of libcudart.
 #include "fake_cudart.h"
 
 #include <cstring>
