@@ -40,7 +40,7 @@ struct Dtypes : torch::nn::Module {
   torch::nn::Linear brain = register_module("brain", layer(at::kBFloat16));
 };
 
-// Uses the branches whose bits are set. One layer is never used.
+// Uses the branches whose bits are set in `used`. One layer is never used.
 struct Branches : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, unsigned used) {
     at::Tensor sum;
