@@ -12,12 +12,12 @@ namespace rehearse::sim {
 //
 // - flops: matrix products, convolutions and attention count, by the formulas of torch.utils.flop_counter. Other
 //   operators count as 0.
-// - bytes: the sizes of an operator's input and output tensors. An operator that returns a view or fresh memory counts
-//   as 0.
+// - bytes: the sizes of an operator's input and output tensors. An operator that only returns a view, or memory that it
+//   does not write (empty()), counts as 0.
 // - A term whose rate is 0 is left out. Each operator takes whole nanoseconds, rounded to the nearest.
 //
 // The model counts each operator that a rank's own fiber passes to LibTorch's dispatcher, also in backward passes,
-// where DDP's copies to and from buckets are among them. It counts an operator once, whatever the operator calls
+// including DDP's copies to and from buckets. It counts an operator once, whatever the operator calls
 // inside; for a composite operator, it counts the parts. It does not count what helper fibers (threads, callbacks of
 // futures) compute, what collectives do inside (the network model covers that), or operators on fakes. See
 // docs/decisions/0006-compute-in-virtual-time.md.

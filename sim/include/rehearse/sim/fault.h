@@ -19,13 +19,13 @@ namespace rehearse {
 struct Fault {
   enum class Verb {
     crash,            // the rank never runs again, as if its process were killed
-    exit,             // the rank calls exit(status); if the run goes on, the others notice it as a crash
+    exit,             // the rank calls exit(status): a crash if it restarts or peers=disconnect, else its failure
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
-    slow,             // from the start: the rank's computations and communication take `factor` times as long
+    slow,             // in the whole run, the rank's computations and communication take `factor` times as long
     delay,            // the data of the call moves `amount` later
     skip_collective,  // the rank leaves the call out without noticing
-    fail_op,          // the call throws CommError
+    fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError
     corrupt,          // the call's first output is wrong on the rank
     partition,        // messages between `ranks` and `from` do not arrive
     heal,             // ends all partitions
@@ -70,7 +70,7 @@ struct Fault {
   int status = 1;                          // exit
   Corruption with = Corruption::nan;       // corrupt
   std::uint64_t element = 0;               // corrupt: index into the call's first output, in logical order
-  double fraction = 0;                     // corrupt: the share of the elements from there on, evenly; 0: only that one
+  double fraction = 0;                     // corrupt: share of elements from `element` on, evenly; 0: only `element`
   VirtualDuration by{};                    // clock_jump; may be negative
   Clocks clock = Clocks::wall;             // clock_jump
   Peers peers = Peers::timeout;            // crash; exit (disconnect: the run goes on): how the other ranks notice
@@ -81,7 +81,7 @@ struct Fault {
   std::string file;                        // disk faults: a file in the scratch folder; "*" matches anything
   std::string key;                         // a key of the store; a "*" at its end matches anything
   std::uint64_t times = 1;                 // how often at most: on each rank, or in all for faults without a rank
-  bool optional = false;                   // the run may end without it
+  bool optional = false;                   // false: a run that ends OK before the fault fires is FAULT NOT FIRED
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };
@@ -96,12 +96,12 @@ class FaultError : public std::invalid_argument {
 Fault parse_fault(std::string_view text);
 std::string to_string(const Fault& fault);
 
-// Parses a fault that may leave open who and when: "pause for=5ms". Throws FaultError.
+// Parses a fault that need not name ranks and a moment: "pause for=5ms". Throws FaultError.
 Fault parse_fault_family(std::string_view text);
 
 // Faults that each run draws for itself. Every draw is a choice of the Oracle. Each family takes part with a
-// probability of one half. The run also draws the rank and the moment, if the family leaves them open: a call by the
-// rank's count or by its group's count, each call with a probability, or a time.
+// probability of one half. If a family leaves its rank or its moment open, the run draws them, too. A moment is a call
+// (by its number on the rank or in its group), every call with some probability, or a time.
 struct SwarmOptions {
   bool on = false;
   std::vector<Fault> families = {};

@@ -24,13 +24,13 @@ struct TextOptions {
 // decisions.
 inline bool is_real(const Report& report) { return report.schedule == "real"; }
 
-// The report for people, most important parts first: the verdict and its headline; a line for each rank, shared by
-// ranks that say the same; calls that should have agreed, and their differences; who waits for whom; findings and
-// faults; calls from different places; remarks; the last events; what was checked; what ran; the files written; the
-// command that runs it again. Ends with a line end.
+// The report for people, most important parts first: the verdict and its headline; the culprits; how each rank ended
+// (ranks that ended alike share a line); calls that should have agreed, and their differences; who waits for whom;
+// findings and faults; calls from different places; remarks; the last events; what was checked; what ran; the files
+// written; the command that repeats the run. Ends with a line end.
 //
-// Long parts are cut, with a count of what is left out (the JSON report has everything): at most 16 rank lines, the
-// rarest states first, and as many events as keep the report of 8 ranks near 25 lines.
+// Long parts are cut, with a count of what is left out (the JSON report has everything). At most 16 rank lines remain,
+// those of the rarest states. At least 3 events remain, and as many as keep the report near 25 lines.
 std::string to_text(const Report& report, const TextOptions& options = {});
 
 // The report as indented JSON, keys in a fixed order, with a line end. Times are nanoseconds of virtual time or, if

@@ -15,7 +15,7 @@ namespace rehearse {
 
 enum class Schedule {
   random,       // draws every choice from the seed
-  round_robin,  // always takes the rank that has waited longest
+  round_robin,  // always takes the fiber that has waited longest
   pct,          // draws priorities, and changes them at a few random points: PctOracle
 };
 
@@ -26,10 +26,11 @@ std::string_view to_string(Schedule schedule) noexcept;
 
 namespace rehearse::sim {
 
-// Options of Schedule::pct: which bugs to look for, and how long runs are. PctOracle says what that promises.
+// Options of Schedule::pct: which bugs to look for, and how long runs are. PctOracle says how likely a seed then finds
+// such a bug.
 struct PctOptions {
   int depth = 3;            // how many events must come in order to show the bug; priorities change depth - 1 times
-  std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: unknown, each seed assumes another number
+  std::uint64_t steps = 0;  // choices of the next fiber in a run; 0: unknown, each seed draws a number to assume
 };
 
 // All schedulers in the order of the enumerators, the default first.

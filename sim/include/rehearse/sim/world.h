@@ -28,7 +28,7 @@ namespace rehearse {
 //   rehearse::Report report = world.run([](rehearse::RankContext& ctx) { ctx.group().barrier()->wait(); });
 //
 // Blocking: run() returns when every rank has ended. Threads: a thread runs one world at a time.
-// Errors: failures of ranks stand in the report; run() does not throw them. The constructor throws
+// Errors: the report describes failures of ranks; run() does not throw them. The constructor throws
 // std::invalid_argument, naming the field, for options that make no sense. run() throws std::system_error if the system
 // has no room for so many ranks (the message names the limit and how to raise it), std::logic_error inside a rank of
 // another world, RunnerUnavailable, and whatever the oracle throws (for example because a replay does not fit).
@@ -47,7 +47,8 @@ class World {
   // Receives RankContext::progress() of rank 0, for people who watch the run.
   void on_progress(std::function<void(std::int64_t done, std::int64_t total, std::string_view text)> show);
 
-  // May be called repeatedly. Each run starts afresh, with the same seed.
+  // May be called repeatedly. Each run starts afresh, with the same seed. One call may run `body` several times on each
+  // rank: see WorldOptions::explain_failures.
   Report run(const Body& body);
 
   // These describe the last run.

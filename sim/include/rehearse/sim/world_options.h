@@ -35,8 +35,9 @@ struct WorldOptions {
   Transport transport = Transport::automatic;  // for a real run
   Schedule schedule = Schedule::random;
   sim::PctOptions pct = {};
-  // Let calls that never block switch fibers too: those of a store, and the program's own locks and unlocks. This finds
-  // races between such calls and makes more choices. nullopt: on if many seeds are tried (a sweep, REHEARSE_RUNS).
+  // Let fibers also switch at calls that never block: calls of a store, the program's own locks and unlocks, and its
+  // calls on files. This finds races between such calls, and adds choices to the run. nullopt: on if many seeds are
+  // tried (a sweep, REHEARSE_RUNS).
   std::optional<bool> preempt = {};
   sim::NetworkModel network = {};
   sim::ComputeModel compute = {};
@@ -62,21 +63,23 @@ struct WorldOptions {
   // files. See RankContext::scratch_folder().
   std::filesystem::path scratch = {};
 
-  // How many bytes a rank's tensors may take on the CPU. An allocation beyond this throws c10::OutOfMemoryError, and
-  // the report says how much the rank took at most, and where. 0: no limit, and nothing is counted.
+  // How many bytes a rank's tensors may take on the CPU; 0: no limit. An allocation beyond the limit throws
+  // c10::OutOfMemoryError. With a limit, or with a fault `fail_alloc`, the report has each rank's peak, and where the
+  // rank allocated that memory.
   std::uint64_t memory_bytes = 0;
 
   std::size_t stack_bytes = std::size_t{8} << 20;
   std::uint64_t steps_max = 1'000'000'000;
 
-  // Keep every event (for traces). `call_sites` also keeps every event, and where each operation was called; it is
-  // slow, because it walks the stack for each operation.
+  // Keep every event (for traces). `call_sites` does so, too, and also records where each operation is called. That is
+  // slow, because each operation then walks the stack.
   bool keep_all_events = false;
   bool call_sites = false;
 
-  // If a run fails, run the same seed again with `call_sites`, so that the report can say where earlier operations were
-  // called. The body then runs twice. It runs a third time, without faults, if ranks had resumed from an
-  // elastic::Checkpoint. With `explain_remarks`, an OK run whose report has remarks also gets the second run.
+  // If a simulation fails, run the same seed again with `call_sites`, so that the report can say where earlier
+  // operations were called. The body then runs twice. If the run has faults and its ranks had resumed from an
+  // elastic::Checkpoint, it may run a third time, without faults. With both options, an OK run whose report has remarks
+  // gets the second run, too.
   bool explain_failures = true;
   bool explain_remarks = true;
 };
