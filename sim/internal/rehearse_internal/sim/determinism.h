@@ -62,13 +62,13 @@ struct RunPath {
 // The path of a world's last run, without places: enough to name the decision, not the time.
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
 
-// Passes every choice on to the other oracle, and records the run's state before it.
+// Lets `answers` make every choice, and records the run's state before each choice.
 class WitnessOracle final : public Oracle {
  public:
   // Not owned; must outlive this object.
   explicit WitnessOracle(Oracle& answers) : answers_(answers) {}
 
-  // Throws what the other oracle throws.
+  // Throws what `answers` throws.
   std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                        std::span<const std::uint32_t> weights = {}) override;
 
@@ -83,11 +83,13 @@ class WitnessOracle final : public Oracle {
 struct RunDifference {
   enum class What {
     decision,  // they made different choices, or got different answers
-    schedule,  // the same choices and answers, but other fibers ran, or at other times
+    schedule,  // equal choices and answers up to here, but other fibers ran, or fibers ran at other times
     events,    // the same schedule, but the operations differ (in size, order or time)
   };
   What what = What::decision;
-  std::size_t decision = 0;  // index of the first that differs; for `schedule`, the first after it; 0 for `events`
+  // The index of the first decision that differs. For `schedule`: of the first decision after the difference. For
+  // `events`: 0.
+  std::size_t decision = 0;
   // For example `decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2
   // ms`; answers count from 0. If both runs' calls are known and differ, it ends with `; the first call that differs:
   // rank 2, allreduce(sum, float32[3], cpu) as #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`.

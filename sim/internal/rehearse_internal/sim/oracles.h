@@ -16,9 +16,9 @@
 // reference to the world, and serve one run each: a second run needs a new oracle.
 namespace rehearse::sim {
 
-// Draws every candidate with the same probability, or with the probability that its weight gives. Each kind of choice
-// draws from its own stream of the seed, so that turning on jitter does not change the order in which ranks run. Does
-// not throw.
+// Draws every candidate with the same probability or, if there are weights, in proportion to its weight. Each kind of
+// choice draws from its own stream of the seed, so that turning on jitter does not change the order in which ranks run.
+// Does not throw.
 class RandomOracle final : public Oracle {
  public:
   explicit RandomOracle(std::uint64_t seed) : seed_(seed) {}
@@ -54,8 +54,8 @@ class ReplayError : public std::runtime_error {
   Problem problem() const noexcept { return problem_; }
   // The index, from 0, of the first decision at which the run differs from the log.
   std::size_t step() const noexcept { return step_; }
-  // The log's decision at that index (empty if the log has ended), and the run's choice (empty if the run has ended),
-  // whose answer is unknown.
+  // expected(): the log's decision at that index; empty if the log has ended. found(): the run's choice there, without
+  // an answer; empty if the run has ended.
   const std::optional<Decision>& expected() const noexcept { return expected_; }
   const std::optional<Decision>& found() const noexcept { return found_; }
   // Virtual time of the step; empty outside a run.
@@ -70,11 +70,12 @@ class ReplayError : public std::runtime_error {
 
 // Says how a replay answers choices after the end of its log.
 enum class PastEnd {
-  random,  // goes on as RandomOracle would have; with the seed of the log's run, this continues that run
+  random,  // as RandomOracle; if it also made the log's run, with the same seed, this continues that run
   stop,    // throws
 };
 
-// Answers from a log. choose() throws ReplayError at the first choice that the log does not answer.
+// Answers from a log. choose() throws ReplayError if the run makes another choice than the log has, and with
+// PastEnd::stop also at the first choice after the end of the log.
 class ReplayOracle final : public Oracle {
  public:
   // `seed` feeds the answers of PastEnd::random.

@@ -8,12 +8,12 @@
 
 namespace rehearse::sim {
 
-// The files that a run writes besides its decision log, which it always writes. The keys under [output] name the files:
+// The files that a run writes besides its run log, which it always writes. The keys under [output] name the files:
 // "report", "json", "html", "trace", "flight_recorder", "calls", "results" (sim/run/run_files.cpp holds the table). A
 // plain value.
 struct OutputOptions {
   std::filesystem::path directory;
-  // The scenario's wish for each file. For files that it does not name, the table says whether to write them.
+  // Says for each file that the scenario names whether to write it. For other files, the table decides.
   std::map<std::string, bool, std::less<>> files;
   bool all_events = true;  // false: keep only the last operations of each rank
 
@@ -22,10 +22,11 @@ struct OutputOptions {
 
   static OutputOptions only(std::string_view file);
 
-  // True if a wanted file is made from every operation of a run. leave_events_out() drops those files.
+  // True if a wanted file shows all operations of a run, and leave_events_out() was not called.
   bool needs_all_events() const;
-  // Also wants the files that serve for comparison with another mode, unless the scenario names them.
+  // Makes the files for comparison with another mode wanted, unless the scenario names them.
   void want_what_modes_share();
+  // Drops the files that exist only with all operations. The page stays, and shows the last operations of each rank.
   void leave_events_out();
 };
 

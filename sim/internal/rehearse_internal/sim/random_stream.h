@@ -40,7 +40,7 @@ class RandomStream {
     for (std::uint64_t& word : state_) word = words.next();
   }
 
-  // Starts at a state of the generator itself; it must not be all zero.
+  // Starts in the given state of the generator. `state` must not be all zero.
   explicit constexpr RandomStream(const std::array<std::uint64_t, 4>& state) noexcept : state_(state) {}
 
   constexpr std::uint64_t next() noexcept {

@@ -15,8 +15,8 @@
 // The .rlog file of a run: everything that is needed to run it again (replay) and to show its report again (explain).
 //
 //   rehearse run log 2               the format's version
-//   state: finished                  or running: the process ended before the run did
-//   verdict: DEADLOCK                finished only, as identity
+//   state: finished                  or `running`: written before the run; it stays if the process dies
+//   verdict: DEADLOCK                this line and the next one: finished only
 //   identity: 0xc0ffee12345678
 //   program: lm_ddp
 //   seed: 0x7
@@ -61,11 +61,12 @@ void write_run_log(const std::filesystem::path& file, const RunLog& log);
 // error says where) or is damaged.
 RunLog read_run_log(const std::filesystem::path& file);
 
-// The bytes of the file, and the log that they hold. Errors call the file `name`. parse_run_log() throws RunLogError.
+// run_log_bytes() returns the content of a log's file; parse_run_log() reads it back. `name`: the file's name, for
+// errors. parse_run_log() throws RunLogError.
 std::string run_log_bytes(const RunLog& log);
 RunLog parse_run_log(std::string_view bytes, const std::string& name);
 
-// How large a run log may be, for read_input().
+// A BytesMost for read_input(): how large a run log may be, and 0 for another kind of file.
 std::size_t run_log_bytes_most(std::string_view beginning) noexcept;
 
 // The linker's identification of the running executable (its GNU build id) in hexadecimal. Two builds of the same

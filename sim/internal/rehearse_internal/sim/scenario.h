@@ -57,8 +57,8 @@ class ScenarioError : public std::runtime_error {
 // Reads and checks a file. Throws ScenarioError, also if the file cannot be read.
 Scenario read_scenario(const std::filesystem::path& file);
 
-// The same for a text. `origin` stands for the file's name in errors and names the output directory; paths are relative
-// to `base`. Throws ScenarioError.
+// The same for a text. `origin` replaces the file's name in errors and in the default output directory. Paths are
+// relative to `base`. Throws ScenarioError.
 Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base = {});
 
 // A scenario file that states every value of `scenario`, defaults included. parse_scenario() reads the same scenario
