@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// The state checkers of a simulated world, and the parts that let them see it. The constructor's arguments must outlive
-// it.
+// The state checkers of a simulated world, and the fabrics that let them see transfers. The constructor's arguments
+// must outlive this object.
 class StateChecks {
  public:
   StateChecks(exec::RankExecutor& executor, const checks::AutomaticChecks& options, checks::WorldChecks::Counts& held);
@@ -21,7 +21,7 @@ class StateChecks {
   // `transport` itself if no check needs that.
   comm::Fabric& in_front_of(comm::Fabric& transport);
 
-  // Findings take the ranks' labels from `communicators`.
+  // Call this before the ranks run: findings take the ranks' labels from `communicators`.
   void begin(const comm::Communicators& communicators) noexcept { communicators_ = &communicators; }
 
   checks::WorldChecks& of_world() noexcept { return of_world_; }

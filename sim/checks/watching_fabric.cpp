@@ -120,7 +120,8 @@ void WatchingFabric::check_compared(const comm::Transfer& transfer) {
   }
 }
 
-// Unless origins are to be explained, it looks only at calls that may end the world.
+// True if the inputs and outputs of the call are searched for NaN and Inf: for every call if the checks ask for
+// explanations, otherwise only for sums and products.
 bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
   return checks_.automatic().explain || adds_up(call);
 }
