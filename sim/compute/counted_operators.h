@@ -13,7 +13,7 @@ namespace rehearse::sim {
 // Makes the operators of a rank take virtual time.
 class CountedOperators final : public operators::OperatorWatcher {
  public:
-  explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // `model` must outlive it
+  explicit CountedOperators(const ComputeModel& model) : model_(model) {}  // `model` must outlive this object
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override;
   void after(c10::ArrayRef<c10::IValue> results) override;

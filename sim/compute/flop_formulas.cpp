@@ -20,13 +20,13 @@ double product(Sizes sizes) { return std::accumulate(sizes.begin(), sizes.end(),
 // Shapes: [.., m, k] times [.., k, n].
 double matrix_product(Sizes left, Sizes right) { return 2 * product(left) * static_cast<double>(right.back()); }
 
-// Counts q k^T and then scores v.
+// Counts two products: scores = query x key, and scores x value.
 double attention(Sizes query, Sizes key, Sizes value) {
   const auto scores = product(query.slice(0, 3)) * static_cast<double>(key[2]);
   return 2 * scores * static_cast<double>(query[3] + value[3]);
 }
 
-// Counts the scores again, then the gradients of scores and v, then those of q and k.
+// Counts five products: the scores, computed again; the gradients of scores and value; the gradients of query and key.
 double attention_backward(Sizes query, Sizes key, Sizes value) {
   const auto scores = product(query.slice(0, 3)) * static_cast<double>(key[2]);
   return 2 * scores * static_cast<double>(3 * query[3] + 2 * value[3]);

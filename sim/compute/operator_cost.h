@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// The cost of one call of an operator. The constructor sees its arguments before the call, duration() its results after
-// it.
+// The cost of one call of an operator. Construct it from the arguments before the call, because the call may change
+// them. Then pass the results of the call to duration().
 class OperatorCost {
  public:
   OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
