@@ -81,7 +81,7 @@ ReplayOracle::ReplayOracle(std::vector<Decision> log, PastEnd past_end, std::uin
 std::uint32_t ReplayOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                    std::span<const std::uint32_t> weights) {
   const Decision found{kind, static_cast<std::uint32_t>(candidates.size()), 0};
-  // Draw from the start of the log, so that a log that was cut short continues as its seed's run did.
+  // Draw even while the log answers. Then the draws after the end of the log are those of the log's own run.
   const std::uint32_t drawn = past_end_ == PastEnd::random ? beyond_.choose(kind, candidates, weights) : 0;
   if (next_ >= log_.size()) {
     if (past_end_ == PastEnd::stop) {
