@@ -13,7 +13,7 @@ void require_valid(const NetworkModel& model);
 // NetworkModel's formulas as a CostModel of the fabric.
 class NetworkCost final : public fakes::CostModel {
  public:
-  // `decisions` is not owned. Uses it only if the model has jitter. Throws as require_valid() does.
+  // `decisions` must outlive this object, which uses it only if the model has jitter. Throws as require_valid() does.
   NetworkCost(const NetworkModel& model, Decisions& decisions);
 
   VirtualDuration duration(const comm::Transfer& transfer) const override;
