@@ -7,15 +7,17 @@ namespace rehearse::sim {
 
 class MemoryMeter;
 
-// From now on, the meter counts allocations in fibers of this thread's world. A thread may have one meter at a time.
-// The first meter of the process installs the allocator; end_counting() of the last one removes it.
+// Installs the allocator if `meter` is the only one of the process. The allocator then counts allocations in fibers of
+// the world to which `meter` is lent (exec::WorldLocal<MemoryMeter>). end_counting() for the last meter removes the
+// allocator.
 void begin_counting(MemoryMeter& meter);
 
-// Subtracts from the rank's account what the rank has allocated and not freed yet. From then on, nobody counts this
-// memory.
+// Subtracts from the rank's account the memory that it has allocated and that nobody has freed yet. No account contains
+// this memory any more.
 void forget_taken(MemoryMeter& meter, int rank) noexcept;
 
-// From now on, nobody counts the memory that is allocated and not freed yet.
+// Forgets all memory that `meter` counts. From now on the allocator does not call `meter` any more, even if somebody
+// frees such memory.
 void end_counting(MemoryMeter& meter) noexcept;
 
 }  // namespace rehearse::sim

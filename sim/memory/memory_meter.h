@@ -18,8 +18,9 @@ namespace rehearse::sim {
 // CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
 // devices do, and takes nothing.
 //
-// A world has at most one. While it exists, LibTorch's CPU allocator is a counting one. Tensors may outlive it.
-// Construct, use and destroy it on the executor's thread; nothing blocks.
+// A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). While a meter exists,
+// LibTorch's CPU allocator is a counting one. Tensors may outlive the meter. Construct, use and destroy it on the
+// executor's thread; nothing blocks.
 class MemoryMeter {
  public:
   // `limit`: the bytes that each rank has; 0: no limit. `call_sites`: record where allocations are made (slow: one
@@ -32,8 +33,8 @@ class MemoryMeter {
   // Makes the rank's next allocation of at least `bytes` fail. `then` gets its size before the allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
-  // Call it when the rank restarts: its new incarnation starts from zero, and the memory of the former one belongs to
-  // nobody.
+  // Call this when the rank restarts. The account of its new incarnation starts at zero; no account contains the memory
+  // of the former incarnation.
   void begin_again(int rank);
 
   // By rank.
@@ -50,8 +51,8 @@ class MemoryMeter {
   };
   struct Account {
     std::uint64_t taken = 0, most = 0;
-    std::vector<std::uint64_t> by_place, at_most;
-    bool at_most_is_now = false;  // nothing was given back since `most`, so by_place describes that moment
+    std::vector<std::uint64_t> by_place, at_most;  // bytes of each place: now, and at the peak
+    bool at_most_is_now = false;  // true: nothing was given back since the peak, so by_place describes the peak
     std::optional<Failure> failure;
   };
 
