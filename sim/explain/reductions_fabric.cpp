@@ -27,7 +27,7 @@ void ReductionsFabric::keep(const comm::Transfer& transfer) {
   if (!at::isFloatingType(first.inputs.front().scalar_type())) return;
   checks::Reductions::Call call;
   call.title = fmt::format("{} #{} on group \"{}\"", comm::name_of(first), transfer.sequence, transfer.group->name);
-  call.where = exec::CallSite::capture();  // the rank that came last
+  call.where = exec::CallSite::capture();  // the call of the rank that came last
   for (const auto* const each : transfer.calls) call.inputs.push_back(each->inputs.front());
   for (int rank = 0; rank < static_cast<int>(transfer.calls.size()); ++rank)
     call.ranks.push_back(transfer.group->global_rank(rank));

@@ -62,8 +62,8 @@ void StoreHistory::has_waited(const Keys& keys) {
   for (const auto& key : keys) missed_.erase({exec::this_rank::rank(), key});
 }
 
-// The first change since `since` by any rank but `but_by` (negative: by any rank). Null if there is none, or if the key
-// does not exist now.
+// Among the last changes that each rank made to the key: the first one since `since`. Ignores changes by rank `but_by`
+// (negative: ignores none). Null if there is no such change, or if the key does not exist now.
 const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std::uint64_t since, int but_by) const {
   const auto last = changes_.find(key);
   const auto by_rank = set_.find(key);
@@ -104,7 +104,8 @@ std::string StoreHistory::of_wait(const std::string& key) const {
                      key, *other, of_other.value, of_other.rank, at(of_other.where));
 }
 
-// `rank` did not find a key. Says which rank found it, or another key, at the same line, and which rank set it later.
+// `rank` did not find a key. Says which rank found a key (this one or another one) at the same call site, and which
+// rank set this key later.
 std::string StoreHistory::of_answer(int rank, const exec::CallSite& where, const Answers& answers) const {
   const auto& own = answers.at(rank);
   auto text = fmt::format("store check{} did not find \"{}\"", at(where), own.key);

@@ -13,8 +13,8 @@
 namespace rehearse::sim {
 
 // Records what ranks did with the keys of a store, for the report of a failed run: who changed a key last, which keys a
-// rank waited for in vain, and what the store answered to check(). Plain data of a world. The functions record calls of
-// the current fiber.
+// rank waited for in vain, and what the store answered to check(). A world has one history. The functions record calls
+// of the current fiber, and ignore calls outside of fibers.
 class StoreHistory {
  public:
   using Keys = std::vector<std::string>;
@@ -29,8 +29,8 @@ class StoreHistory {
   void waits(const Keys& keys);
   void has_waited(const Keys& keys);
 
-  // Possible causes of the failure, each with the ranks that it concerns. Must not run in a fiber, because finding
-  // source lines takes locks.
+  // Possible causes of the failure, at most three, each with the ranks that it concerns. Must not run in a fiber,
+  // because finding source lines takes locks.
   std::map<std::string, std::set<int>> notes() const;
 
  private:
@@ -56,7 +56,7 @@ class StoreHistory {
   std::map<std::string, Change> changes_;             // the last change of each key
   std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
   std::map<exec::CallSite, Answers> answers_;         // by the stack of the call
-  std::set<std::pair<int, std::string>> missed_;      // by rank: keys that have not come
+  std::set<std::pair<int, std::string>> missed_;      // by rank: keys that a wait has not got so far
   std::uint64_t number_ = 0;
 };
 

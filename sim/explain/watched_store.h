@@ -14,7 +14,7 @@
 namespace rehearse::sim {
 
 // A rank's handle of the store that records in a history what the rank does with keys. Blocks and throws as the store
-// below it. May outlive its world.
+// below does. May outlive its world.
 class WatchedStore final : public ForwardingStore {
  public:
   WatchedStore(c10::intrusive_ptr<c10d::Store> below, std::shared_ptr<StoreHistory> history)
