@@ -32,15 +32,15 @@
 namespace rehearse::sim {
 namespace {
 
-// The number of polls after which a loop counts as endless. A million polls take a fraction of a second. If many ranks
-// poll, each of them may poll less often.
+// The number of rounds of polls after which a loop counts as endless. A million polls take a fraction of a second. Each
+// polling rank polls once in a round, so worlds of many ranks have fewer rounds.
 std::uint64_t looks_of_a_livelock(int ranks) {
   constexpr std::uint64_t kOfAllRanks = 1'000'000;
   constexpr std::uint64_t kOfEachRank = 1'000;
   return std::max(kOfAllRanks / static_cast<std::uint64_t>(ranks), kOfEachRank);
 }
 
-// A poll takes as long as a message, but always some time: a loop of polls must let time pass.
+// A poll takes the latency of the network, and at least a microsecond, because a loop of polls must let time pass.
 VirtualDuration cost_of_a_poll(const NetworkModel& network) {
   return std::max<VirtualDuration>(network.latency, std::chrono::microseconds(1));
 }

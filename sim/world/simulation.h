@@ -14,7 +14,8 @@ namespace rehearse::sim {
 // The part of the options that applies in every mode.
 RunRequest request_of(const WorldOptions& options);
 
-// Runs `body` once on every rank of a fresh world. Throws what the oracle throws.
+// Runs `body` on every rank of a fresh world; a rank that restarts runs it again. Blocks until all ranks have ended.
+// Throws what the oracle throws, and std::system_error if the system has no room for so many ranks.
 std::unique_ptr<RunRecord> simulate(const WorldOptions& options, Oracle& oracle, const World::Body& body,
                                     ScratchFolders& scratch, const ShowProgress& show);
 

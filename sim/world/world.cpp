@@ -92,7 +92,8 @@ class World::Impl {
     explained_.reset();
     record_ = sim::simulate(options_, oracle, body, scratch, show_);
     Report report = sim::build_report(options_, *record_);
-    // A user who interrupts a run does not want to wait for a second one. The report tells where ranks were without it.
+    // A user who interrupts a run does not want to wait for a second one. This report already tells where the ranks
+    // were.
     if (report.verdict == Verdict::interrupted || options_.call_sites) return report;
     const bool worth_it = report.verdict != Verdict::ok || (options_.explain_remarks && !report.remarks.empty());
     if (!worth_it || !options_.explain_failures) return report;
@@ -117,9 +118,9 @@ class World::Impl {
     scratch.begin_again();
     try {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
-      // A body that keeps state outside its ranks may not take the same way twice. Then the first run stands.
+      // A body that keeps state outside its ranks may not take the same way twice. Then the first report remains.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
-      // The endings differ although the decisions are equal if the first run was interrupted after its last decision.
+      // With equal decisions, the endings can differ if the second run was interrupted after its last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;
       if (failed_after_recovery(report, *record)) record->without_faults = without_faults(again, body);
       explained_ = std::move(record);
