@@ -35,11 +35,12 @@ struct Attempt {
   const comm::EventLog& events() const noexcept { return world->events(); }
 };
 
-// Runs `body` once on each rank. `answers` makes the choices; null: the schedule and the seed of the options do. Blocks
-// until every rank has ended. Throws what World::run() throws.
+// Makes one World::run() of `body`. `answers` makes the choices; null: an oracle for the schedule and the seed of the
+// options. Blocks until every rank has ended. Throws what World::run() throws.
 Attempt run_once(const AttemptOptions& options, const World::Body& body, Oracle* answers = nullptr);
 
-// If a run ended, but its second run (for comparison) was interrupted, the report's headline contains this text.
+// If a run has ended, and the second run with which to compare it was interrupted, the report's headline contains this
+// text.
 inline constexpr std::string_view kInSecondRun = "in the second run, before it could be compared with the first: ";
 
 // True if `second`, another run of the same seed, took the same way as `first`. If it did not, or was interrupted

@@ -14,9 +14,9 @@
 #include <rehearse_internal/job/run_record.h>
 #include <rehearse_internal/sim/output_options.h>
 
-// The files that a run leaves in its folder: the report in several forms, and the decision log. One table holds the
-// forms. Code that writes, cleans up, or reads and prints [output] goes through it. To add a form, add its writer and a
-// row here.
+// The files that a run leaves in its folder: the report in several forms, and the run log. One table lists the forms.
+// It serves to write the files, to delete old ones, and to read and print [output]. To add a form, add its writer and a
+// row in run_files.cpp.
 namespace rehearse::sim {
 
 // The data from which report files are made.
@@ -57,11 +57,12 @@ std::filesystem::path log_in(const std::filesystem::path& folder);
 // All files that a run may leave in its folder, the log first.
 std::vector<std::filesystem::path> all_files_in(const std::filesystem::path& folder);
 
-// The log and the files that write_report_files() will write: for Report::files.
+// For Report::files: the log, and the files that `output` wants.
 std::vector<std::string> files_of(const std::filesystem::path& folder, const OutputOptions& output);
 
-// A run of very many operations gets no trace unless the scenario asks for one, because writing it takes longer than
-// the run. Changes `output`, and returns the text of a remark; empty: nothing changed.
+// A run of more than 50,000 operations gets no file that shows operations (trace, page, ...) unless the scenario names
+// the file, because writing it takes longer than the run. Changes `output`, and returns the text of a remark; empty:
+// nothing changed.
 std::string leave_out_large_files(OutputOptions& output, std::uint64_t operations);
 
 // Writes the files that `output` wants, as far as `results` has their data. Throws OutputError.

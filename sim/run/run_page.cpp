@@ -70,7 +70,7 @@ Json run_of(const Report& report, const Timeline* timeline) {
   return page_run({.report = report, .culprits = culprits_of(report), .timeline = timeline});
 }
 
-// The run from an earlier page; nothing if there is no page, or if it has no calls.
+// The run from an earlier page; nothing if there is no page of this run, or if the page has no calls.
 std::optional<Json> run_of_earlier_page(const Report& report, const path& folder) {
   return stored(folder / "report.html", [&](const std::string& text) {
     const auto data = page_data_in(text);

@@ -12,8 +12,8 @@
 // Pages of runs: report.html, and pages that combine several runs.
 namespace rehearse::sim {
 
-// Writes the page of a finished run, with the calls that its log keeps, or otherwise the calls from files in
-// `stored_in`.
+// Writes the page of a finished run, with the calls that its event log keeps or, if that log is lost, with the calls
+// from files in `stored_in`.
 void write_run_page(std::ostream& out, const RunResults& results);
 
 // The run as data for a page. Files of the same run in `folder` fill in what the report does not have: an earlier
