@@ -88,7 +88,7 @@ ScenarioKey number(std::string_view name, double least, double most, std::string
           [=](const Scenario& scenario) { return with_point(field(scenario)); }};
 }
 
-// One of several texts, each of which stands for a value. The guide adds `behind` after the list of texts.
+// One of several texts, each for one value. The guide adds `behind` after the list of texts.
 template <class Value, class Field>
 ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Value>> choices, std::string_view behind,
                    Field field) {
@@ -106,7 +106,8 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
           [=](const Scenario& scenario) { return toml_text(texts[place(scenario)]); }};
 }
 
-// Prints the key only if its value differs from the default, so that files written without it stay as they were.
+// Prints the key only if its value differs from the default. So scenarios that do not use the key are printed as they
+// were before the key existed.
 inline ScenarioKey unless_default(ScenarioKey key) {
   const std::string unprinted = key.print(Scenario());
   key.print = [unprinted, always = key.print](const Scenario& scenario) {
@@ -226,7 +227,7 @@ ScenarioKey flops(std::string_view name, std::string takes, Field field) {
               units::print_flops, field);
 }
 
-// An array of the texts of fault families, from which seeds draw.
+// An array of texts, one for each fault family. A swarm draws its faults from these families.
 template <class Field>
 ScenarioKey fault_families(std::string_view name, std::string takes, Field field) {
   return {name, std::move(takes),
@@ -255,7 +256,7 @@ ScenarioKey fault_families(std::string_view name, std::string takes, Field field
 
 // The key that says whether the run writes this file.
 inline ScenarioKey report_file(const ReportFile& file) {
-  // A file that is written only on request is printed only if it is wanted.
+  // For a file that is written only on request, the key is printed only if the file is wanted.
   const bool always = file.written == Written::always;
   return {file.key,
           always ? fmt::format("whether `{}` is written", file.name)

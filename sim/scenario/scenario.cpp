@@ -19,7 +19,8 @@
 namespace rehearse::sim {
 namespace {
 
-// One of the file's [tables]. Null if the file has no table with that name; another value under it is a problem.
+// One of the file's [tables]. Null if the file has no table with that name. A value of another kind under that name is
+// a problem.
 const toml::table* subtable(Section& top, const toml::table& file, std::string_view name) {
   const auto* node = top.find(name);
   if (node != nullptr && !node->is_table()) top.refuse(name, *node, "a table");

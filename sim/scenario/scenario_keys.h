@@ -26,8 +26,8 @@ struct ScenarioKey {
 struct ScenarioSection {
   std::string_view name;  // empty: the file's top level
   std::vector<ScenarioKey> keys;
-  // Tells whether to_toml() prints the section; empty: always. Sections that are off are left out, so that files
-  // written without them stay as they were.
+  // Tells whether to_toml() prints the section; empty: always. It leaves out sections that are off, so that scenarios
+  // without them are printed as they were before these sections existed.
   std::function<bool(const Scenario& scenario)> is_printed = {};
 };
 
@@ -37,7 +37,7 @@ inline constexpr std::string_view kParametersSection = "parameters";
 // An array of tables, whose keys are those of a fault's text: see read_faults().
 inline constexpr std::string_view kFaultSection = "fault";
 
-// In the order in which to_toml() prints them. Includes [parameters], without keys.
+// In the order in which to_toml() prints them. Includes [parameters] and [[fault]], without keys.
 const std::vector<ScenarioSection>& scenario_sections();
 
 // The table in docs/GUIDE.md, in Markdown, one line for each key.

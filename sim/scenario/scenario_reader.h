@@ -50,8 +50,9 @@ std::string shown(const toml::node& node);
 // Nothing for tables, arrays, dates and times.
 std::optional<ParameterValue> value_of(const toml::node& node);
 
-// Reads the keys of one table. If a key is missing or wrong, its reader leaves the output unchanged and adds a problem
-// if it is wrong. finish(), called after all sections were read, adds a problem for each key that nobody asked for.
+// Reads the keys of one table. If a key is missing, its reader leaves `out` unchanged, or returns `otherwise`. If the
+// value is wrong, the reader also adds a problem. Call finish() after all sections were read: it adds a problem for
+// each key of the table that no reader asked for.
 class Section {
  public:
   // `table`: null if the file does not have it. Both references must outlive this object.
