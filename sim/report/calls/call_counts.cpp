@@ -45,7 +45,7 @@ class LineCounts {
         const auto times = line.times.find(rank);
         ranks[times != line.times.end() ? times->second : 0].push_back(rank);
       }
-      // If nobody called a line twice, some ranks simply missed it, and the report says that elsewhere.
+      // If no rank called twice from the line, some ranks simply left out the call. The report says that elsewhere.
       if (ranks.size() < 2 || ranks.rbegin()->first < 2) continue;
       CallCounts counts{log_.groups()[line.group].name, line.where, {}};
       for (auto& [times, of_side] : ranks) counts.sides.push_back({times, std::move(of_side)});

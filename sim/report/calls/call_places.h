@@ -13,12 +13,13 @@
 
 namespace rehearse::sim {
 
-// Looks at the groups whose calls were not matched. Lists collectives that ranks called from different places, up to
-// the one that failed: each combination of places once, the first ones of the run. Empty if the verdict does not
-// concern calls (see calls_up_to_the_failure()), or if call sites were not captured.
+// Looks at the groups whose calls were not matched. Lists the first collectives, at most three, that ranks called from
+// different places, up to the collective that failed. Lists each combination of places only once. Empty if the verdict
+// does not concern calls (see calls_up_to_the_failure()), or if call sites were not captured.
 std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
 
-// For each group name, the last sequence number to look at. Empty for verdicts that do not concern calls.
+// For each name of a group whose calls were not matched, the last sequence number to look at. Empty for verdicts that
+// do not concern calls, and for mismatches of messages or of new_group().
 using CallsUpTo = std::map<std::string, std::uint64_t>;
 CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict);
 

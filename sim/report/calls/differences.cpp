@@ -29,7 +29,7 @@ Difference::Side rest_of(const std::vector<comm::Mismatch::Side>& sides) {
 Difference difference_of(const comm::Mismatch& mismatch,
                          c10::function_ref<std::string(const comm::Mismatch::Side& side)> where) {
   Difference difference;
-  // A new_group() call has no group to name: it was to make one.
+  // A new_group() call has no group to name, because it has not made its group.
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call = of_new_group ? comm::creation_title(mismatch) + " " : "";
   const auto side_of = [&](const comm::Mismatch::Side& side) {

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// Ranks that stopped at the same call form one side. Sides are in order of their lowest rank.
+// Ranks with the same last call form one side. Sides are in order of their lowest rank.
 std::vector<Difference::Side> sides_without(const std::vector<int>& ranks, const char* never, const RunRecord& record,
                                             const RankOutcomes& ends) {
   std::vector<Difference::Side> sides;

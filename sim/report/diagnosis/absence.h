@@ -9,8 +9,8 @@
 
 namespace rehearse::sim {
 
-// Describes a call that some ranks made and others never did as a difference between the two: who made it and where,
-// and what each other rank called last.
+// For a call that some of its ranks never made: a difference whose first side is the ranks that made the call, with the
+// call and its place. The other sides are the ranks that did not, with their last calls.
 Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends);
 Difference absence_from(const comm::PendingOperation& call, const RunRecord& record, const RankOutcomes& ends);
 

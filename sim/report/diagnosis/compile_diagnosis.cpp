@@ -28,8 +28,8 @@ bool may_come_of_compiling(Verdict verdict) {
   return std::find(std::begin(kKinds), std::end(kKinds), verdict) != std::end(kKinds);
 }
 
-// If the ranks exchange messages through the group's store, nobody knows for whom a rank waits. Assume all other ranks
-// that have the function.
+// If the ranks exchange messages through the group's store, nobody knows for whom a rank waits. Assume that it waits
+// for all other ranks that have a compiled function with compiler or guard collectives.
 CompilerCollective find_store_gather(const RunRecord& record) {
   CompilerCollective collective;
   const auto& outcome = record.outcome;

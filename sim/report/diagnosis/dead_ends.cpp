@@ -20,7 +20,7 @@ constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 
 using comm::WaitEdge;
 
-// Ranks that are in the same place for the same reason form one cause.
+// Ranks in the same call at the same place form one cause.
 struct Cause {
   std::vector<int> ranks;
   std::string call, where;

@@ -34,8 +34,8 @@ class VerdictFinder {
   Diagnosis find() {
     verdict();
     if (is_of_waits()) diagnosis_.headline += left_by_the_ended();
-    // Earlier causes stand first. Waits may follow from a group that a rank did not make, both may follow from a
-    // function that a rank compiled alone, and everything may follow from an exception that was unwinding a rank.
+    // The headline begins with the earliest cause. Waits may follow from a group that a rank did not make. A group that
+    // a rank did not make may follow from a function that a rank compiled alone.
     diagnosis_.headline.insert(0, group_left_out());
     diagnosis_.headline.insert(0, compile_cause(record_, ends_, diagnosis_.verdict));
     diagnosis_.headline.insert(0, crash_before());
@@ -119,7 +119,8 @@ class VerdictFinder {
     return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
   }
 
-  // All ranks have returned. A call that some rank never made is still a mismatch, even though nobody waited for it.
+  // All ranks have returned or crashed. A call that some rank never made is still a mismatch, even though nobody waited
+  // for it.
   void returned() {
     if (static_cast<int>(crashed().size()) == options_.ranks) return set(Verdict::crashed, "all ranks crashed");
     for (const auto& call : record_.pending) {
@@ -239,9 +240,9 @@ class VerdictFinder {
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
   }
 
-  // In a real job, where each rank is a process, a lock that another rank holds blocks nobody. Then only the simulation
-  // has this deadlock, and the headline says so. This parses the texts of core/exec, which knows the lock's name. It
-  // applies only if the headline mentions that wait.
+  // In a real job, where each rank is a process, a lock that another rank holds blocks nobody. So only the simulation
+  // has such a deadlock, and the headline says so. This function parses the texts of core/exec, because they have the
+  // lock's name. It returns a text only if the headline mentions the wait for the lock.
   std::string shared_lock(const std::string& headline) const {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
@@ -260,13 +261,13 @@ class VerdictFinder {
     return "";
   }
 
-  // A timeout fired although somebody could still have come. Nobody knows whether that rank was late or would never
-  // have come, because the world ended first. The waits at that moment are the evidence. Ranks whose own timeout fired
-  // are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from the
-  // failing rank on lead to ranks that have returned or crashed, or form a ring, more time would not have helped: a
-  // deadlock. Otherwise it was a timeout, and the headline says in the past tense what each rank was doing when it
-  // fired. If the failing rank waited for no particular rank (a key of the store), its own message comes first, and
-  // then all ranks that were still under way.
+  // A timeout fired although some rank could still go on. Nobody knows whether the missing ranks were late or would
+  // never have come, because the world ended first. The waits at that moment are the evidence. Ranks whose own timeout
+  // fired are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from
+  // the failing rank on lead to ranks that have returned or crashed, or form a ring, more time would not have helped: a
+  // deadlock. Otherwise it was a timeout, and the headline says in the past tense what the culprits were doing when the
+  // timeout fired. If the failing rank waited for no particular rank (a key of the store), the headline has its error
+  // first, and then all ranks that were still under way.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;
@@ -279,7 +280,7 @@ class VerdictFinder {
     }
     // A wait is hopeless if no other rank could still have ended it.
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
-    // Destructors may have waited for more before the error left the rank.
+    // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
     auto diagnosis = all.tell(hopeless ? std::nullopt : std::optional(until));
     if (!missing_ranks) {
@@ -293,8 +294,9 @@ class VerdictFinder {
   }
 
   // Says who polls for what. Polling ranks are runnable, not blocked, so the wait-for graph does not contain them.
-  // Takes the best evidence first: a fiber that is known to wait for ranks; then an incomplete call of a rank that was
-  // still polling (work->isCompleted() in a loop); then the explanation for any standstill.
+  // Takes the best evidence first: a loop of failing calls; then a fiber that is known to wait for ranks; then an
+  // incomplete call of a rank that was still polling (work->isCompleted() in a loop); then the explanation for any
+  // standstill.
   void livelock() {
     if (const auto& loop = outcome().failing_loop) {
       const auto& where = ends_.line_of(loop->rank).where;
@@ -307,7 +309,7 @@ class VerdictFinder {
     if (fiber != nullptr) return looks_in_vain(fiber->rank, fiber->call, fiber->waits_for, ends_.place_of(*fiber));
     for (const auto& call : record_.pending) {
       const RankLine& line = ends_.line_of(call.rank);
-      if (call.record_id == comm::Event::kNotRecorded) continue;  // the send is over, only its buffer remains
+      if (call.record_id == comm::Event::kNotRecorded) continue;  // a buffered send, which has completed
       if (call.waits_for.empty() || call.gave_up || call.timed_out) continue;
       if (line.state == RankOutcome::returned || line.state == RankOutcome::failed) continue;
       return looks_in_vain(call.rank, call.call, call.waits_for, line.where);

@@ -25,7 +25,7 @@ struct Waits {
   }
 };
 
-// If any rank could have ended a wait, assume that it waits for the ranks that compile.
+// If any rank could have ended a wait, assume that the waiting rank waits for the ranks that compile.
 std::vector<int> ranks_that_compile(const RunRecord& record) {
   std::vector<int> ranks;
   for (const auto& function : record.journal.functions()) {

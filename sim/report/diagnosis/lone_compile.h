@@ -12,10 +12,11 @@ namespace rehearse::sim {
 
 // The last call in which only some ranks recompiled a function and which caused the run's end; nothing if there is
 // none. It caused the end in one of three cases:
-// - Others wait for a rank whose latest call of the function was this one: it compiles for too long, or never came
-//   back.
-// - The compiled code has collectives, and a rank that compiled it waits, or others wait for it.
-// - A rank that compiled it is one of the few whose call differs from the majority's.
+// - Other ranks wait for a rank that compiled in this call and has not called the function since: it compiles for too
+//   long, or never came back.
+// - The compiled code has collectives, and a rank that compiled it waits, or other ranks wait for that rank.
+// - Calls do not match, and a rank that compiled as in the first two cases made a call that differs from the majority's
+//   (if there is no majority: made any of these calls).
 std::optional<compiler::Divergence> lone_compile_behind(const RunRecord& record, Verdict verdict);
 
 }  // namespace rehearse::sim

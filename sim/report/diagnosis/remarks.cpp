@@ -33,8 +33,9 @@ std::string remark_of(const comm::ShortMessages& messages, const Places& places)
       messages.elements, each_once ? "" : fmt::format(" ({} times in all)", messages.times));
 }
 
-// Adds calls that ranks had in flight when others failed, and for which nobody waited any more. A program that survives
-// a failure does this on purpose, and one that forgets a wait looks the same.
+// Adds calls that ranks had in flight when other calls failed, and for which nobody waited any more. They are only a
+// remark, because a program that survives a failure leaves such calls on purpose; a program that forgets a wait looks
+// the same.
 void add_left_behind(const RunRecord& record, const std::string& headline, std::vector<std::string>& remarks) {
   struct Left {
     std::vector<int> ranks, missing;

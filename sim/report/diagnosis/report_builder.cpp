@@ -45,7 +45,7 @@ void add_last_operations(const comm::EventLog& events, const Places& places, Rep
   report.last_events = last_event_lines(events, places);
 }
 
-// A real run cannot run again to show for whom a rank waited before its timeout, so the rank's line says it.
+// No second run can show for whom a rank of a real run waited before its timeout, so the rank's line names those ranks.
 void add_waits_given_up(const RunRecord& record, Report& report) {
   for (const auto& failure : record.outcome.failures) {
     auto& line = report.rank_lines[static_cast<std::size_t>(failure.rank)];

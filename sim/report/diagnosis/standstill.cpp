@@ -40,8 +40,8 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, Rest rest,
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
-// Why all of these ranks will not come, if there is a reason: "rank 3 crashed and will never come". Empty: they just
-// have not come.
+// Why none of these ranks will come, if all share a reason: "rank 3 crashed and will never come". Empty: no such reason
+// is known.
 std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
@@ -54,9 +54,9 @@ std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   return "";
 }
 
-// Describes a call to which some ranks came while others have ended. Either the latter left it out, or the callers made
-// one too many; the trace does not tell which. The smaller side comes first, because most programs are right on most
-// ranks. Only the first such call is described, because the others usually follow from it.
+// Describes a call that some ranks made while others have ended. Either the ended ranks left out the call, or the
+// callers made one call too many; the record does not tell which. The smaller side comes first, because most programs
+// are right on most ranks. Describes only the first such call, because further ones usually follow from it.
 std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
@@ -87,7 +87,7 @@ void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
   add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
 }
 
-// Keeps calls in order of rank, for ranks that still wait and for ranks that gave up.
+// Inserts the call in order of rank. Callers first add the ranks that still wait, and then those that gave up.
 void Standstill::add(comm::BlockedCall call) {
   ended_.erase(call.rank);
   const auto by_rank = [](int rank, const comm::BlockedCall& other) { return rank < other.rank; };
@@ -98,7 +98,8 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Diagnosis diagnosis;
   std::vector<std::string> causes;
-  // Waits that can never end come first: those for ended ranks, then a cycle, then dead ends, which merely did not end.
+  // Waits that can never end come first: waits for ended ranks, then a cycle. Dead ends, which merely did not end, come
+  // last.
   if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
@@ -151,8 +152,8 @@ std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   return all;
 }
 
-// Ranks may wait in a collective because an earlier send or receive went astray. The wait-for graph does not show that,
-// so the headline of any standstill also names an unmatched send.
+// Ranks may wait in a collective because an earlier send was not matched. The wait-for graph does not show that, so the
+// headline of any standstill also names an unmatched send.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
   std::string text;
   int more = -1;

@@ -39,10 +39,11 @@ class Standstill {
     bool polled = false;                  // the culprit polls
   };
 
-  // `until`: when a timeout ended the wait, because some ranks were merely late. Without it, no rank could go on.
+  // `until`: the time at which a timeout ended the waits; some ranks may merely have been late. Empty: no rank could go
+  // on.
   Diagnosis tell(std::optional<VirtualTime> until = {}) const;
 
-  // True if all waits, followed from `rank`, end at ranks that have returned or that wait for each other.
+  // True if all waits, followed from `rank`, end at ranks that have returned or crashed, or that wait for each other.
   bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
 
   // If nobody knows for which rank `rank` waited, names the ranks that might have ended the wait and were still under

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Replaces bytes that are not UTF-8, as JSON does when it prints, but adds no quotes and escapes.
+// Replaces bytes that are not UTF-8 by U+FFFD, as json_text() does, but adds no quotes or escapes.
 std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json(text))).get<std::string>(); }
 
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }

@@ -27,7 +27,7 @@ struct PageRun {
 // The run as data of a page: the report with the keys of report.json. Ranks that ended alike share a row (rank_rows()).
 Json page_run(PageRun run);
 
-// partial: nothing went wrong, as far as is known.
+// partial: nothing went wrong as far as is known, but some rank of the job left no dump.
 enum class PageTone : std::uint8_t { good, partial, bad };
 
 // The part of a page that is visible before any script runs.

@@ -69,7 +69,7 @@ std::vector<SourceExcerpt> wanted(const std::string& name, const std::string& pa
   return excerpts;
 }
 
-// False if the file does not have these lines: then the program was built from another file.
+// False if the file is too short for the named lines: then it is not the file from which the program was built.
 bool read_lines(std::istream& in, int& next, SourceExcerpt& excerpt) {
   std::string line;
   const int last = excerpt.named.back() + kLinesAround;

@@ -42,7 +42,7 @@ struct Timeline {
     std::uint32_t kind = 0;
     std::uint32_t number = 0;  // within its group, from 1; collectives and messages have separate numbers
     std::int64_t created = 0;
-    std::int64_t started = kNever;  // all ranks had arrived
+    std::int64_t started = kNever;  // the last rank, or the peer, arrived
     std::int64_t ended = kNever;
     bool failed = false;  // true: it ended in a failure
     bool operator==(const Call&) const = default;
@@ -68,8 +68,8 @@ struct Timeline {
   std::map<std::string, std::string> files;  // the paths of files in sites: "train.cpp" is "/src/train.cpp"
 };
 
-// Keep the latest calls, or spans, of each rank, so that all ranks together have at most `most`. Each rank keeps at
-// least one call.
+// Keep the latest calls, or spans, of each rank, so that all ranks together have at most `most`. But each rank with
+// calls keeps at least one call.
 void shorten_calls(Timeline& timeline, std::size_t most);
 void shorten_spans(Timeline& timeline, std::size_t most);
 

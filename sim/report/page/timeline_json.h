@@ -21,13 +21,15 @@ Json rank_times(const std::vector<VirtualTime>& times);
 //     its kind, doubled; plus 1 unless its number follows that of the rank's last call on the group
 //     if it does not follow: the distance of the two numbers minus 1
 //     created, relative to the end of the rank's previous call (or to its creation if it never ended)
-//     started, relative to the start on the first rank of the collective; for messages, to `created`
-//     ended, relative to the end on that rank; for messages, to `started` or `created`
+//     started, relative to `started` of the first earlier rank whose call of the same collective has ended; without
+//     such a rank, and for messages: relative to `created`
+//     ended, relative to `ended` of that rank; without such a rank, and for messages: relative to `started`, or to
+//     `created` if the call never started
 //
-//   for each call that failed, how many other calls lie between it and the one before it ("failed")
+//   for each call that failed, how many calls lie between it and the failed call before it ("failed")
 //
-//   number of spans, and for each its name, its beginning relative to the end of the one before, its end relative to
-//   its beginning
+//   number of spans, and for each its name, its beginning relative to the end of the rank's previous span, its end
+//   relative to its beginning
 //
 // timeline_data.js reads them. If they would be longer than `text_most`, a third of which is for spans, only the latest
 // calls and spans of each rank remain.

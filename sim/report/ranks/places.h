@@ -12,8 +12,8 @@
 
 namespace rehearse::sim {
 
-// Places in the source, in words for the reader. A line inside a helper says little if the run came to it from several
-// lines. Then the text adds the line that tells the ways apart: "helper.cpp:3 in sync, from train.cpp:88 in train".
+// Places in the source, in words for the reader. A line inside a helper function says little if several lines call the
+// helper. Then the text adds the calling line, too: "helper.cpp:3 in sync, from train.cpp:88 in train".
 class Places {
  public:
   using Lines = std::vector<std::string>;  // the user's own lines of a stack, innermost first
@@ -29,7 +29,7 @@ class Places {
   void add(const exec::CallSite& site);
 
   mutable std::map<exec::CallSite, Lines> lines_;        // only for look-ups
-  std::map<std::string, std::set<Lines>> by_innermost_;  // all ways that lead to a line
+  std::map<std::string, std::set<Lines>> by_innermost_;  // for each line, all stacks that end there
 };
 
 }  // namespace rehearse::sim

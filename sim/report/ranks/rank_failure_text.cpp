@@ -18,7 +18,7 @@ namespace rehearse::sim {
 
 namespace {
 
-// The exceptions in whose catch blocks std::throw_with_nested() threw `error`, outermost first.
+// The texts of the exceptions that are nested in `error` (std::nested_exception), outermost first.
 std::vector<std::string> causes_of(std::exception_ptr error) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> causes;
@@ -62,7 +62,7 @@ std::string own_text_of(const exec::RankFailure& failure) {
   return std::string(trimmed(text));
 }
 
-// The notes that the code added through which the exception passed.
+// The notes that code added to the exception while it passed through (c10::Error::context()).
 std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   try {
     std::rethrow_exception(failure.error);
@@ -73,7 +73,8 @@ std::vector<std::string> contexts_of(const exec::RankFailure& failure) {
   return {};
 }
 
-// TorchScript puts its own trace first. Its last line says what went wrong.
+// In a text of TorchScript, its own trace comes first, and the last line says what went wrong. In other texts, the
+// first line does.
 std::string_view telling_line(std::string_view text) {
   text = trimmed(text);
   const auto first = text.substr(0, text.find('\n'));
@@ -84,7 +85,7 @@ std::string_view telling_line(std::string_view text) {
   return last;
 }
 
-// The end of the last complete sentence that more text follows. An ellipsis ends no sentence.
+// The place of the last full stop with a space after it; npos: none. Ignores the dots of an ellipsis.
 std::size_t last_stop(std::string_view text) {
   auto stop = text.rfind(". ");
   while (stop != text.npos && stop > 0 && text[stop - 1] == '.') stop = text.rfind(". ", stop - 1);
@@ -125,8 +126,8 @@ std::string gist_of(const exec::RankFailure& failure) {
   return gist;
 }
 
-// Text about the timeout that seems to have caused the failure: nothing happened between the two. Empty if there is
-// none, or if the failure's own text mentions it.
+// The timeout seems to have caused the failure if the rank failed at the time of the timeout and completed no call in
+// between.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
   if (!failure.gave_up) return "";
   const auto& wait = *failure.gave_up;

@@ -20,20 +20,20 @@ bool is_a(const exec::RankFailure& failure) {
   }
 }
 
-// True for a timeout of an operation or of the store.
+// True for a timeout of an operation, and for every error of the store, because c10d has one type for all of them.
 bool is_timeout(const exec::RankFailure& failure);
 
 // The exception's text without c10's own stack trace, whose addresses differ between processes. Then the texts of
 // nested exceptions, each as "caused by: ...".
 std::string text_of(const exec::RankFailure& failure);
 
-// The text's first line (of a long one, its first sentences), and those of nested exceptions. For TorchScript, the line
-// that says what went wrong.
+// The first line of the exception's text (if it is long, its first sentences), and likewise of the notes that were
+// added to the exception, and of its nested exceptions. For TorchScript, the line that says what went wrong.
 std::string gist_of(const exec::RankFailure& failure);
 
 // For example "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1". A program may
-// catch a timeout and throw an error of its own. Empty if the program has not done so, or if calls completed since the
-// timeout, which shows that the program had dealt with it.
+// catch a timeout and throw an error of its own. Empty if there was no timeout, if the failure's text already names the
+// call, or if time passed or a call completed between the two: then the program had dealt with the timeout.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
 
 }  // namespace rehearse::sim

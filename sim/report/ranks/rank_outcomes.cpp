@@ -55,7 +55,7 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
-  // If a wait ended before the world did, the fiber's last place says nothing about that wait.
+  // Fibers of a hang come without their places. Take the place at which the same fiber was when the world ended.
   if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;
@@ -70,12 +70,12 @@ std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
   return made != calls_.end() ? places_known_.text(*made->second) : "";
 }
 
-// A rank may wait for an asynchronous call at another place than it made the call.
+// A rank may make an asynchronous call at one place and wait for it at another.
 std::string RankOutcomes::with_call(std::string place, int rank, const std::string& call) const {
   const auto made = calls_.find({rank, call});
   if (made == calls_.end() || place.empty()) return place;
   const std::string where = places_known_.text(*made->second);
-  // Add nothing if both are the same line, whatever the function is called.
+  // Add nothing if both places are the same line, even if the names of their functions differ.
   const auto line_of = [](const std::string& text) { return text.substr(0, text.find(" in ")); };
   if (where.empty() || line_of(where) == line_of(place)) return place;
   return place + ", called at " + where;

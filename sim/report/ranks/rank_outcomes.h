@@ -18,7 +18,7 @@ namespace rehearse::sim {
 // How each rank ended, and where.
 class RankOutcomes {
  public:
-  // `record` and `places` must outlive it.
+  // `record` and `places` must outlive this object.
   RankOutcomes(int ranks, const RunRecord& record, const Places& places);
 
   const std::vector<RankLine>& lines() const noexcept { return lines_; }
@@ -26,8 +26,8 @@ class RankOutcomes {
 
   const Places& places() const noexcept { return places_known_; }
 
-  // The fiber's place when the world ended. If the failure of the fiber's rank came from this wait: the place where the
-  // exception was thrown. Empty if unknown.
+  // The fiber's place when the world ended. If the fiber was not blocked then, but its wait became its rank's failure:
+  // the place at which the exception was thrown. Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
   // The place of the call; empty unless call sites were captured.

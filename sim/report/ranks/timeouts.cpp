@@ -23,7 +23,7 @@ bool was_over_before(const exec::RankFailure& failure) {
   return text_of(failure).find(kOverBefore) != std::string::npos;
 }
 
-// Nothing if the error is no timeout.
+// Nothing if the error is no TimeoutError. A store throws another type.
 std::optional<TimeoutError> timeout_of(const exec::RankFailure& failure) {
   try {
     std::rethrow_exception(failure.error);

@@ -13,8 +13,9 @@ namespace rehearse::sim {
 // wait, whose timeout the program caught long before.
 const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure);
 
-// A rank that comes to a call after it has timed out on another rank fails as well, and may fail first. Returns the
-// failure of the rank whose wait timed out if it is one of `all`; otherwise `failure` itself.
+// If a call has timed out on one rank, another rank that makes the call later fails as well, and its failure may come
+// first in the record. Returns the failure of the rank whose wait timed out if `all` has it; otherwise `failure`
+// itself.
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all);
 
 }  // namespace rehearse::sim

@@ -9,7 +9,8 @@
 namespace rehearse::sim {
 
 // Names exceptions of ranks that were in destructors when the world ended: "rank 2 unwinds from 'disk is full', thrown
-// at train.cpp:69 in save; ". The calls in the destructors only follow from these exceptions. Empty if there are none.
+// at train.cpp:69 in save; ". The ranks made the calls in the destructors only because of these exceptions. Empty if
+// there are none.
 std::string unwinding_first(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

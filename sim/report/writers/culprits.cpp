@@ -89,8 +89,8 @@ std::vector<int> of_difference(const Difference& difference) {
   return sorted(std::move(minority));
 }
 
-// The ranks that failed, but not because of others. If there are none, the ranks to which others lost their
-// connections. Without such ranks, all ranks that failed.
+// The ranks that failed on their own; if there are none, the ranks to which others lost their connections; if there are
+// none of these either, all ranks that failed.
 std::vector<int> of_failures(const Report& report) {
   std::set<int> failed, of_their_own, left;
   for (const auto& line : report.rank_lines) {
@@ -108,7 +108,8 @@ std::vector<int> of_check(const Report& report) {
   return failed.empty() ? ranks_named_first(report.headline) : failed;
 }
 
-// If more than half of the ranks that wait for each other are in the same call, the other ranks. Otherwise all of them.
+// The ranks of the ring that are not in the call in which more than half of the ring is. If there is no such call, or
+// if all ranks are in it: the whole ring.
 std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
   std::map<std::string, std::set<int>> by_call;
   for (const auto& wait : waits) {
@@ -133,7 +134,8 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   return sorted(ends.empty() ? odd_ones_of(ring, waits) : std::move(ends));
 }
 
-// If some ranks compile and the others have gone on, the smaller side; if both are equal, the ranks that compile.
+// If some ranks compile and the other culprits have gone on, the smaller of the two sides; if both are equal, the ranks
+// that compile.
 std::vector<int> of_standstill(const Report& report) {
   auto waits = of_waits(waits_of(report.rank_lines));
   auto compiling = ranks_that_compile(report.headline);
@@ -178,7 +180,7 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits) {
 }
 
 std::vector<int> culprits_of(const Report& report) {
-  if (report.dumps) return report.dumps->culprits;  // a rank is no culprit if nobody knows whether it came
+  if (report.dumps) return report.dumps->culprits;  // these leave out ranks of which nobody knows whether they came
   switch (report.verdict) {
     case Verdict::mismatch:
       if (!report.differences.empty()) return of_difference(report.differences.front());

@@ -25,14 +25,15 @@ std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines);
 // Ranks that came to a call after others had given up waiting for them; ascending.
 std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 
-// True if the rank failed because of others: while it waited for ranks, or by an error of the connection to them.
+// True if the rank failed because of other ranks: while it waited for them, or by an error of the connection to them.
 bool failed_by_others(const RankLine& line);
 
-// The culprits, ascending. For a mismatch: the ranks whose call differs from the majority's (all ranks if there is no
-// majority). For an exception or crash: its ranks. For waits: the ranks to which all waits lead. If ranks wait for each
-// other in a ring: the ranks that are not in the call in which more than half of the ring is; without such a call, or
-// if all are in it, all ranks of the ring. If some ranks compile while others do not: the smaller side. Empty: nobody
-// is to blame, or nobody knows who.
+// The culprits, ascending. For a mismatch, or for waits that follow from calls that differ: the ranks whose call
+// differs from the majority's (all ranks if there is no majority). For a failed check: the ranks of the first finding.
+// For an exception or crash: the ranks that failed on their own. For other waits: the ranks to which all waits lead. If
+// ranks wait for each other in a ring: the ranks that are not in the call in which more than half of the ring is; if
+// there is no such call, or if all ranks are in it, the whole ring. If some ranks compile while others do not: the
+// smaller side. For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who is.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim

@@ -59,8 +59,8 @@ std::string text_of_culprits(const CulpritPlace& place) {
   return fmt::format("{}, after {} at {}", ranks, calls, place.where);
 }
 
-// Nothing new where the headline has all places. Nothing to single out where most ranks are culprits, as in a ring of
-// ranks, or where one rank made a call that no other made.
+// False if the headline already has all places, or if more than half of the ranks are culprits (as in a ring, or if a
+// single rank made a call): then the line would single out nobody.
 bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& places, std::size_t culprits) {
   const auto is_in_headline = [&](const CulpritPlace& place) {
     return place.where.empty() || report.headline.find(" at " + place.where) != std::string::npos;

@@ -15,7 +15,8 @@ namespace {
 // The recorder's version in LibTorch 2.11. The analyzer refuses to mix versions.
 constexpr const char* kVersion = "2.10";
 
-// A group, and the ranks that made it, if others passed something else to that new_group().
+// `made_by`: the ranks that made this group, if other ranks passed other arguments to the same call of new_group().
+// Empty: all ranks of the group made it.
 struct RecordedGroup {
   comm::EventLog::Group group;
   std::optional<std::vector<int>> made_by;
@@ -32,8 +33,8 @@ bool is_same(const comm::EventLog::Group& a, const comm::EventLog::Group& b) {
   return a.name == b.name && a.description == b.description && a.ranks == b.ranks;
 }
 
-// In a real job, each rank's dump has the groups that the rank has made and is a member of. Those that differ from the
-// log's stand behind them, so that a call's pg_id remains its group's place.
+// In a real job, each rank's dump has the groups that the rank has made and is a member of. Groups that only some ranks
+// made come after the groups of the log, so that a call's pg_id remains the index of its group.
 std::vector<RecordedGroup> groups_of(const comm::EventLog& events) {
   std::vector<RecordedGroup> groups;
   for (const auto& group : events.groups()) groups.push_back({group, std::nullopt});
@@ -87,7 +88,7 @@ Json entry_of(const comm::EventLog& events, const comm::Event& event, std::size_
           {"is_p2p", record.is_p2p}};
 }
 
-// Writes one item on a line, so that the whole list is never in memory.
+// Writes one item after the other, each on a line, so that the text of the whole list is never in memory.
 template <class Items, class Make>
 void write_list(std::ostream& out, const Items& items, const Make& make) {
   const char* before = "\n";

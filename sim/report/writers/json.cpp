@@ -43,7 +43,7 @@ class JsonBuilder final : public nlohmann::json_sax<Library> {
  private:
   struct Open {
     Json* value;
-    std::unordered_map<std::string, std::size_t> places;  // of the keys of an object with many of them
+    std::unordered_map<std::string, std::size_t> places;  // an index of the keys, if the object has many
   };
 
   Json& put(Json value) {
@@ -54,7 +54,8 @@ class JsonBuilder final : public nlohmann::json_sax<Library> {
     return parent->items().back();
   }
 
-  // Json looks a key up among all others, which takes hours for a file of a million keys.
+  // Json compares a key with all others of its object, which takes hours for a file of a million keys. So large objects
+  // get an index of their keys.
   Json& member(Json& object, std::unordered_map<std::string, std::size_t>& places) {
     auto& entries = std::get<Json::Object>(object.value_);
     if (entries.size() < kFewKeys) return object[key_];

@@ -24,7 +24,7 @@ class JsonError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A text is not JSON. JSON that is nested more than 500 deep also counts as such, at its end.
+// A text is not JSON, or is nested more than 500 levels deep (then `byte` is its length).
 class JsonSyntaxError : public JsonError {
  public:
   explicit JsonSyntaxError(std::size_t where) : JsonError("not JSON"), byte(where) {}
@@ -35,7 +35,7 @@ class JsonSyntaxError : public JsonError {
 // A JSON value. Objects keep the order in which keys were added; looking up a key takes linear time.
 class Json {
  public:
-  struct Pair;   // a pair of the braces that make an object
+  struct Pair;   // a key and its value, in the braces that make an object
   struct Entry;  // an entry of an object
   using Array = std::vector<Json>;
   using Object = std::vector<Entry>;

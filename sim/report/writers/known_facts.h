@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// False if nobody measured the run: its process died, a replay gave it up, or only dumps describe it.
+// False if nobody measured the run: its process died, or only dumps describe it.
 bool is_measured(const Report& report);
 
 // True if nothing went wrong as far as is known, but some rank of the job left no dump.

@@ -17,8 +17,8 @@ struct RankGroup {
   bool waits_for_each_other() const;  // each waits for all others of the group
 };
 
-// Groups are in the order of their first ranks. The lines must outlive them. If there are many ranks, those that do the
-// same and wait for each other form one group.
+// Groups are in the order of their first ranks. `lines` must outlive the groups. If there are more than 16 groups,
+// ranks that do the same and wait for each other share a group.
 std::vector<RankGroup> rank_groups(const std::vector<RankLine>& lines);
 
 }  // namespace rehearse::sim

@@ -69,8 +69,8 @@ std::string time_of(const Group& group) {
   return *latest == *earliest ? from : from + " to " + format_time(*latest);
 }
 
-// The place, the time and the rank's last completed call. That call comes last, so that the place does not seem to
-// belong to it.
+// For whom the ranks wait, the time, and the last completed call with its place. That call comes last, so that the time
+// does not seem to belong to it.
 std::vector<std::string> circumstances(const Group& group, std::string_view clock) {
   const RankLine& line = *group.line;
   std::vector<std::string> parts;

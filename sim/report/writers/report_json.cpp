@@ -22,7 +22,7 @@ using Reader = JsonReader;
 
 constexpr int kReportFormatVersion = 2;
 constexpr std::string_view kWhat = "report";
-constexpr std::size_t kRanksListed = 64;  // for which a rank waits; longer lists are written as runs
+constexpr std::size_t kRanksListed = 64;  // longer lists of awaited ranks are written as runs
 constexpr int kNoRank = -1;               // for a fault that hit no rank's call
 
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
@@ -207,7 +207,7 @@ DumpFacts dump_facts_of(const Reader& reader) {
           reader.get_ranks("culprits"), reader.get_list("stacks", stack_of)};
 }
 
-// A report says nothing of what nobody measured, and older ones have zeros there.
+// A report has no keys for values that nobody measured. Reports of older versions have zeros there.
 void read_measurements(const Reader& reader, Report& report) {
   if (reader.has("seed")) report.seed = reader.get_hexadecimal("seed");
   report.schedule = reader.get_if_there<std::string>(reader.has("schedule") ? "schedule" : "mode");

@@ -64,7 +64,7 @@ class TextWriter {
     return fmt::format("{} ({})", field.name, fmt::join(values, ", "));
   }
 
-  // Shows all calls, and only the fields in which they differ.
+  // Shows the calls (of very many, the first ones), and only the fields in which they differ.
   std::string difference(const Difference& difference) const {
     const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
     std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
@@ -119,7 +119,8 @@ class TextWriter {
     return text;
   }
 
-  // For example "on rank 3 in allreduce #12 on group "world" at 1.2ms, and 2 more times"; without a rank: "at 1.2ms".
+  // For example "fired on rank 3 in allreduce #12 on group "world" at 1.2 ms, and 2 more"; without a rank: "fired at
+  // 1.2 ms".
   static std::string became(const FaultLine& fault) {
     if (fault.times == 0) return fmt::format("{}: {}", did_not_fire(fault), fault.why_not);
     constexpr std::size_t kFiringsShown = 2;
@@ -227,7 +228,7 @@ class TextWriter {
 
   std::string_view clock() const { return is_real(report_) ? "real time" : "virtual time"; }
 
-  // If a timeout ended a hang, the run took longer than anything happened in it.
+  // If a timeout ended a hang, nothing happened during the last part of the run.
   std::string after_the_standstill() const {
     if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return "";
     VirtualTime last{};

@@ -14,8 +14,8 @@ class LineFiller {
   LineFiller(std::string_view prefix, std::size_t width, std::size_t indent)
       : text_(prefix), column_(prefix.size()), width_(width), indent_(indent) {}
 
-  // Behind `between`, or on the next line if the part has no room here. A part that is longer than a line begins where
-  // there is room for its first word.
+  // Adds the part after `between`, or on the next line if the current line has no room for the part. A part that is
+  // longer than a line needs room for its first word only.
   void add_part(std::string_view part, std::string_view between) {
     const std::size_t unbroken = fits_on_a_line(part.size()) ? part.size() : std::min(part.find(' ', 1), part.size());
     if (!fresh_ && !has_room_for(between.size() + unbroken)) {

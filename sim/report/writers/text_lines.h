@@ -8,7 +8,8 @@
 
 namespace rehearse::sim {
 
-// The text with escapes for what a terminal would obey and for what is no UTF-8: "\\x1b[31m", "\\n", "\\xff".
+// The text with escapes for control characters, characters that reverse text, and bytes that are not UTF-8:
+// "\\x1b[31m", "\\n", "\\xff".
 std::string visible(std::string_view text);
 
 // True if the text begins with a character that reverses the text after it: U+202A to U+202E, U+2066 to U+2069.
@@ -19,7 +20,8 @@ bool turns_text(std::string_view text);
 // word stays whole. No line end at the end.
 std::string wrapped(std::string_view prefix, std::string_view text, std::size_t width, std::size_t indent);
 
-// The same for parts that one space separates. Breaks lines between parts, and within a part as above.
+// The same for parts that one space separates. Breaks lines between parts, and between words only in a part that is
+// longer than a line.
 std::string wrapped(std::string_view prefix, const std::vector<std::string>& parts, std::size_t width,
                     std::size_t indent);
 

@@ -17,14 +17,15 @@ struct Slice {
 // All events that the log keeps, in order of the calls.
 std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world);
 
-// Leads from one slice to another, by index: the second had to wait for the first.
+// Leads from one slice to another, by index: the call of slice `to` waited for the call of slice `from`.
 struct Arrow {
   std::size_t from = 0;
   std::size_t to = 0;
 };
 
 // For each collective that started: arrows from the last rank to arrive to each other rank. For each send: an arrow to
-// its receive.
+// its receive, unless its peer also receives from any source with the same tag, because then nobody knows which send
+// which receive took.
 std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Slice>& slices);
 
 }  // namespace rehearse::sim

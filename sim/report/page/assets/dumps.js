@@ -6,7 +6,7 @@ function frameList(frames, own) {
     el("li", {}, el("code", {}, own.has(frame) ? el("b", {}, frame) : frame))));
 }
 
-// A stack of C++ fills screens with names of templates, between which the job's own lines would be lost.
+// Shows the job's own frames if there are any, because names of C++ templates fill screens. All frames can be unfolded.
 function stackElement(stack) {
   const { frames, own_frames: ownFrames } = stack;
   const own = new Set(ownFrames), hasOthers = ownFrames.length > 0 && ownFrames.length < frames.length;

@@ -79,7 +79,7 @@ function fieldRow(heads, field) {
   return tableRow(heads, cells);
 }
 
-// The values of one side that differ from another side's: 0 is the first side, 1 the second, 2 stands for all others.
+// The values of one side in the fields that differ between sides. `side`: 0 is the first, 1 the second, 2 all others.
 function differingValues(fields, side) {
   const differs = (field) => field.first !== field.second || (field.others ?? []).length > 0;
   return fields.filter(differs).flatMap((field) => side === 0 ? [field.first]
@@ -121,7 +121,7 @@ function awaitedText(row) {
 
 const RANK_HEADS = ["ranks", "how it ended", "doing", "last completed", "where", "waits for", "time"];
 
-// How the report in text says it.
+// The state of a rank in the words of the text report.
 const endText = (row) => row.state === "stopped" ? "still running" : row.state;
 
 function rankRow(model, row) {

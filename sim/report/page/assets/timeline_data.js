@@ -75,7 +75,7 @@ function readFailures(data, size) {
   return failed;
 }
 
-// How long the call waited for other ranks. tookText() says how it ended.
+// How long the call waited for other ranks. tookText() says how long it took after that, and whether it failed.
 function waitedText(calls, i) {
   const until = calls.started[i] === NEVER ? calls.ended[i] : calls.started[i];
   return until === NEVER ? "to the end" : timeText(until - calls.created[i]);
@@ -98,7 +98,7 @@ function readCall(reader, at) {
   numbers.set(place, number);
   const created = reader.before + bytes.signed();
   const key = group * 2 ** 32 + number;
-  const first = collective ? meetings.get(key) : undefined;  // the first call of the collective
+  const first = collective ? meetings.get(key) : undefined;  // the first call of the collective that has ended
   const started = bytes.time(first === undefined ? created : calls.started[first]);
   const own = started === NEVER ? created : started;
   const ended = bytes.time(first === undefined ? own : calls.ended[first]);

@@ -41,7 +41,7 @@ function paletteOf(element, context) {
   return palette;
 }
 
-// The distance of marks on the axis: a step of 1, 2 or 5 times a power of ten, some 90 pixels wide.
+// The time between two marks on the axis: 1, 2 or 5 times a power of ten, and at least about 90 pixels wide.
 function axisStep(span, width) {
   const raw = span / Math.max(width / 90, 1);
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -88,7 +88,7 @@ function drawLabel(view, row, y) {
   context.fillText(sign + rowLabel(view, row, room - context.measureText(sign).width), 10, y + view.row / 2, room);
 }
 
-// The ranks, or how many they are where their numbers have no room.
+// The ranks, or only how many they are if there is no room for their numbers.
 function rowLabel(view, row, room) {
   const text = view.narrow ? numbersText(row.runs, 1) : ranksText(row.runs, 2);
   return view.context.measureText(text).width <= room ? text : plural(row.ranks.length, "rank");
