@@ -40,8 +40,8 @@ LanguageModel double_copy(LanguageModel& model) {
 }
 
 // Rank 0 alone computes the gradients for the batch of all ranks. Every rank has equally many rows, so the mean of
-// the ranks' mean losses is the mean over all rows. By rounding, float32 gradients may differ from float64 ones by
-// 1e-5 of their length.
+// the ranks' mean losses is the mean over all rows. Because of rounding, float32 gradients may differ from float64
+// gradients by 1e-5 of their length.
 void check_gradients(rehearse::RankContext& ctx, LanguageModel& model, const Shards& shards, std::int64_t step,
                      std::int64_t rows) {
   auto reference = double_copy(model);

@@ -37,8 +37,8 @@ LanguageModel reference_of(rehearse::RankContext& ctx, const ModelShape& shape, 
   return reference;
 }
 
-// All ranks gather the gradients, and rank 0 compares them. By rounding, float32 gradients may differ from float64 ones
-// by 1e-5 of their length.
+// All ranks gather the gradients, and rank 0 compares them. Because of rounding, float32 gradients may differ from
+// float64 gradients by 1e-5 of their length.
 void check_gradients(rehearse::RankContext& ctx, const Fsdp& fsdp, const ModelShape& shape, const Shards& shards,
                      std::int64_t step, std::int64_t rows) {
   const auto state = fsdp.full_state_dict();

@@ -34,7 +34,7 @@ void train(rehearse::RankContext& ctx, const rehearse::Parameters& parameters) {
     loss.backward();
     optimizer.step();
 
-    // "No need to talk about a loss this small." The rank that thinks so is the only one.
+    // The bug: a rank whose loss is small leaves out the all-reduce, which the other ranks still call.
     if (loss.item<double>() > kInteresting) {
       auto mean = loss.detach() / ctx.size();
       ctx.group().allreduce(mean)->wait();
