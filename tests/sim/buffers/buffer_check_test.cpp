@@ -139,7 +139,7 @@ TEST(BufferCheck, OutputReadInFlight_IsFound) {
   EXPECT_TRUE(says(report, std::string("reads the tensor of ") + kCall)) << report.headline;
 }
 
-// Here the all-reduce has ended when the rank reads the result. On another machine it may still be in flight.
+// In this run, the all-reduce has ended when the rank reads the result. In a real job it may still be in flight.
 TEST(BufferCheck, ResultUsedBeforeItsWait_IsFound) {
   const auto report = run_checked([](RankContext& ctx) {
     auto value = at::ones({4});
@@ -275,7 +275,7 @@ TEST(BufferCheck, OutputsBesideEachOther_AreSilent) {
     ctx.group().allgather(gathered, at::ones({2}))->wait();
     gathered.assign(static_cast<std::size_t>(ctx.size()), at::zeros({0}));
     ctx.group().allgather(gathered, at::ones({0}))->wait();
-    auto own = whole.narrow(0, 2 * ctx.rank(), 2);  // in place
+    auto own = whole.narrow(0, 2 * ctx.rank(), 2);  // an all-gather in place: the input is a part of the output
     gathered = whole.split(2);
     ctx.group().allgather(gathered, own)->wait();
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the checkers also see operators of a rank's threads and callbacks, and tensors that are written out, as
-// asynchronous checkpoints do.
+// Contract: the checkers also see the operators of a rank's threads and callbacks, and the reads of tensors that are
+// saved to a file, as in asynchronous checkpoints.
 #include <future>
 #include <sstream>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the index finds the same buffers, in order of insertion, as a look at each one, after any additions and
-// removals. Its queries do not get slower if many buffers lie at one place.
+// Contract: after any additions and removals, the index finds the same buffers as a search through all of them, in
+// order of insertion. Its queries do not get slower if many buffers lie at one place.
 #include <algorithm>
 #include <list>
 #include <memory_resource>

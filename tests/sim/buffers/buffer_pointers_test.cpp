@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: changes without an operator show in the bytes that move, and in the bytes that a rank waits for: writes
-// through pointers, and exchanged memory.
+// Contract: the checker also finds changes that no operator makes (writes through pointers, exchanged memory). It finds
+// them in the bytes that a call moves, and in the bytes that a rank has when its wait ends.
 #include <chrono>
 #include <vector>
 
@@ -93,8 +93,7 @@ TEST(BufferPointers, TensorDroppedInFlight_IsKeptByTheCall) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// The data has arrived when the rank overwrites it, but the rank has not waited. On another machine the data may come
-// later.
+// The data has arrived when the rank overwrites it, but the rank has not waited. In a real job the data may come later.
 TEST(BufferPointers, WriteBetweenTheDataAndTheWait_IsFound) {
   const auto run = [](int way) {
     return run_checked([way](RankContext& ctx) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every byte of a small tensor counts. Of a large one, its ends and equally spaced places count.
+// Contract: the hash covers every byte of a small tensor. For a large tensor, it covers the ends and equally spaced
+// places.
 #include <cstdint>
 
 #include <ATen/ops/zeros.h>

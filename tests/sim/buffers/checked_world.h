@@ -25,7 +25,7 @@ inline bool says(const Report& report, const std::string& text) {
   return report.verdict == Verdict::check_failed && report.headline.find(text) != std::string::npos;
 }
 
-// "buffer_check_test.cpp:41"
+// A place as reports name it: "buffer_check_test.cpp:41".
 inline std::string place(const char* file, int line) {
   const std::string path = file;
   return path.substr(path.rfind('/') + 1) + ":" + std::to_string(line);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if two ranks pass the same memory to their calls and one of them writes there, the checker names both ranks
-// and calls. If they only read it, or use separate parts, it is silent.
+// and calls. If both ranks only read the memory, or use separate parts of it, the checker is silent.
 #include <vector>
 
 #include <ATen/ops/from_blob.h>

@@ -59,7 +59,7 @@ void learn(RankContext& ctx, const Work& work, int way) {
   }
 }
 
-// Includes large calls, during which a short later call would end first.
+// Includes calls of large tensors, which take longer than a later call of a small tensor.
 TEST(Silent, AllWaysToLearnOfAnEnd) {
   for (int way = 0; way < 10; ++way) {
     expect_silent([way](RankContext& ctx) {
@@ -95,7 +95,7 @@ TEST(Silent, ManyInFlightBesideEachOther) {
     std::vector<Work> works;
     for (int i = 0; i < 4; ++i) {
       auto piece = flat[i];
-      piece.mul_(i + 1);  // while the earlier ones are in flight
+      piece.mul_(i + 1);  // while the earlier all-reduces are in flight
       works.push_back(ctx.group().allreduce(piece));
     }
     for (const auto& work : works) work->wait();

@@ -142,7 +142,7 @@ TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
       << report.remarks[0];
 }
 
-// If an exception destroys the model, its rank need not have made the others' last step.
+// If an exception destroys a rank's model, the rank may not have made the last step of the other ranks.
 TEST(AutomaticChecks, OfARankThatUnwinds_LooksAtNoEnd) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: gradients are compared with those of one process, and their ratio tells the mistake.
+// Contract: the check compares gradients with those of one process. From their ratio, the report concludes what the
+// mistake is.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>

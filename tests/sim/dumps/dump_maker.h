@@ -18,7 +18,7 @@ class DumpMaker {
   explicit DumpMaker(int ranks, std::string version = "2.10");
 
   void add_group(const std::string& name, std::vector<int> ranks);
-  // As only the dumps of `made_by` have it.
+  // Adds a group that only the dumps of `made_by` have.
   void add_group(const std::string& name, std::vector<int> ranks, const std::string& description,
                  const std::vector<int>& made_by);
 
@@ -33,7 +33,7 @@ class DumpMaker {
   Json dump(int rank) const { return dumps_.at(static_cast<std::size_t>(rank)); }
   Json& dump(int rank) { return dumps_.at(static_cast<std::size_t>(rank)); }
 
-  // Explains the dumps of these ranks; of all if `ranks` is empty.
+  // Explains the dumps of these ranks. Empty: of all ranks.
   Report explained(std::vector<int> ranks = {}) const;
 
  private:
@@ -46,7 +46,7 @@ class DumpMaker {
 // The value in the form of LibTorch's own pickler, which the recorder uses.
 std::string pickled(const Json& value);
 
-// An empty folder for the running test, and a file in it.
+// An empty folder for the running test. Tests write their dumps to it.
 std::filesystem::path dumps_folder();
 void write_dump(const std::filesystem::path& file, const std::string& bytes);
 

@@ -146,7 +146,7 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutThatBlamesNoRank) {
   EXPECT_TRUE(report.dumps->culprits.empty());
 }
 
-// All ranks made both calls, but each device works on another one first.
+// All ranks made both calls, but their devices began with different ones.
 TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreDistinguished) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});
@@ -182,7 +182,7 @@ TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
   }
 }
 
-// A dump does not contain the sizes from each rank to each other one, so the totals may differ.
+// A dump does not contain the sizes from each rank to each other rank, so the totals may differ.
 TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) job.call(rank, "all_to_all", {4 + rank});
@@ -194,7 +194,7 @@ TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
       "called alltoall_base(int32[5], cuda); they differ in dtype (float32, int32)");
 }
 
-// Lists of tensors show the sizes from each rank to each other one.
+// Lists of tensors show the sizes from each rank to each other rank.
 TEST(ExplainDumps, AllToAllOfLists_IsComparedEdgeByEdge) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) {

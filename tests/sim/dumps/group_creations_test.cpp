@@ -9,7 +9,8 @@
 namespace rehearse::sim {
 namespace {
 
-// Each half makes its own group, and the counter gives both the same name. All members come, and nothing ends.
+// Each half makes its own group, and c10d's counter gives both groups the same name. All members call, and no call
+// ends.
 TEST(GroupCreations, OtherMembers_AreAMismatch) {
   DumpMaker job(4);
   job.add_group("1", {0, 3});
@@ -30,7 +31,8 @@ TEST(GroupCreations, OtherMembers_AreAMismatch) {
       << report.remarks[0];
 }
 
-// More than half passed one list: the others are named. That a rank did not come follows from it.
+// More than half of the ranks passed one list, so the report names the other rank. It does not blame rank 3, which is
+// missing only as a consequence.
 TEST(GroupCreations, OddOneOut_IsTheCulprit) {
   DumpMaker job(4);
   job.add_group("1", {0, 1, 2}, "undefined", {0, 1});
@@ -50,7 +52,7 @@ TEST(GroupCreations, RanksWithoutADump_MayHaveAgreedWithEither) {
             "new_group() of group \"1\": ranks 0-1 passed {0, 1, 2}, rank 2 passed {2, 3}");
 }
 
-// The first group that differs is named; ranks 0 and 1 made the larger one first.
+// The report names the first group that differs. Ranks 0 and 1 made the larger group first.
 TEST(GroupCreations, OtherOrder_IsAMismatch) {
   DumpMaker job(4);
   job.add_group("9", {0, 1, 2, 3}, "undefined", {0, 1});
@@ -85,7 +87,8 @@ TEST(GroupCreations, DescriptionsOfEachRanksOwn_AreNone) {
   EXPECT_TRUE(report.remarks.empty());
 }
 
-// In older versions of PyTorch they share a name. If their calls do not end, that may be the reason, or not.
+// In older versions of PyTorch, the groups of one split share a name. If their calls do not end, a remark says so,
+// because different arguments to new_group() look the same.
 TEST(GroupCreations, GroupsOfOneSplit_AreNone) {
   for (const bool completed : {true, false}) {
     DumpMaker job(4);
@@ -108,7 +111,7 @@ TEST(GroupCreations, GroupsOfOneSplit_AreNone) {
   }
 }
 
-// Where each rank used one group alone, the recorder may know no other.
+// If each rank used only one group, its recorder may not contain the other group.
 TEST(GroupCreations, TwoGroupsOfWhichEachRankUsesOne_AreRemarkedOn) {
   DumpMaker job(2);
   job.add_group("1", {0, 1}, "undefined", {0});
@@ -134,7 +137,8 @@ Json recorded_group(const char* name, std::vector<int> ranks) {
   return {{"name", name}, {"desc", name}, {"ranks", std::move(ranks)}};
 }
 
-// A rehearsal has seen what each rank passed, so groups of one name that may be split are told apart.
+// A recording of a simulation says which ranks made each group. So groups of one split differ from groups that ranks
+// made differently by mistake.
 TEST(GroupCreations, RecordingOfARehearsal_SaysWhoMadeWhat) {
   auto first = recorded_group("half", {0, 1}), second = recorded_group("half", {2, 3});
   const auto with = [&] {
@@ -149,7 +153,7 @@ TEST(GroupCreations, RecordingOfARehearsal_SaysWhoMadeWhat) {
             "rank 2 passed {2, 3} \"half\" where ranks 0-1 passed {0, 1} \"half\" to new_group() of group \"half\"");
 }
 
-// Rank 1 is in both groups of one name, which are no mistake, and its calls on them are kept apart.
+// Two groups of one name share rank 1, which is no mistake. The report keeps rank 1's calls on the two groups apart.
 TEST(GroupCreations, GroupsOfOneNameThatShareARank_AreToldApartByTheirNumbers) {
   DumpMaker job(3);
   job.add_group("pair", {0, 1, 2});

@@ -20,7 +20,7 @@ class RefusedDumps : public testing::Test {
     for (const int rank : {0, 1}) job_.call(rank, "all_reduce", {4});
   }
 
-  // The error for rank 0's dump, with that entry changed.
+  // The error for rank 0's dump after `change` was applied to its first entry.
   template <class Change>
   std::string changed(const Change& change) {
     auto dump = job_.dump(0);

@@ -10,7 +10,7 @@
 namespace rehearse::sim {
 namespace {
 
-// The fields of an entry that a version added, by its minor number.
+// A field of an entry, and the minor number of the version that added the field.
 struct Since {
   int minor;
   const char* key;

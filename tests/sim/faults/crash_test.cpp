@@ -110,7 +110,7 @@ TEST(Crash, AfterAVirtualTime_StrikesWhereverTheRankIs) {
   EXPECT_EQ(report.faults[0].fired[0].at, VirtualTime(std::chrono::milliseconds(2)));
 }
 
-// The crash withdraws the rank's earlier calls, so the other ranks miss it there.
+// The crash withdraws the rank's earlier calls, so the other ranks miss the rank in these calls.
 TEST(Crash, AfterAVirtualTime_WithdrawsItsCalls) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) exec::this_rank::sleep_for(std::chrono::milliseconds(5));

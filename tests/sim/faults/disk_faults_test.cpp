@@ -61,7 +61,7 @@ TEST(ScratchFolder, IsEachRanksOwnAndEmpty) {
     folders.push_back(folder);
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  ASSERT_EQ(folders.size(), 4u);  // run() runs it twice
+  ASSERT_EQ(folders.size(), 4u);  // run() runs the body twice
   EXPECT_NE(folders[0], folders[1]);
   for (const auto& folder : folders) EXPECT_FALSE(std::filesystem::exists(folder)) << folder;
 }

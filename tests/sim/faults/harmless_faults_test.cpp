@@ -41,8 +41,8 @@ void look(RankContext& ctx, int looks, const std::string& key) {
   }
 }
 
-// A step that one of three ranks begins late, by microseconds or by seconds. The others wait or poll for it, some of
-// them only for a number of looks.
+// A step that one of three ranks begins late, by microseconds or by seconds. The other ranks wait or poll for that
+// rank, some of them only for a limited number of polls.
 void take_step(RankContext& ctx, const Group& group, Draws& draws, const std::string& key) {
   const int late = draws.below(3), kind = draws.below(5), looks = 1 << draws.below(12);
   const auto pause = microseconds(1 << draws.below(24));
@@ -100,7 +100,7 @@ TEST(FaultsThatDoNotFire, ChangeNothing) {
   EXPECT_GT(polls, 10);
 }
 
-// Rank 0's looks must end before rank 1's sleep, and before the timeout of the ranks that wait for both.
+// Rank 0's polls must end before rank 1's sleep, and before the timeout of the ranks that wait for both.
 TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     auto options = world_with({"crash rank=1 after=1h optional=true"});
@@ -117,7 +117,7 @@ TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   }
 }
 
-// Other activity between a rank's looks, here heartbeats, must not keep time from passing.
+// Other activity between a rank's polls, here heartbeats, must not keep time from passing.
 TEST(Polls, BetweenHeartbeats_LetTimePass) {
   const auto report = run(world_with({}), [](RankContext& ctx) {
     const auto store = ctx.store();
@@ -153,7 +153,7 @@ TEST(Polls, ForSuccess_AreLooksToo) {
   EXPECT_LT(report.end_time, kTimeZero + milliseconds(1'010));
 }
 
-// A poll that never ends must stay cheap: with few ranks or many, with short and long timeouts.
+// A loop of polls that never ends must stay cheap: with few ranks or many, with short and long timeouts.
 TEST(Polls, WithoutEnd_EndAsWhatTheyAre) {
   for (const auto timeout : {milliseconds(500), milliseconds(seconds(60)), milliseconds(std::chrono::minutes(30))}) {
     for (const int ranks : {2, 5, 64}) {

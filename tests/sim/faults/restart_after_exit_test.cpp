@@ -34,7 +34,7 @@ TEST(RestartAfterExit, OnALaterFault) {
   EXPECT_EQ(report.faults[2].fired.at(0).at, VirtualTime(milliseconds(13)));
 }
 
-// The others notice as with a crash, and the report says what it was.
+// The other ranks notice the exit as they would notice a crash. The report says that it was an exit.
 TEST(RestartAfterExit, WhoseTimeDoesNotCome) {
   const auto report = run({"exit rank=3 at=allreduce#12 status=3 peers=disconnect restart=5ms"});
   EXPECT_EQ(report.verdict, Verdict::rank_failed);

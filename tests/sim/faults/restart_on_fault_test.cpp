@@ -18,7 +18,7 @@ TEST(RestartOnFault, OnAFaultThatIsYetToCome_KeepsTheWorldAlive) {
   const auto report =
       run({"restart rank=1 on=fault#2 after=3ms", "heal on=fault#3 after=2ms", "partition rank=0 after=5ms"}, body);
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  EXPECT_EQ(starts, 4);  // run() runs it twice
+  EXPECT_EQ(starts, 4);  // run() runs the body twice
   EXPECT_EQ(report.faults[0].fired.at(0).at, VirtualTime(milliseconds(10)));
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(10)));
 }

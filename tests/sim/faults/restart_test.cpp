@@ -92,7 +92,7 @@ TEST(RestartFault, GroupsOfTheFormerIncarnation_AreGone) {
       << report.headline;
 }
 
-// new_group() by all ranks works, too, once their counts agree again.
+// new_group() by all ranks works, too, once all ranks have called it equally often again.
 TEST(RestartFault, NewGroupByAllRanks_TakesTheRestartedRankIn) {
   const auto body = [](RankContext& ctx) {
     try {
@@ -138,7 +138,7 @@ TEST(RestartFault, OfARankThatHasReturned) {
   int starts = 0;
   const auto report = run({"restart rank=1 after=5ms"}, [&](RankContext& ctx) { starts += ctx.rank() == 1 ? 1 : 0; });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
-  EXPECT_EQ(starts, 4);  // run() runs it twice
+  EXPECT_EQ(starts, 4);  // run() runs the body twice
   EXPECT_EQ(fired(report), "rank 1");
   EXPECT_EQ(report.end_time, VirtualTime(milliseconds(5)));
 }

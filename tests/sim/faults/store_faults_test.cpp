@@ -98,7 +98,7 @@ TEST(LoseKey, AfterTheSet_LeavesReadersWaiting) {
   EXPECT_EQ(fired(report), R"(rank 0 in set of key "epoch")");
 }
 
-// The schedule decides which get comes first. That one triggers the fault, once per world.
+// The schedule decides which get comes first. The first get triggers the fault, once per world.
 TEST(LoseKey, BeforeAGet_OncePerWorld) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 0) ctx.store()->set("key", "value");

@@ -16,9 +16,8 @@
 #include "caught_failures.h"
 #include "cli/process.h"
 
-// Contract: check() fails the test at the caller's line unless all is well, names rank and seed, and ends with a
-// line that runs the same again. Failures of assertions inside ranks are never lost, and always have rank and
-// time.
+// Contract: check() fails the test at the caller's line unless all is well, names rank and seed, and ends with a line
+// that repeats the run. Failures of assertions inside ranks are never lost, and always have rank and time.
 namespace rehearse {
 namespace {
 
@@ -86,8 +85,7 @@ TEST(Check, ExpectInARank_NamesRankAndSeedOnce) {
   EXPECT_THAT(message(failures[0]), HasSubstr("\n[rank 1 at 10 us, seed 5]\nreplay: REHEARSE_SEED=0x5 "));
 }
 
-// ASSERT_* only returns from the body. The report must not say that the others wait for a rank which left for no
-// reason.
+// ASSERT_* only returns from the body. The report must not say that the other ranks wait for a rank that has returned.
 TEST(Check, AssertInARank_IsThatRanksFailure) {
   const auto failures = failures_of([] {
     check({.ranks = 3}, [](RankContext& ctx) {
@@ -340,7 +338,7 @@ TEST(Environment, TimeLimit_EndsARunThatSwitchesForEver) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), StartsWith("INTERRUPTED: did not end within 1 s (REHEARSE_TIME_LIMIT): after "));
   EXPECT_THAT(message(failures[0]), HasSubstr("check_test.cpp:"));
-  // The limit was only that run's.
+  // The limit applied only to that run.
   check({.ranks = 3}, add_ranks);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the texts of check() beside the verdict: traces of the rank that failed, and remarks of a run that is OK.
+// Contract: the texts that check() adds to the verdict: traces of the rank that failed, and remarks of an OK run.
 #include <string>
 #include <thread>
 

@@ -101,7 +101,7 @@ TEST(Memory, FreedByAnotherRankOrLater_IsGivenBack) {
       take(7 * kMiB);
       lent.reset();
     }
-    ctx.group().barrier()->wait();  // its own tensor takes a byte
+    ctx.group().barrier()->wait();  // the barrier's own tensor takes a byte
     if (ctx.rank() == 0) left.push_back(take(7 * kMiB));
   });
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;

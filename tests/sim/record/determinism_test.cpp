@@ -96,7 +96,7 @@ TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
   expect_difference(path(), second, What::events, 0, "all 43 decisions and steps are equal, but the operations differ");
 }
 
-// Two calls of three ranks at once, then one of each rank a microsecond later. Rank 1's comes late.
+// Three ranks make a call at the same time, and a second call a microsecond later. Rank 1's second call comes late.
 RunPath path_with_calls(VirtualDuration late) {
   RunPath run = path();
   run.calls.texts = {"allreduce(sum, float32[3], cpu)", "world"};

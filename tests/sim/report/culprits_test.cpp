@@ -135,7 +135,7 @@ TEST(Culprits, OfCompilingAlone_AreTheFewer) {
             (std::vector<int>{0, 1}));
 }
 
-// Most programs are right on most ranks.
+// Most programs are right on most ranks, so the ranks in the rarer call are to blame.
 TEST(Culprits, OfRanksThatWaitForEachOther_AreThoseInAnotherCallThanMost) {
   const std::string headline = "ranks 0 -> 3 -> 0 wait for each other";
   EXPECT_EQ(of_ranks_that_compile({3}, headline), std::vector<int>{3});

@@ -61,7 +61,7 @@ TEST(FlightRecorder, IsJson_ARankThatCalledNothingToo) {
   EXPECT_EQ(empty["groups"].size(), 1u);
 }
 
-// Ranks 1 and 2 made another group than rank 0, who was first, and rank 3 made one that it is no member of.
+// Rank 0 makes its group first. Ranks 1 and 2 make another group, and rank 3 a group of which it is no member.
 TEST(FlightRecorder, GroupsThatRanksMadeDifferently_SayWhoMadeThem) {
   EventLogMaker made(4);
   const auto id = made.writer.add_group({"group1", "undefined", {0, 3}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: report.json holds no numbers that nobody measured, and a zero in it is a fact. Files of earlier versions,
-// which have zeros there, are read as before; a file from which a measured number is gone is refused.
+// Contract: report.json holds no numbers that nobody measured, and a zero in it is a fact. The reader still reads files
+// of earlier versions, which have zeros for such numbers. It refuses a file that lacks a number which the run did
+// measure.
 #include <string>
 #include <vector>
 
@@ -103,7 +104,7 @@ TEST(Measurements, ThatAreGone_AreNamed) {
     for (const auto& [name, value] : whole.entries()) {
       if (name != key) rest[name] = value;
     }
-    // Without its identity a report may be of a run that did not end, but for the seed and the schedule.
+    // A report without an identity may come from a run that did not end, so it may lack this key.
     if (key == "identity") continue;
     try {
       report_from_json(json_text(rest));
@@ -114,7 +115,7 @@ TEST(Measurements, ThatAreGone_AreNamed) {
   }
 }
 
-// Of new_group() the dumps know no number.
+// Dumps have no number for a call of new_group().
 TEST(Measurements, NumberOfACall_IsThereIfItIsKnown) {
   auto report = golden::mismatch_report();
   EXPECT_TRUE(report_as_json(report).at("differences").items()[0].contains("seq_id"));

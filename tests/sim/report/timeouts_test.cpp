@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: of several calls that timed out, the report blames the one that made the rank fail, not one whose timeout
-// the program caught. It does not report a rank that came later as one that never comes.
+// Contract: if several calls timed out, the report blames the call that made the rank fail, not a call whose timeout
+// the program caught. If a rank came to a call after its timeout, the report does not say that the rank never comes.
 #include "report/ranks/timeouts.h"
 
 #include <string>
@@ -90,8 +90,8 @@ Report run(const World::Body& body, std::chrono::milliseconds timeout = 1s, std:
 
 void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(t)->wait(), TimeoutError); }
 
-// A sleeping rank misses the first call, and both ranks catch the timeout. The second call's transfer exceeds the
-// limit.
+// A sleeping rank misses the first call, and both ranks catch the timeout. The second call's transfer takes longer than
+// the timeout.
 TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = run(

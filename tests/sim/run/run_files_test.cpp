@@ -73,7 +73,7 @@ TEST_F(RunFiles, WithoutEvents_AreTheReportsOwn) {
   EXPECT_FALSE(output.needs_all_events());
   EXPECT_THAT(files_of("out", output),
               ElementsAre("out/run.rlog", "out/report.txt", "out/report.json", "out/report.html"));
-  write_report_files(folder_, OutputOptions(), {report_});  // wanted, but there are none
+  write_report_files(folder_, OutputOptions(), {report_});  // without events
   EXPECT_THAT(names_in(folder_), ElementsAre("report.html", "report.json", "report.txt"));
 }
 

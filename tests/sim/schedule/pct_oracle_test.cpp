@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: PctOracle finds a bug of depth d with at least the probability that its page states. It is a function of
-// seed and options. The programs here are orders of steps, without ranks.
+// Contract: PctOracle finds a bug of depth d with at least the probability that pct_oracle.h states. It is a function
+// of seed and options. The programs here are orders of steps, without ranks.
 #include <rehearse_internal/sim/pct_oracle.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::size_t place_of(const std::vector<std::uint32_t>& order, std::uint32_t thre
 
 constexpr int kSeeds = 4'000;
 
-// The number of seeds that must find it: the bound, less three standard deviations.
+// The number of seeds that must find a bug: the bound, less three standard deviations.
 int at_least(double probability) {
   const double expected = kSeeds * probability;
   return static_cast<int>(expected - 3 * std::sqrt(expected));

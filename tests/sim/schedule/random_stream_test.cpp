@@ -66,7 +66,7 @@ TEST(RandomStream, Below_StaysInBoundsAndReachesEveryNumber) {
   }
 }
 
-// Three of four draws. The exact count for this seed's 4,000 draws must stay the same forever.
+// Index 1 gets three of four draws. The exact count for this seed's 4,000 draws must stay the same forever.
 TEST(RandomStream, Weighted_DrawsAsOftenAsTheWeightsSay) {
   RandomStream stream(3, 0), plain(3, 0);
   const std::array<std::uint32_t, 5> weights{0, 3, 0, 1, 0};

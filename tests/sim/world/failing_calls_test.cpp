@@ -121,7 +121,7 @@ void expect_livelock(const World::Body& body, const std::string& fault, const st
   EXPECT_LT(report.switches, 200'000u);
 }
 
-// The others' verdict comes, whatever this rank catches.
+// The failure or the end of the other rank decides the verdict without delay, whatever rank 1 catches.
 TEST(FailingCalls, OfARankThatSwallowsAll_DelayNoOtherRank) {
   const auto throws = World(world_with("")).run([](RankContext& ctx) {
     if (ctx.rank() == 1) failing::and_swallows_all(ctx);
@@ -203,7 +203,8 @@ TEST(FailingCalls, WaitsForAKeyOfARankThatSleeps_AreNone) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Failures of the store and of the group are counted separately: neither delays the other's next call.
+// Failures of the store and of the group are counted separately: a failed call of one does not delay the next call of
+// the other.
 TEST(FailingCalls, OfTheStore_CostTheNextCallOfTheStore) {
   const auto report = World(world_with("fail_op rank=1 call=set times=2")).run([](RankContext& ctx) {
     if (ctx.rank() == 0) return void(ctx.group().barrier()->wait());

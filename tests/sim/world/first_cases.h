@@ -15,7 +15,7 @@ void mismatched_collective(RankContext& ctx);
 // The rank broadcasts from rank 1, the others from rank 0.
 void wrong_root(RankContext& ctx);
 
-// The rank expects three numbers from rank 0, which sends two, as each rank does to each other.
+// The rank expects three numbers from rank 0, which sends two, as each rank does to each other rank.
 void uneven_alltoall(RankContext& ctx);
 
 // The rank returns after the first of two all-reduces.
@@ -24,7 +24,7 @@ void returns_early(RankContext& ctx);
 // The rank sleeps for 45 minutes before an all-reduce; the others' timeout is 30 minutes.
 void comes_late(RankContext& ctx);
 
-// The rank uses two groups in the other order.
+// The rank uses two groups in another order than the other ranks.
 void swaps_two_groups(RankContext& ctx);
 
 }  // namespace first_cases

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// Rank 1 sleeps through rank 0's first all-reduce, and then gets its error.
+// Rank 1 sleeps until rank 0's first all-reduce has timed out, and then gets the error of that call.
 Report after_a_timeout(const std::function<void(RankContext&)>& then) {
   return World({.ranks = 2, .timeout = std::chrono::seconds(1)}).run([&](RankContext& ctx) {
     if (ctx.rank() == 1) exec::this_rank::sleep_for(std::chrono::milliseconds(1500));

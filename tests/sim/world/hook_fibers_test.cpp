@@ -67,7 +67,7 @@ struct PostAccumulate final : torch::autograd::PostAccumulateGradHook {
   Witness& witness;
 };
 
-// The bucket's mean, as DDP without a hook computes it, after a collective of its own.
+// Blocks in a collective of its own, and then returns the bucket's mean, as DDP computes it without a hook.
 struct MeanHook final : c10d::CppCommHookInterface<std::pair<RankContext*, Witness*>> {
   using CppCommHookInterface::CppCommHookInterface;
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {

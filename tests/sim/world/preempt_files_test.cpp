@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: with preemption, worlds also switch at calls with file names, and at reads and writes of files, so that
-// seeds find races between ranks about a file. Programs that are right in every order stay right, and one seed is one
-// run.
+// seeds find races between ranks about a file. Programs that are right in every order stay right, and a seed still
+// determines the run.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +32,7 @@ class PreemptFiles : public testing::Test {
   PreemptFiles() : folder_(fs::path(testing::TempDir()) / "rehearse_preempt_files") { fs::remove_all(folder_); }
   ~PreemptFiles() override { fs::remove_all(folder_); }
 
-  // The number of seeds that end in a failed check. Each finds an empty folder.
+  // The number of seeds that end in a failed check. Each run begins with an empty folder.
   int failing(const World::Body& body, std::optional<bool> preempt) {
     int failed = 0;
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -125,7 +125,7 @@ TEST_F(PreemptFiles, TensorThatIsLoadedWhileItIsSaved_IsARace) {
   EXPECT_GT(failing(exchanges, true), 0);
 }
 
-// At each of these calls, another rank may come between.
+// At each of these calls, another rank may run.
 TEST_F(PreemptFiles, EachKindOfCall_IsADecision) {
   using Call = std::function<void(const std::string& file)>;
   const std::vector<std::pair<const char*, Call>> calls = {

@@ -16,7 +16,7 @@ from page_case import PageTest, as_shown, report_of, setting, texts_in
 FIRST_PAINT_MS_MOST = 2000
 BYTES_MOST = 15_000_000
 LOOKS = (Looks, Phones)  # the runner finds them here
-STATE_TEXTS = {"stopped": "still running"}  # states that the page shows by other words than report.json
+STATE_TEXTS = {"stopped": "still running"}  # states for which the page has other words than report.json
 UNMEASURED = ("seed", "schedule", "identity")  # pages of dumps do not have these
 
 

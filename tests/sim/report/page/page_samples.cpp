@@ -62,7 +62,7 @@ void leave_calls(const path& file, const sim::Timeline& timeline) {
   }
 }
 
-// Program texts that try to be more than texts.
+// Texts of a program that contain markup and scripts.
 PageWorld hostile() {
   const std::string evil =
       "</script><script>document.title = 'taken'</script><!-- <img src=x onerror=\"document.title='taken'\">";
@@ -184,7 +184,8 @@ Report partial_ok() {
   return report;
 }
 
-// Ranks of a job made different groups with one name. The dumps do not tell which new_group() of the job that was.
+// Ranks of a job made different groups with one name. The dumps do not tell which calls of new_group() made these
+// groups.
 Report of_new_group() {
   auto report = of_dumps();
   report.verdict = Verdict::mismatch;
@@ -198,7 +199,7 @@ Report of_new_group() {
   return report;
 }
 
-// The calls that wait forever fail at their timeout, long after all others.
+// The calls that would wait forever fail at their timeout, long after all other calls.
 PageWorld timed_out() {
   auto world = skips_a_call(4, 10);
   constexpr std::int64_t kEnd = 1'800'000'000'000;

@@ -18,7 +18,7 @@ using sim::Timeline;
 
 constexpr int kGuilty = 2;
 
-// Random enough, and the same on every machine.
+// Draws pseudorandom numbers, the same on every machine.
 class Dice {
  public:
   std::int64_t below(std::int64_t most) {

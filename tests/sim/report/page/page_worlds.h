@@ -19,8 +19,8 @@ struct PageWorld {
 // in between. In the end rank 2 returns, and the others wait for it.
 PageWorld skips_a_call(int ranks, int calls);
 
-// The same with 8 ranks and a few examples of everything that a page can show: faults and a restart, a finding, calls
-// on which two ranks disagree, pieces of a compiled function. `folder` must contain train.txt.
+// The same run with 8 ranks, and with a few examples of everything that a page can show: faults and a restart, a
+// finding, calls on which two ranks disagree, pieces of a compiled function. `folder` must contain train.txt.
 PageWorld shows_everything(const std::string& folder);
 
 }  // namespace rehearse::test
