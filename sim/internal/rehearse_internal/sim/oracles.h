@@ -70,7 +70,7 @@ class ReplayError : public std::runtime_error {
 
 // Says how a replay answers choices after the end of its log.
 enum class PastEnd {
-  random,  // as RandomOracle; if it also made the log's run, with the same seed, this continues that run
+  random,  // draws as RandomOracle; if a RandomOracle with the same seed made the log, this continues its run
   stop,    // throws
 };
 

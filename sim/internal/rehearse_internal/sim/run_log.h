@@ -23,9 +23,9 @@
 //   build: 2ae1b8ab34d2...           executable_build_id()
 //   scenario: lm.toml                its path; \ and line ends are written \\ and \n
 //   option: --ranks=4                any number of these
-//   scenario text: 812               that many bytes follow, and a line end; likewise for the next two
-//   decisions: 412 1033              finished only: how many, and in how many bytes
-//   report: 2034                     finished only: JSON, see report_writers.h
+//   scenario text: 812               812 bytes of text follow, and a line end
+//   decisions: 412 1033              finished only: 412 decisions follow in 1033 bytes, and a line end
+//   report: 2034                     finished only: 2034 bytes of JSON follow (report_writers.h), and a line end
 //   checksum: 0x0123456789abcdef     FNV-1a of all bytes before this line
 //
 // A DecisionList encodes the decisions' bytes.
