@@ -126,7 +126,8 @@ bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
   return checks_.automatic().explain || adds_up(call);
 }
 
-// Finds the origin of the first NaN or Inf, in order of rank, among the inputs; null: all inputs are finite.
+// Finds the origin of the first NaN or Inf, in order of rank, among the inputs. Null if all inputs are finite, or if
+// is_looked_at() is false for the calls.
 checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
   const checks::Unwatched own;
   if (checks_.automatic().finite && compares(*transfer.calls.front())) check_compared(transfer);
