@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// The cost of one call of an operator. Construct it from the arguments before the call, because the call may change
-// them. Then pass the results of the call to duration().
+// The cost of one call of an operator. Construct it from the arguments before the call, and pass the results to
+// duration() after the call.
 class OperatorCost {
  public:
   OperatorCost(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
