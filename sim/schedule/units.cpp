@@ -16,7 +16,7 @@ struct Unit {
   double factor;
 };
 
-// In each table, the units are in the order in which printing prefers them.
+// print_whole() and print_flops() take the first unit in the table that fits.
 constexpr Unit kDurations[] = {{"h", 3600e9}, {"min", 60e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
 
 constexpr double kKibi = 1024;
