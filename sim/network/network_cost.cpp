@@ -131,7 +131,7 @@ Cost cost_of(const comm::Transfer& transfer) {
   return formula(transfer, n);
 }
 
-// The cost of the call, or of all its parts in one go, which share their latencies.
+// The latencies and bytes of the call. If it has parts, their bytes add up, and the part with most latencies counts.
 std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
   if (transfer.calls.front()->parts.empty()) {
     const Cost cost = cost_of(transfer);
