@@ -76,8 +76,7 @@ const StoreHistory::Change* StoreHistory::set_since(const std::string& key, std:
   return first;
 }
 
-// The most similar name of an existing key; null if no name shares with `key` at least half as many letters as `key`
-// has.
+// The most similar name of an existing key. Null if every name shares fewer than half of the letters of `key`.
 const std::string* StoreHistory::nearest(const std::string& key) const {
   const std::string* best = nullptr;
   std::size_t most = 0;

@@ -56,7 +56,7 @@ class StoreHistory {
   std::map<std::string, Change> changes_;             // the last change of each key
   std::map<std::string, std::map<int, Change>> set_;  // for each key, the last change by each rank that set it
   std::map<exec::CallSite, Answers> answers_;         // by the stack of the call
-  std::set<std::pair<int, std::string>> missed_;      // by rank: keys that a wait has not got so far
+  std::set<std::pair<int, std::string>> missed_;      // by rank: keys for which it has waited in vain so far
   std::uint64_t number_ = 0;
 };
 

@@ -25,7 +25,7 @@ c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
   return c10::make_intrusive<WatchedStore>(below()->clone(), history_);
 }
 
-// If a wait throws, its keys stay in the history as keys that have not come.
+// If a wait throws, the history keeps its keys as keys for which the rank waited in vain.
 template <class Wait>
 auto WatchedStore::waiting(const std::vector<std::string>& keys, const Wait& wait) {
   history_->waits(keys);

@@ -13,7 +13,7 @@
 
 namespace rehearse::sim {
 
-// A rank's handle of the store that records in a history what the rank does with keys. Blocks and throws as the store
+// A rank's handle of the store. It records in a history what the rank does with keys. Blocks and throws as the store
 // below does. May outlive its world.
 class WatchedStore final : public ForwardingStore {
  public:
