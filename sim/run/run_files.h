@@ -23,9 +23,9 @@ namespace rehearse::sim {
 struct RunResults {
   const Report& report;
   const comm::EventLog* events = nullptr;            // null: lost with the process that ran
-  const std::vector<RankResult>* results = nullptr;  // null: likewise
-  const comm::EventLog* explained = nullptr;         // World::explained_events(); null: likewise
-  const compiler::Journal* compiled = nullptr;       // null: likewise
+  const std::vector<RankResult>* results = nullptr;  // null: lost, too
+  const comm::EventLog* explained = nullptr;         // World::explained_events(); null: lost, too
+  const compiler::Journal* compiled = nullptr;       // null: lost, too
   std::filesystem::path stored_in = {};  // without events: a folder that may hold a trace.json of this run; empty: none
 };
 
