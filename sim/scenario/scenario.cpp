@@ -67,7 +67,8 @@ std::string places_of_keys() {
   return fmt::format("{} or {}", fmt::join(places, ", "), last);
 }
 
-// toml++ recurses once for each part of a key. No scenario needs keys of more than two parts.
+// toml++ recurses once for each part of a key, so a key of very many parts would overflow the stack. Keys of scenarios
+// have at most two parts.
 void refuse_deep_keys(std::string_view text, const std::string& origin) {
   constexpr std::ptrdiff_t kDotsMax = 1'000;
   for (std::size_t line = 1; !text.empty(); ++line) {
