@@ -87,7 +87,8 @@ void Standstill::add(const exec::BlockedFiber& fiber, std::string where) {
   add({fiber.rank, fiber.was_blocked ? fiber.call : std::string(), fiber.waits_for, std::move(where), fiber.any_rank});
 }
 
-// Inserts the call in order of rank. Callers first add the ranks that still wait, and then those that gave up.
+// Inserts the call in order of rank, because calls of ranks that gave up are added after those of ranks that still
+// wait.
 void Standstill::add(comm::BlockedCall call) {
   ended_.erase(call.rank);
   const auto by_rank = [](int rank, const comm::BlockedCall& other) { return rank < other.rank; };
@@ -142,7 +143,7 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
 }
 
 // Nobody knows which rank would have set a store's key, so this names every rank that was still under way. It does not
-// say whom those ranks hold up, because that is another matter.
+// say whom those ranks hold up, because those waits did not cause this timeout.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });

@@ -28,7 +28,7 @@ constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\
 constexpr std::string_view kDataEnds = "</script>";
 constexpr std::size_t kLinesOfPlainMost = 400;
 constexpr std::size_t kWaitsMost = 2000;  // lines of a ring of waits
-// For a report and its timeline. A page with its scripts and source lines then stays below 15 MB.
+// How many bytes a report and its timeline may take. A page, with its scripts and source lines, then stays below 15 MB.
 constexpr std::size_t kRunTextMost = std::size_t{12} << 20;
 
 // Every text that may name a source line, the most important ones first.

@@ -20,7 +20,7 @@ bool is_a(const exec::RankFailure& failure) {
   }
 }
 
-// True for a timeout of an operation, and for every error of the store, because c10d has one type for all of them.
+// True for a TimeoutError of an operation, and for every c10::DistStoreError, which stores throw for timeouts.
 bool is_timeout(const exec::RankFailure& failure);
 
 // The exception's text without c10's own stack trace, whose addresses differ between processes. Then the texts of

@@ -28,12 +28,12 @@ std::vector<int> late_ranks(const std::vector<AwaitedRanks>& waits);
 // True if the rank failed because of other ranks: while it waited for them, or by an error of the connection to them.
 bool failed_by_others(const RankLine& line);
 
-// The culprits, ascending. For a mismatch, or for waits that follow from calls that differ: the ranks whose call
-// differs from the majority's (all ranks if there is no majority). For a failed check: the ranks of the first finding.
-// For an exception or crash: the ranks that failed on their own. For other waits: the ranks to which all waits lead. If
-// ranks wait for each other in a ring: the ranks that are not in the call in which more than half of the ring is; if
-// there is no such call, or if all ranks are in it, the whole ring. If some ranks compile while others do not: the
-// smaller side. For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who is.
+// The culprits, ascending. For a mismatch, and for waits if some ranks never made a group: the ranks whose call differs
+// from the majority's (all ranks if there is no majority). For a failed check: the ranks of the first finding. For an
+// exception or crash: the ranks that failed on their own. For other waits: the ranks to which all waits lead. If ranks
+// wait for each other in a ring: the ranks that are not in the call in which more than half of the ring is; if there is
+// no such call, or if all ranks are in it, the whole ring. If some ranks compile while others do not: the smaller side.
+// For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who is.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim
