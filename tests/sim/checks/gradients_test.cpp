@@ -97,7 +97,7 @@ TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   EXPECT_EQ(by_hand.headline, headline(said));
 }
 
-// A model with a bias of one element, whose gradient is always a multiple of any other.
+// A model whose bias has one element. Any two gradients of one element are multiples of each other.
 Report with_one_bias(double weight_factor, double bias_factor) {
   return run([=](RankContext& ctx) {
     torch::nn::Linear net(3, 1);
