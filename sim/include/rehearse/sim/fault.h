@@ -18,7 +18,7 @@ namespace rehearse {
 // field.
 struct Fault {
   enum class Verb {
-    crash,            // the rank never runs again, as if its process were killed
+    crash,            // the rank stops, as if its process were killed
     exit,             // the rank calls exit(status): a crash if it restarts or peers=disconnect, else its failure
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
@@ -27,7 +27,7 @@ struct Fault {
     skip_collective,  // the rank leaves the call out without noticing
     fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError
     corrupt,          // the call's first output is wrong on the rank
-    partition,        // messages between `ranks` and `from` do not arrive
+    partition,        // transfers between `ranks` and `from` do not arrive before the partition ends
     heal,             // ends all partitions
     lose_key,         // a key of the store vanishes
     stale_key,        // a get by the rank returns the value before the latest one
@@ -36,7 +36,7 @@ struct Fault {
     reorder,          // a message arrives after the rank's next one to another peer or with another tag
     restart,          // the rank starts again if it has crashed or ended by then
     disk_full,        // a write to a file in the rank's scratch folder fails: no space is left
-    torn_write,       // half of such a write reaches the disk, and the rank never runs again
+    torn_write,       // half of such a write reaches the disk, and the rank crashes
     slow_disk,        // such a write takes `amount` longer
   };
   enum class Corruption { nan, bit, stale };
@@ -80,7 +80,7 @@ struct Fault {
   std::uint64_t bytes = 1;                 // fail_alloc: only allocations of at least this size
   std::string file;                        // disk faults: a file in the scratch folder; "*" matches anything
   std::string key;                         // a key of the store; a "*" at its end matches anything
-  std::uint64_t times = 1;                 // how often at most: on each rank, or in all for faults without a rank
+  std::uint64_t times = 1;                 // how often at most: on each rank; for partition, heal and lose_key: in all
   bool optional = false;                   // false: a run that ends OK before the fault fires is FAULT NOT FIRED
 
   friend bool operator==(const Fault&, const Fault&) = default;
