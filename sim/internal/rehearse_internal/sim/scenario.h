@@ -61,8 +61,8 @@ Scenario read_scenario(const std::filesystem::path& file);
 // relative to `base`. Throws ScenarioError.
 Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base = {});
 
-// A scenario file that states every value of `scenario`, defaults included. parse_scenario() reads the same scenario
-// back.
+// A scenario file for `scenario`. It states defaults, too, but leaves out sections that are off and a few keys that
+// have their default values. parse_scenario() reads the same scenario back.
 std::string to_toml(const Scenario& scenario);
 
 }  // namespace rehearse::sim
