@@ -6,8 +6,8 @@
 
 namespace rehearse::sim {
 
-// Adds the inputs of all-reduces to `reductions`, in front of another fabric: of those that sum or average one tensor
-// of floating-point numbers. The constructor's arguments must outlive this object.
+// A fabric in front of another one. It adds to `reductions` the inputs of each all-reduce that sums or averages one
+// tensor of floating-point numbers. The constructor's arguments must outlive this object.
 class ReductionsFabric final : public comm::ForwardingFabric {
  public:
   ReductionsFabric(comm::Fabric& below, checks::Reductions& reductions)
