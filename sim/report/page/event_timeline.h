@@ -7,8 +7,8 @@
 
 namespace rehearse::sim {
 
-// Makes a timeline of the calls and spans that the log still has. It looks up the source lines of all calls, which is
-// slow the first time.
+// Makes a timeline of the calls and spans that the log still has. Looks up the source lines of all calls, which is slow
+// the first time.
 Timeline timeline_of(const comm::EventLog& events, int ranks);
 
 }  // namespace rehearse::sim

@@ -30,7 +30,7 @@ class Places {
   void add(const exec::CallSite& site);
 
   mutable std::map<exec::CallSite, Lines> lines_;        // only for look-ups
-  std::map<std::string, std::set<Lines>> by_innermost_;  // for each line, all stacks that end there
+  std::map<std::string, std::set<Lines>> by_innermost_;  // for each line, the stacks of which it is the innermost line
 };
 
 }  // namespace rehearse::sim

@@ -23,7 +23,7 @@ namespace rehearse::sim {
 inline constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each rank
 
 // Reads one JSON object and knows its path, for errors: `is no report of rehearse: rank_lines[2].state is missing`.
-// Members throw ReportFormatError. `object` and the text of `what` must outlive it.
+// Members throw ReportFormatError. `object` and the text of `what` must outlive the reader.
 class JsonReader {
  public:
   // `ranks`: the number of ranks, for get_rank() and get_ranks().
