@@ -100,7 +100,7 @@ TEST(FaultsThatDoNotFire, ChangeNothing) {
   EXPECT_GT(polls, 10);
 }
 
-// Rank 0's polls must end before rank 1's sleep, and before the timeout of the ranks that wait for both.
+// Rank 0's polls must end before rank 1's sleep ends, and before the timeout of the ranks that wait for both.
 TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     auto options = world_with({"crash rank=1 after=1h optional=true"});
