@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: under the real Reducer, captured hooks of tensors and modules leave outputs, gradients and parameters as
-// eager DDP with the same hooks does, bit for bit, and run as often.
+// Contract: under the real Reducer, a compiled model with hooks on tensors and modules has the same outputs, gradients
+// and parameters as eager DDP with the same hooks, bit for bit, and its hooks run equally often.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,7 +25,8 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
-// Three layers. Hooks count their calls in a tensor, because the host sees a captured hook only at its capture.
+// Three layers. Hooks count their calls in a tensor, because a captured hook changes variables of the host only during
+// the capture.
 struct HookedImpl : torch::nn::Module {
   using Forward = at::Tensor (*)(HookedImpl& net, const at::Tensor& x);
   using SetUp = void (*)(HookedImpl& net);
@@ -83,7 +84,7 @@ void hook_forwards(HookedImpl& net) {
   hook_layer(net, *net.third, 1);
 }
 
-// Two hooks of one tensor, one that returns nothing, and one of a view.
+// Registers two hooks on one tensor, a hook that returns nothing, and a hook on a view.
 at::Tensor with_tensor_hooks(HookedImpl& net, const at::Tensor& x) {
   const at::Tensor a = net.first->forward(x);
   a.register_hook([&net](const at::Tensor& gradient) {
@@ -149,7 +150,7 @@ struct HookedForm {
   HookedImpl::SetUp set_up;
   HookedImpl::Forward forward;
   std::vector<std::int64_t> calls;  // of each hook in a step
-  int pieces;                       // if graphs are split by buckets: none of them may part a tensor and its hook
+  int pieces;                       // after the split by buckets, which must not part a tensor and its hook
 };
 
 const std::vector<HookedForm>& hooked_forms() {
@@ -189,7 +190,7 @@ std::vector<HookedWay> hooked_ways() {
   return all;
 }
 
-// Values whose sums are not exact: another order of adding up would be another result.
+// Fills the parameters with values whose sums are rounded, so that adding them up in another order gives other bits.
 void fill_with_sines(torch::nn::Module& module) {
   const at::NoGradGuard no_grad;
   rehearse_test::fill(module);

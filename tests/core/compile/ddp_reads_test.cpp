@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A data-parallel module whose forward reads data: it runs in segments, with the reducer's gradients.
+// Data-parallel modules whose forward reads data. They run in segments, and the gradients must be those of eager DDP.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,7 +53,7 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   EXPECT_EQ(compiled.stats().graphs, 3);  // pieces of the segments, by buckets
 }
 
-// A loop with a read in each round. Experts that no row needs have no gradient.
+// A loop that reads data in each iteration. The forward does not use an expert that no row chooses.
 struct RoutedImpl : torch::nn::Module {
   explicit RoutedImpl(int form) : form(form) {
     for (int i = 0; i < 4; ++i) {

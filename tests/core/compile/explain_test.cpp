@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 using Calls = std::vector<std::tuple<at::Tensor>>;
 
-// Explains which guard failed, with the expected and the found value and the user's line.
+// explain() says which guard failed, with the expected and the found value and the user's line.
 TEST(Explain, TellsWhyACallWasNotServed) {
   auto compiled = compile(twice, {.backend = "eager", .name = "twice", .argument_names = {"x"}});
   compiled(at::ones({4, 8}));
@@ -91,7 +91,7 @@ TEST(Explain, TheUsersExceptionsLeaveAsTheyAre) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// PyTorch: mark_first_only, mark_static, mark_dynamic_4_1_0, mark_dynamic_violated.
+// PyTorch's names for these scenarios are mark_first_only, mark_static, mark_dynamic_4_1_0 and mark_dynamic_violated.
 TEST(MarkDynamic, MarksDecideForTheirDimension) {
   const auto marked = [](std::int64_t n, bool dynamic) {
     at::Tensor x = at::ones({n, 8});
@@ -155,7 +155,8 @@ TEST(MarkDynamic, WhatOnlyBoundsTheSize_IsNone) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// The graph sees in-place changes of a parameter's data; the guards notice changes of its kind.
+// The graph sees in-place changes of a parameter's data. Guards notice if its requires_grad, sizes or dtype change, or
+// the module's mode.
 TEST(Parameters, ChangesOfKindAreGuarded) {
   torch::nn::Linear net(8, 3);
   const auto eager = [&](const at::Tensor& x) { return net->forward(x); };
@@ -190,7 +191,7 @@ TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   EXPECT_EQ(outer.stats().compiles, 1);
 }
 
-// All kinds of results: nested, with integers and symbols, undefined tensors, nothing.
+// Results of all kinds: nested ones, symbols, undefined tensors, texts, and no result at all.
 TEST(Results, AnyTreeOfValuesComesBack) {
   using Result = std::tuple<at::Tensor, std::vector<at::Tensor>, std::optional<at::Tensor>, c10::SymInt, std::string>;
   auto compiled =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: flex_attention() is the attention of LibTorch where that has one, and of a loop over scores elsewhere; a
-// captured one computes the same, as a node with a body.
+// Contract: flex_attention() computes the same as LibTorch's attention, if LibTorch has that kind of attention, and
+// otherwise the same as a loop over the scores. A captured call computes the same and is one node with a body.
 #include <rehearse/compile/flex_attention.h>
 
 #include <cmath>

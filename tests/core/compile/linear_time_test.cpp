@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The compile time of a layer must not grow with the number of layers. Measured as CPU time of this thread, the least
-// of three runs. A quadratic term that is a tenth of the cost at 100 layers doubles the cost per layer at 1,200.
+// The compile time of a layer must not grow with the number of layers. The test measures the CPU time of this thread
+// and takes the least of three runs. A quadratic term that is a tenth of the cost at 100 layers doubles the cost per
+// layer at 1,200.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

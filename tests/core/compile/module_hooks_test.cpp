@@ -94,8 +94,8 @@ TEST(ModuleHooks, AreRemovedByTheirHandles) {
   EXPECT_EQ(calls, 21);
 }
 
-// One of two outputs has no gradient in this backward: the hook gets zeros, as in PyTorch. An input that requires no
-// gradient has an undefined one.
+// The test's backward reaches only the first of two outputs: for the second one the hook gets zeros, as in PyTorch. For
+// an input that requires no gradient, the hook gets an undefined gradient.
 struct TwoImpl : torch::nn::Module {
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& a, const at::Tensor& b) { return {a * b, a.sin()}; }
 };
@@ -191,7 +191,7 @@ TEST(ModuleHooks, RegisteringCompilesAnew) {
   }
 }
 
-// All four kinds of hooks, with parameters and tensors from outside in them.
+// Hooks of all four kinds. They use parameters and a tensor from outside.
 TEST(ModuleHooks, CompiledLikeEager) {
   const auto build = [](const at::Tensor& outside) {
     at::manual_seed(5);
@@ -233,7 +233,8 @@ TEST(ModuleHooks, CompiledLikeEager) {
   }
 }
 
-// A function that uses its input outside the hooked module, too: two gradients add up after the hook.
+// The function calls the hooked module twice and also uses its input directly. The gradients of the three uses add up
+// after the hooks.
 TEST(ModuleHooks, InAFunction) {
   const auto layer = hooked_linear();
   const at::Tensor calls = at::zeros({}, at::kLong);
@@ -257,7 +258,8 @@ TEST(ModuleHooks, InAFunction) {
   }
 }
 
-// Two buckets. The hook on the first bucket's result is registered in the first bucket's code, or in the second's.
+// Two buckets. The code registers a hook on the first layer's result before it calls the second layer (`early`), or
+// after it.
 struct CutImpl : torch::nn::Module {
   explicit CutImpl(bool early) : early_(early) {}
   at::Tensor forward(const at::Tensor& x) {

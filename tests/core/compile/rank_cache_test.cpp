@@ -40,7 +40,7 @@ class SlowBackend final : public Backend {
   int most_ = 0;
 };
 
-// Two fibers of a rank call the same function. The second waits for the first one's compilation and uses it.
+// Three fibers of a rank call the same function. One compiles it. The other two wait for this compilation and use it.
 TEST(RankCache, ASecondFiberWaitsForTheCompilation) {
   run_world(2, [](RankContext&) {
     const auto slow = std::make_shared<SlowBackend>();

@@ -12,8 +12,8 @@
 
 namespace rehearse::compiler {
 
-// Calls `compiled` with each of the arguments and compares the results with those of `function`, bit for bit. Returns
-// the number of compilations in each call.
+// Calls `compiled` and `function` with the arguments in each element of `calls`. Adds a test failure if the values,
+// strides or requires_grad of their results differ. Returns the number of compilations in each call.
 template <class Compiled, class Function, class... Args>
 std::vector<int> compiles(Compiled& compiled, Function function, const std::vector<std::tuple<Args...>>& calls) {
   std::vector<int> counts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scalars, texts and containers as arguments. Numbers and test names follow the rule in recompile_test.cpp.
+// Scalars, texts and containers as arguments. recompile_test.cpp says where the expected numbers and the names of the
+// tests come from.
 #include <map>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ TEST(RecompileScalars, PlainIntegersAreGuardedByValue) {
   auto compiled = compile(scaled);
   EXPECT_THAT(compiles(compiled, scaled, with_each<std::int64_t>({3, 3, 4, 5, 4})), ElementsAre(1, 0, 1, 1, 0));
 }
-// PyTorch makes a float dynamic at its second value (1,1,0). In C++ a double stays a double.
+// PyTorch has the same numbers for another reason: it makes a float dynamic at its second value. Here a double is never
+// dynamic.
 TEST(RecompileScalars, DoublesAreGuardedByValue) {
   const auto scaled = [](const at::Tensor& x, double k) { return x * k; };
   auto compiled = compile(scaled);

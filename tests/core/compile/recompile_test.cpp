@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often a function is compiled. If real PyTorch 2.11 has the same scenario, the numbers are those that it gave, and
-// the test has the scenario's name.
+// Counts how often a function is compiled. If a scenario was also run with PyTorch 2.11, the expected numbers are
+// PyTorch's, and the test has the scenario's name.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -159,7 +159,7 @@ TEST(Recompile, ReshapeSize) {
   EXPECT_THAT(compiles(compiled, reshape, batches({4, 5, 6}, 3)), ElementsAre(1, 1, 0));
 }
 
-// A size that the code reads as a plain integer is fixed, so each size is compiled.
+// A size that the code reads as a plain integer is fixed in the graph, so each new size compiles again.
 TEST(Recompile, PlainSizesAreFixed) {
   const auto reshape = [](const at::Tensor& x) { return x.reshape({x.size(0) * 3}); };
   auto compiled = compile(reshape);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes and numbers known only at run time under aot_eager: in forward and backward graphs, with the bits of the
-// "eager" back end, and with its errors if a stated fact is false.
+// Sizes and numbers that are known only at run time, under aot_eager. Results and gradients have the bits of the
+// "eager" back end. If a fact that the code states is false, both back ends throw the same error.
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +46,8 @@ Outcome run(Callable& callable, const at::Tensor& x, const at::Tensor& y) {
 
 using Function = at::Tensor (*)(const at::Tensor& x, const at::Tensor& y);
 
-// Compiles once with each back end for all of `data`. aot_eager's program has a backward of its own. Returns which
-// calls are refused at run time.
+// Compiles `function` once with each back end and calls it with each of `data`. Both back ends must give the same
+// results and errors, and aot_eager must not fall back to eager autograd. Returns for each call whether it throws.
 std::vector<bool> refused(Function function, const std::vector<at::Tensor>& data) {
   const auto aot = std::make_shared<AotEagerBackend>();
   auto compiled = compile(function, {.backend = aot, .fullgraph = true});
@@ -109,7 +109,7 @@ TEST(AotUnbacked, AnUpperBound) {
               ElementsAre(false, true, false, true));
 }
 
-// From the check on, the number is 5 wherever it is used. The check itself looks at the data.
+// After the check, the graph uses 5 for the number. The check itself reads the number from the data.
 TEST(AotUnbacked, AValue) {
   const auto function = +[](const at::Tensor& x, const at::Tensor& y) {
     const auto number = sym_item(y);
