@@ -282,7 +282,8 @@ TEST(AotEager, TransposedResultsAndTheirTangents) {
   EXPECT_THAT(net.compiled().joint.tangents[0].form.dim_order, ElementsAre(1, 0));
 }
 
-// Returns each leaf's gradient, or nothing for a leaf without one, if `tangent` is the gradient of result 0 alone.
+// Runs the backward of result 0 alone, with `tangent` as its gradient. Returns each leaf's gradient, which is undefined
+// if none arrived, and resets it.
 std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& leaves,
                                      const at::Tensor& tangent) {
   results[0].toTensor().backward(tangent);
@@ -294,7 +295,8 @@ std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, co
   return gradients;
 }
 
-// A transposed tangent, an expanded one, one with gaps: eager chooses its operators by the layout.
+// Tangents that are contiguous, transposed, expanded, or have gaps. Eager mode chooses the operators of a backward by
+// the tangent's layout.
 TEST(AotEager, TangentsOfAllForms) {
   const char* const steps = R"(
     h = aten.linear.default [%x, %w, %b]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that rehearse::compile() hands to aot_eager: behaviour that their graphs alone do not show.
+// Functions that rehearse::compile() compiles with aot_eager: behaviour that tests of single graphs do not show.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@ namespace {
 
 using rehearse_test::leaf;
 
-// As in an optimizer's step: the parameter stays a leaf, and later uses of it are differentiated.
+// The function changes a parameter under NoGradGuard, as an optimizer's step does. The parameter stays a leaf, and
+// autograd differentiates the later use of it.
 TEST(AotFunctions, AParameterThatChangesWithoutGradients) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     const auto step = [](const at::Tensor& x, at::Tensor weight) {

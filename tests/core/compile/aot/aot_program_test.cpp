@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A piece runs as one step of autograd: results, gradients, hooks and errors are those of eager operators.
+// A piece runs as one node of autograd. Results, gradients, hooks and errors are those of eager operators, except that
+// nobody can differentiate the gradients again.
 #include "compile/aot/aot_program.h"
 
 #include <ATen/ATen.h>
@@ -112,7 +113,7 @@ TEST(AotProgram, TangentsInOtherStridesGiveTheSameGradients) {
   EXPECT_TRUE(at::equal(w.grad(), eager_w.grad()));
 }
 
-// A graph with two results: exp(x), which the backward uses, and a * b.
+// A graph with two results: exp(x), which the backward uses, and a * c.
 capture::JointGraph two_results() {
   JointBuilder b;
   auto& x = b.input("x");

@@ -22,7 +22,7 @@ at::Tensor values_of(at::IntArrayRef sizes, bool requires_grad) {
   return at::randn(sizes).requires_grad_(requires_grad);
 }
 
-// The sizes of the left and of the right operand. -1 is the batch, the first dimension.
+// The sizes of the left and of the right operand. A first size of -1 is the batch size.
 using Shapes = std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>;
 
 std::vector<std::int64_t> with_batch(std::vector<std::int64_t> sizes, std::int64_t batch) {
@@ -30,8 +30,8 @@ std::vector<std::int64_t> with_batch(std::vector<std::int64_t> sizes, std::int64
   return sizes;
 }
 
-// LibTorch's matmul multiplies plain matrices if one operand folds into a matrix, and else batches of matrices. The
-// choice depends on requires_grad, too. Any other product would have other bits.
+// LibTorch's matmul multiplies plain matrices if one operand folds into a matrix, and otherwise batches of matrices.
+// The choice depends on requires_grad, too. If the graph chose differently, the product would have other bits.
 TEST(AotEagerSizes, MatmulWithASymbolicBatchIsTakenApartAsLibTorchDoes) {
   const std::vector<Shapes> shapes = {{{-1, 4}, {4, 3}},        {{-1, 5, 4}, {4, 3}},       {{-1, 2, 5, 4}, {4, 3}},
                                       {{-1, 5, 4}, {4}},        {{4}, {-1, 4, 3}},          {{2, 4}, {-1, 4, 3}},
@@ -82,7 +82,8 @@ TEST(AotEagerSizes, ArithmeticOnSizesBecomesNodesOfTheGraph) {
   for (const std::int64_t rows : {4, 2, 7}) net.expect_like_eager({leaf({rows, 3})});
 }
 
-// A graph with the forward of one size and the backward of another would be wrong silently.
+// If the forward graph worked at any batch size, and the backward graph only at the example's size (97), gradients
+// would be wrong silently.
 TEST(AotEagerSizes, NoSizeOfTheBatchIsLeftInTheGraphs) {
   const CompiledPart net(part("x w b", R"(
     h = aten.linear.default [%x, %w, %b]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives inside a compiled function are nodes of its forward and backward graphs, with the bits of the "eager"
-// back end on each rank.
+// Collectives inside a compiled function are nodes of its forward and backward graphs. On each rank, results and
+// gradients have the same bits with aot_eager, with the "eager" back end and without compile().
 #include <memory>
 #include <string>
 #include <utility>
@@ -57,7 +57,7 @@ std::vector<Tensor> all_reduce_coalesced(std::vector<Tensor> tensors, const Grou
   return op.call(std::move(tensors), "sum", group->getGroupName());
 }
 
-// Splits the rows evenly between the ranks.
+// The split sizes that divide the rows of `x` evenly between the ranks.
 std::vector<c10::SymInt> even_splits(const Tensor& x, const Group& group) {
   return std::vector<c10::SymInt>(static_cast<std::size_t>(group->getSize()), x.sym_size(0) / group->getSize());
 }
@@ -77,7 +77,7 @@ Seen run(Callable& callable, const Group& group, std::int64_t rows) {
   return {result, x.grad(), weight.grad()};
 }
 
-// Runs on 2 and 4 ranks, first at one size and then at any.
+// Runs `function` on 2 and 4 ranks. The first call compiles for one number of rows, and the second one for any number.
 void expect_like_eager(Function function) {
   for (const int ranks : {2, 4}) {
     rehearse_test::run_ranks({.ranks = ranks}, [function](RankContext& ctx) {
@@ -105,8 +105,8 @@ TEST(AotCollectives, AllReduce) {
   });
 }
 
-// LibTorch has no gradients for these collectives, and warns of that. Some copy their input, and the gradient passes
-// through the copy. The others stop the gradient.
+// LibTorch has no gradients for the collectives of this test and the next three, and warns about it. Some copy their
+// input, and the gradient passes through the copy. The others stop the gradient.
 TEST(AotCollectives, AllReduceOfWhatRequiresAGradient) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
     return at::matmul(x, weight) * wait(all_reduce(x * 2, group));
@@ -172,7 +172,7 @@ TEST(AotCollectives, Coalesced) {
   });
 }
 
-// LibTorch's own gradients of these operators are collectives, too.
+// The operators of _c10d_functional_autograd have gradients, and these gradients are collectives, too.
 TEST(AotCollectives, Gradients) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
     const auto gather = op_of<Tensor(const Tensor&, std::int64_t, const std::string&)>(
@@ -189,7 +189,7 @@ TEST(AotCollectives, Gradients) {
   });
 }
 
-// The functions of rehearse::functional, without gradients.
+// The functions of rehearse::functional, on tensors that require no gradient.
 TEST(AotCollectives, FunctionsOfRehearse) {
   expect_like_eager(+[](const Tensor& x, const Tensor& weight, const Group& group) {
     const Tensor data = x.detach();

@@ -77,7 +77,8 @@ TORCH_MODULE(Layers);
 // The bucket size that gives each layer its own bucket.
 constexpr double kOneLayerMb = (kWidth * kWidth + kWidth) * 8.0 / (1024 * 1024);
 
-// Without `squared`, the gradient of the loss expands one number, and another backward is recorded for that layout.
+// If `squared` is false, the output's gradient is one number, expanded, and aot_eager records another backward for this
+// layout.
 std::vector<at::Tensor> train(const RankContext& ctx, int parts, bool squared = true) {
   Layers net(parts);
   DistributedDataParallel<Layers> ddp(net, ctx.group(), {.bucket_cap_mb = kOneLayerMb});
@@ -106,7 +107,7 @@ TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
 struct Training {
   Report report;
   // For each rank and step: the number of all-reduces launched between the end of each piece's backward and the begin
-  // of the previous piece's. The last piece comes first.
+  // of the previous piece's backward. The last piece comes first.
   std::vector<std::vector<int>> launched_between;
 };
 
@@ -145,7 +146,8 @@ Training train_in_virtual_time(int parts) {
   return training;
 }
 
-// Looks at steps from the third on: the first step has one bucket for everything, and the second rebuilds the buckets.
+// Checks the steps from the third on: in the first step, one bucket has all parameters, and the second step rebuilds
+// the buckets.
 TEST(CompiledDdp, ABucketIsReducedWhileEarlierPartsRunTheirBackward) {
   const Training split = train_in_virtual_time(kLayers);
   ASSERT_EQ(split.report.verdict, Verdict::ok);

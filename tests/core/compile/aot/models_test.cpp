@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whole models through compile() and aot_eager, as one graph and in pieces: results, gradients and buffers have eager's
-// bits, at the sizes of the capture and at others.
+// Whole models that compile() compiles with aot_eager, as one graph and in pieces. Results, gradients and buffers have
+// eager's bits, at the sizes of the capture and at other sizes.
 #include <functional>
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ Tensors copies_of(const Tensors& tensors) {
   return copies;
 }
 
-// The results of one training step. Afterwards the module has its old buffers and no gradients.
+// The results of one training step. train() leaves the module with its old buffers and without gradients.
 struct TrainingStep {
   at::Tensor output;
   Tensors gradients, buffers;

@@ -12,8 +12,9 @@
 
 namespace rehearse_test {
 
-// A forward graph in short notation. `inputs`: names of placeholders. `steps`: lines `name = target [args]` in the
-// notation of graph/text.h, with `aten.` for torch.ops.aten. `outputs`: a list.
+// Parses a forward graph. `inputs`: the names of the placeholders, with spaces between them. `steps`: lines `name =
+// target [args]` in the notation of graph/text.h, in which `aten.` is short for `torch.ops.aten.`. `outputs`: a list of
+// values in the same notation.
 //
 //   part("x w", "t = aten.t.default [%w]\n y = aten.mm.default [%x, %t]", "[%y]")
 std::shared_ptr<rehearse::graph::GraphModule> part(const std::string& inputs, const std::string& steps,
@@ -24,9 +25,9 @@ at::Tensor leaf(at::IntArrayRef sizes);
 
 // One input of a graph.
 struct PartInput {
-  c10::IValue value;      // the value in the compiled call
+  c10::IValue value;      // the example for which the graph is compiled
   bool batched = false;   // the first dimension of this tensor is a symbol; equal sizes share one symbol
-  bool is_batch = false;  // this integer is that symbol
+  bool is_batch = false;  // this integer is the symbol of the batched tensors
   bool through = false;   // the graph gets a product of the leaf with 1, not the leaf
 };
 
@@ -35,12 +36,13 @@ class CompiledPart {
  public:
   CompiledPart(std::shared_ptr<rehearse::graph::GraphModule> part, std::vector<PartInput> inputs);
 
-  // Runs the compiled graph, and the graph itself under eager autograd on copies of everything. Runs both twice, each
-  // time with a backward from all results. Then does the same with the program that another back end restores from the
-  // stored form. Adds a test failure if bits, requires_grad, sizes, gradients (of all inputs), the contents or versions
-  // of inputs, or the state of the random generator differ. `inputs`: leaves.
+  // Runs the compiled graph, and interprets the original graph under eager autograd, each on copies of `inputs` of its
+  // own. Runs both twice, each time with a backward from all results. If there is a stored form, does the same with the
+  // graph that another back end object has restored from it. Adds a test failure if the bits, sizes, strides or
+  // requires_grad of results differ, or the gradients, contents, versions or requires_grad of inputs, or the state of
+  // the random generator. `inputs`: one value for each placeholder; tensors must be leaves.
   void expect_like_eager(const std::vector<c10::IValue>& inputs) const;
-  // The same with the inputs of the compiled call.
+  // The same with the examples for which the graph was compiled.
   void expect_like_eager() const;
 
   // The reason why there is no stored form; empty if there is one.
