@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// A struct that takes part in compilation because it names its fields.
+// A struct that compiled functions accept, because visit_fields() lists its fields.
 struct Batch {
   at::Tensor ids;
   std::optional<at::Tensor> mask;
@@ -51,7 +51,7 @@ std::vector<std::string> sources_of(T value) {
   return sources;
 }
 
-// Scalars are leaves, compared by value.
+// A scalar, a tensor or a group is one leaf. A device is two leaves: its type and its index.
 TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(std::int64_t{-3}), ElementsAre("-3"));
   EXPECT_THAT(leaves_of(true), ElementsAre("true"));
@@ -64,7 +64,8 @@ TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(c10::Device("cuda:1")), ElementsAre("1", "1"));
 }
 
-// Containers state their length, or the alternative that they hold, before their elements.
+// A container of variable length states its length before its elements, and a variant its alternative. Tuples and
+// arrays state nothing.
 TEST(Arguments, ContainersTellTheirStructure) {
   EXPECT_THAT(leaves_of(std::vector<std::int64_t>{4, 5}), ElementsAre("length 2", "4", "5"));
   EXPECT_THAT(leaves_of(std::vector<bool>{true}), ElementsAre("length 1", "true"));
@@ -76,7 +77,7 @@ TEST(Arguments, ContainersTellTheirStructure) {
               ElementsAre("length 2", "'a'", "1", "'b'", "2"));
 }
 
-// A leaf's source is the expression with which a user's code would reach it.
+// A leaf's source says where in the argument the leaf is, in the form of an expression.
 TEST(Arguments, SourcesNameTheWay) {
   EXPECT_THAT(sources_of(std::vector<std::vector<int>>{{1}, {2}}),
               ElementsAre("x", "x[0]", "x[0][0]", "x[1]", "x[1][0]"));

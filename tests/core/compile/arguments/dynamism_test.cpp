@@ -50,7 +50,8 @@ TEST(Dynamism, AnIntegerIsDynamicFromItsSecondValue) {
   EXPECT_TRUE(dynamism.is_dynamic_int("x"));
 }
 
-// An argument that was a tensor, here or on another rank, and is an integer now, becomes dynamic; and the reverse.
+// If an argument was a tensor before, on this rank or another, and is an integer now, it becomes dynamic. The same
+// holds for a tensor that was an integer.
 TEST(Dynamism, AnotherKindMakesDynamic) {
   Dynamism dynamism(std::nullopt);
   dynamism.absorb_tensor("x", {10});

@@ -169,7 +169,8 @@ TEST_P(OddTensors, RunAsInEagerMode) {
   }
 }
 
-// Dense tensors that follow other kinds are compiled or refused, never mixed up.
+// One function gets dense tensors, then tensors of another kind, then a dense one. compile() captures or refuses them,
+// and never confuses them.
 TEST(OddTensors, BehindDenseOnes_RunAsInEagerMode) {
   for (const OddCase& tested : kCases) {
     if (tested.input == dense) continue;
