@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The folder of compiled graphs: a reader gets exactly what the same program wrote, whole, and nothing else.
+// The folder of compiled graphs: a reader gets exactly the text that the same program wrote, or nothing.
 #include "compile/cache/cache_folder.h"
 
 #include <chrono>
@@ -56,7 +56,7 @@ TEST_F(Folder, GivesWhatWasWrittenUnderTheKey) {
   EXPECT_EQ(names_in(path_).size(), 2U);
 }
 
-// Damages one bit of each byte, and cuts the file at each length.
+// Flips a bit in one byte after the other, and cuts the file at each length.
 TEST_F(Folder, DamagedFilesAreNotRead) {
   ASSERT_EQ(folder_.write("key", "what was stored"), "");
   const fs::path file = folder_.file_of("key");
@@ -118,7 +118,7 @@ TEST_F(Folder, TheOldestFilesGoFirst) {
   write(folder_, "second", 2);
   write(folder_, "third", 1);
   write(folder_, "first", 3);
-  put(path_ / "a.stranger", std::string(5000, 'x'));  // counts nowhere, and stays
+  put(path_ / "a.stranger", std::string(5000, 'x'));  // not a file of the cache
   const CacheFolder of_three(path_, 3500, "program 1");
   ASSERT_EQ(of_three.write("fourth", text), "");
   EXPECT_FALSE(folder_.read("first").stored);
@@ -130,7 +130,8 @@ TEST_F(Folder, TheOldestFilesGoFirst) {
   EXPECT_TRUE(fs::exists(path_ / "a.stranger"));
 }
 
-// A reader always finds one of the two texts, whole. They have different lengths.
+// Writes a text of one letter 200 times and reads after each write, while another process does the same with another
+// letter and length. Returns 0 if each read finds a text of a single letter.
 int write_and_read(const CacheFolder& folder, char letter) {
   const std::string text(letter == 'a' ? 100000 : 3000, letter);
   for (int i = 0; i < 200; ++i) {

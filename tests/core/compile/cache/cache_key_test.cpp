@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The key contains each thing that decides what a back end makes of a graph, but not where the graph comes from.
+// A graph's key depends on everything that affects the back end's result, and not on the place of the code that was
+// captured.
 #include "compile/cache/cache_key.h"
 
 #include <functional>
@@ -171,7 +172,7 @@ TEST(CacheKey, InferenceModeCounts) {
   EXPECT_NE(Ingredients().key(), without);
 }
 
-// Build ids identify both: the tests link Rehearse statically, and LibTorch is a shared library.
+// The key has the build ids of the executable, which contains Rehearse, and of LibTorch, which is a shared library.
 TEST(CacheKey, AProgramIsItsCode) {
   EXPECT_THAT(program_id(), ::testing::StartsWith("Rehearse " + exec::executable_build_id() + ", LibTorch 2.11.0"));
   const std::string libtorch = exec::build_id_at(&at::globalContext());
@@ -193,7 +194,8 @@ std::string reason_without_key(const BackendInput& input) {
   }
 }
 
-// A library that is loaded later may register an operator, or a derivative of one.
+// If the process loads another library, the program's id changes, because a library may register operators or their
+// derivatives.
 TEST(CacheKey, AnotherLibraryIsAnotherProgram) {
   for (const char* name : {"libanl.so.1", "libutil.so.1", "libBrokenLocale.so.1"}) {
     if (dlopen(name, RTLD_NOW | RTLD_NOLOAD) != nullptr) continue;

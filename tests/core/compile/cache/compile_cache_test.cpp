@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiled graphs that outlive the callable and its process: a graph from the folder gives the bits of a compiled one.
+// Compiled graphs that outlive the callable and its process. A graph that is read from the folder gives the same bits
+// as a graph that was just compiled.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -61,7 +62,7 @@ class Cache : public ::testing::Test {
   fs::path path_ = temporary_.path() / "graphs";
 };
 
-// One training step: the output, then the gradients of all parameters.
+// Runs one training step. Returns the output, then the gradients of all parameters.
 std::vector<at::Tensor> train(torch::nn::Module& net, const std::function<at::Tensor()>& forward) {
   at::manual_seed(5);
   std::vector<at::Tensor> bits{forward()};
@@ -74,8 +75,9 @@ std::vector<at::Tensor> train(torch::nn::Module& net, const std::function<at::Te
   return bits;
 }
 
-// The net itself, a callable that compiles it, and one that reads it from the folder must give the same bits for each
-// input. `handle`: the net, or the wrapper around it, to compile. `graphs`: the expected number of graphs.
+// The net itself, a callable that compiles it, and a callable that reads the compiled graphs from the folder must give
+// the same bits for each input. `handle`: the net, or the wrapper around it, to compile. `graphs`: the expected number
+// of graphs.
 template <class Net, class Handle, class... Inputs>
 void expect_same_bits(Net& net, Handle& handle, const CompileOptions& options, std::int64_t graphs,
                       const std::vector<std::tuple<Inputs...>>& calls) {
@@ -297,8 +299,8 @@ TEST_F(Cache, BackEndsOfOnesOwnTakePart) {
   EXPECT_EQ(failing->compiled, 2);
 }
 
-// Addresses differ between processes, so no key may contain any. The other process runs this test with the folder's
-// path in its environment.
+// Addresses differ between processes, so no key may contain an address. The other process runs this test with the
+// folder's path in its environment.
 TEST_F(Cache, AnotherProcessReadsIt) {
   const auto compile_all = [](CompileOptions chosen) {
     at::manual_seed(1);

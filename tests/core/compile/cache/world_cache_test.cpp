@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks of a simulation with a folder of compiled graphs: each read from the folder is a decision in the run's log.
+// Ranks of a simulation with a folder of compiled graphs. For each graph that a rank reads from the folder, the run's
+// log has a decision.
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -93,7 +94,7 @@ TEST_F(WorldCache, AReplayWithAnotherFolderSaysSo) {
                         "the log did not. Replay with the folder as it was when that run began"));
 }
 
-// Schedules that choose in a fixed order use the folder, too.
+// Every scheduler uses the folder, not only the one that draws at random.
 TEST_F(WorldCache, EverySchedulerTakesWhatIsThere) {
   RankZero run;
   World(options_).run(run.body(full_));
