@@ -52,7 +52,7 @@ TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
         const AsyncTensor sum = all_reduce_async(x, ctx.group());
         const at::Tensor result = compiled(sum, w);
         EXPECT_TRUE(result.equal(w.sin() * total + total));
-        EXPECT_TRUE(sum.is_pending());  // the function used a constant instead
+        EXPECT_TRUE(sum.is_pending());  // the caller's object has not waited
         result.sum().backward();
         EXPECT_TRUE(w.grad().equal(w.detach().cos() * total));
       }
@@ -64,7 +64,7 @@ TEST(CompiledAsyncTensors, AreWaitedForAtTheirFirstUse) {
   }
 }
 
-// A tensor whose collective has ended gets another graph, without a wait. The capture guards on which of the two it is.
+// A guard checks whether the argument is still pending. If it is not, another graph serves the call, without a wait.
 TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
   expect_silent([](RankContext& ctx) {
     auto compiled = compile([](AsyncTensor& sum) { return sum + 1; }, {.fullgraph = true});
@@ -78,7 +78,7 @@ TEST(CompiledAsyncTensors, AreGuardedByWhetherTheyArePending) {
   });
 }
 
-// The function makes the tensor, uses it, and returns it.
+// The function makes two such tensors. It uses one and returns the other.
 TEST(CompiledAsyncTensors, AreResults) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {
@@ -102,7 +102,8 @@ TEST(CompiledAsyncTensors, AreResults) {
   }
 }
 
-// aot_eager copies arguments that a graph changes. It must not copy them before the wait.
+// aot_eager copies the arguments that a graph changes before the graph runs. It must not copy an argument before the
+// wait, so such a graph runs under eager autograd.
 TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {

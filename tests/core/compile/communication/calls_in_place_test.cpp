@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares c10d's in-place calls, run from a graph, with the same code in eager mode: bit for bit, and the same calls.
+// Compares c10d's in-place calls that a graph makes with the same code in eager mode: results must have the same bits,
+// and each rank must make equally many calls.
 #include <functional>
 #include <string>
 #include <vector>
@@ -268,7 +269,7 @@ TEST(CallsInPlaceMore, ASizeThatVaries_StaysASymbol) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// Gradients of the code before and after the call are those of eager mode.
+// The code all-reduces a detached tensor. The gradients of the code around this call are those of eager mode.
 TEST(CallsInPlaceMore, Gradients_PassWhereTheCodeLetsThem) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const Group group = ctx.group();

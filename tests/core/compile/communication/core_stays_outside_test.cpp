@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Communication of core itself during a compilation (compiler collectives, DDP's set-up and reductions) is in no graph.
+// No graph contains the communication of Rehearse itself: compiler collectives, DDP's set-up and DDP's reductions.
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ namespace {
 using namespace rehearse;
 using namespace rehearse::compiler;
 
-// Records the targets of its graphs' calls, and runs the graphs operator by operator.
+// Records which c10d functions and which methods its graphs call. Runs the graphs operator by operator.
 class Targets final : public Backend {
  public:
   std::string name() const override { return "targets"; }
@@ -72,8 +72,7 @@ TEST(CoreStaysOutside, DataParallelism) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// DDP's set-up broadcasts and waits. While one rank captures, the set-up of others goes on. Its calls appear in no
-// graph.
+// While some ranks capture, other ranks set up DDP, which broadcasts and waits. These calls appear in no graph.
 TEST(CoreStaysOutside, SetUpOfOtherRanks) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     WorldOptions options{.ranks = 4, .seed = seed};

@@ -115,7 +115,7 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
-// Each way to use a group that the function holds by reference: the second call would use another group.
+// All ways to use a group that the function holds by reference. A later call could find another group there.
 TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },
@@ -143,7 +143,7 @@ TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
                        "captured function, at group_guards_test.cpp:[0-9]+ in .*::lambda\\. Make the group an .*"))
           << i;
       EXPECT_THAT(refusal_of(whole), HasSubstr(kCure)) << i;
-      // Without fullgraph it runs in eager mode, with the current group.
+      // Without fullgraph, the function runs in eager mode, with the current group.
       auto as_it_is = compile([&](const at::Tensor& x) { return uses[i](x, group); });
       const at::Tensor x = at::arange(2.) + ctx.rank();
       for (const Group* const now : {&groups.straight, &groups.crossed, &groups.straight}) {
@@ -210,7 +210,7 @@ TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
     EXPECT_TRUE(sizes(x).equal(x + 4));
     EXPECT_EQ(sizes.stats().compiles, 1);
 
-    // Stands for a later incarnation of the rank, which has another world.
+    // As if a later incarnation of the rank had another world.
     const Group alone = ctx.new_local_group({ctx.rank()});
     const WorldGroups::Entry other(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), alone);
     auto size = compile([](const at::Tensor& x) { return x + world_group().size(); }, {.fullgraph = true});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: meshes and placements are constants of a graph, guarded by value and identity, as arguments, as watched
-// objects and as results. Another mesh recompiles, and the first one finds its graph again.
+// objects and as results. A call with another mesh compiles again, and a later call with the first mesh uses the first
+// graph again.
 #include <functional>
 #include <string>
 #include <utility>
@@ -34,7 +35,8 @@ void on_four_ranks(const World::Body& body) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Calls the function twice with each value, then again with the first. Returns the number of compilations of each.
+// Calls the function twice with each value, then twice with the first value again. Returns the number of compilations
+// for each of these values.
 template <class Compiled, class Value, class Reference>
 std::vector<std::int64_t> compiles_of(Compiled& compiled, std::vector<Value> values, const Reference& reference) {
   std::vector<std::int64_t> counts;
@@ -48,7 +50,7 @@ std::vector<std::int64_t> compiles_of(Compiled& compiled, std::vector<Value> val
   return counts;
 }
 
-// Combines everything that a mesh can tell into a tensor.
+// A tensor that depends on the mesh's groups, coordinates, sizes, names and ranks.
 at::Tensor told(const at::Tensor& x, const DeviceMesh& mesh) {
   at::Tensor sum = functional::all_reduce(x, mesh.group(mesh.ndim() - 1));
   if (const auto place = mesh.coordinate()) sum = sum + 10 * place->front() + mesh.local_rank(0);
@@ -154,7 +156,7 @@ TEST(MeshArguments, AMeshAsAResult_IsThatOfTheCall) {
   });
 }
 
-// Combines everything that a placement can tell into a tensor.
+// A tensor that depends on the class and the fields of the placement.
 at::Tensor placed(const at::Tensor& x, const AnyPlacement& placement) {
   if (const auto* const shard = std::get_if<Shard>(&placement)) return x + shard->dim;
   if (const auto* const partial = std::get_if<Partial>(&placement)) return x * (partial->reduce_op == "sum" ? 2 : 3);

@@ -234,7 +234,7 @@ TEST(CapturedWorks, CallsPastTheProcessGroup_AreRefused) {
       "c10d::Backend");
 }
 
-// At run time, nothing identifies this group.
+// A graph could not find this group at run time, because no one has registered its name.
 TEST(CapturedWorks, AGroupThatIsNotRegistered_IsRefused) {
   const Group group = fakes::lone_group(0, 2, "nowhere");
   const auto code = [](const at::Tensor& x, const Group& group) {
