@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: what a rank takes from the others' arguments depends only on the facts of all ranks, in rank order.
+// Contract: a rank absorbs facts of all ranks' arguments, in rank order. Which ones it absorbs depends only on the
+// facts.
 #include "compile/compiler_collectives/agreement.h"
 
 #include <gmock/gmock.h>

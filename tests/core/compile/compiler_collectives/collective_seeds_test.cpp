@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py: what ranks agree on when they
-// compile. docs/SEEDS.md lists their set-up and numbers. Counts are the compilations of each call.
+// compile. docs/SEEDS.md lists the set-up of each test and its numbers. `Counts` are numbers of compilations, one for
+// each call.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -30,7 +31,8 @@ const std::vector<std::uint64_t> kSeeds = {1, 2, 3};
 
 at::Tensor lengths_of(std::int64_t length) { return at::arange(length, at::kFloat) + 1; }
 
-// Three steps of DDP over a module with a compiled forward, compared with an eager one.
+// Trains a module with a compiled forward under DDP for three steps, and compares it with the same module in eager
+// mode.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     torch::nn::Linear net(10, 2), eager(10, 2);
@@ -61,7 +63,8 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   });
 }
 
-// Rank 0's second compilation is in its third call, and matches that of the other ranks in their second call.
+// Rank 0 compiles the second time in its third call. This compilation takes part in the same exchange as the second
+// compilation of the other ranks, which is in their second call.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     const auto f = [](const at::Tensor& x, const c10::SymInt& y) { return x + at::ones_symint({y}).sum(); };
@@ -89,7 +92,8 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_speculation_di
   });
 }
 
-// Code that only prints before its first operator makes an empty graph. Ranks agree on it as on any other.
+// The function has an eager region before its first operator, so its first graph is empty. The ranks agree on this
+// graph as on any other.
 TEST_F(TestMultiProc, test_compiler_collectives_graph_break_empty_graph_still_collective) {
   on_ranks(kSeeds, [this](RankContext& ctx) {
     static std::map<int, int> printed;  // by rank
@@ -179,9 +183,9 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
   }
 }
 
-// The PyTorch test leaves out this call because PyTorch hangs in it: the types stay, and the values change. A
-// std::int64_t is a constant of the graph, so ranks with the number compile at each call. Rank 0's length is a symbol
-// from the second call on, yet rank 0 compiles together with these ranks.
+// The types stay, and the values change. PyTorch's test leaves out such calls, because PyTorch hangs in them. A
+// std::int64_t is a constant of the graph, so the ranks with the number compile at each call. The length of a tensor in
+// a std::variant is a constant, too, so rank 0 compiles together with these ranks.
 TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
   for (const bool guards_too : {false, true}) {
     on_ranks([guards_too](RankContext& ctx) {
@@ -214,7 +218,7 @@ TEST_F(TestMultiProc, test_guard_collective) {
   });
 }
 
-// Takes five seconds of virtual time on rank 0.
+// A back end that takes five seconds of virtual time on rank 0.
 class SlowOnRank0 final : public Backend {
  public:
   explicit SlowOnRank0(RankContext& ctx) : ctx_(ctx) {}
@@ -257,8 +261,8 @@ TEST_F(TestMultiProc, test_asymmetric_compilation) {
 
 using MissHitBypass = std::vector<std::int64_t>;
 
-// In the second compilation, rank 0 compiles and the other ranks read their graph from the folder. The time that they
-// save extends their next timeout, so that rank 0 comes in time.
+// In the second part, the back end compiles on rank 0, and the other ranks read their graph from the folder. The
+// timeout of their next collective grows by the time that they save, so that rank 0 arrives in time.
 TEST_F(TestMultiProc, test_asymmetric_compilation_with_fx_cache) {
   for (const int size : ranks()) {
     const test::TemporaryFolder temporary;

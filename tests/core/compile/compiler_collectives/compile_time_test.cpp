@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: compiling takes the time that the world's options state, and the oracle may let ranks differ.
+// Contract: compiling takes the virtual time that the world's options state. With jitter, the oracle draws how much
+// longer each rank takes.
 #include "compile/compiler_collectives/compile_time.h"
 
 #include <set>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: all ranks of a group get the contributions of all, in rank order. An error of one rank is an error of all.
-// The user's calls on the group are not affected.
+// Contract: all ranks of a group get the contributions of all, in rank order. If some ranks cannot compile and others
+// can, all ranks throw the same error. The user's calls on the group are not affected.
 #include "compile/compiler_collectives/compiler_collectives.h"
 
 #include <ATen/ATen.h>
@@ -72,7 +72,7 @@ TEST_P(CompilerCollectivesTest, Commit_GivesAllHashesOrTheErrorOfOne) {
     for (int rank = 0; rank < ctx.size(); ++rank) {
       EXPECT_EQ(hashes.at(static_cast<std::size_t>(rank)).value, static_cast<std::uint64_t>(rank * 7));
     }
-    EXPECT_THAT(collectives.commit(ErrorText{"no graph"}, kLabel), testing::IsEmpty());  // the same error on all
+    EXPECT_THAT(collectives.commit(ErrorText{"no graph"}, kLabel), testing::IsEmpty());  // all ranks have an error
     if (ctx.size() == 1) return;
     const int last = ctx.size() - 1;
     const auto mine = ctx.rank() == last ? CompileOutcome(ErrorText{"no graph"}) : CompileOutcome(GraphHash{1});
@@ -83,7 +83,7 @@ TEST_P(CompilerCollectivesTest, Commit_GivesAllHashesOrTheErrorOfOne) {
   }));
 }
 
-// Ranks arrive at different times, with calls of the group itself in between.
+// Ranks arrive at different times, and make calls on the group itself in between.
 TEST_P(CompilerCollectivesTest, UsersCalls_KeepTheirOrder) {
   expect_ok(run([](RankContext& ctx) {
     CompilerCollectives collectives(ctx.group());

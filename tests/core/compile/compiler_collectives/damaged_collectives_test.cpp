@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: no rank trusts a number that a peer sent at compile time. After a left-out call, or bytes damaged on the
-// way, every run throws the same CompileError, which names the rank.
+// Contract: a rank checks all numbers that another rank sends at compile time. If a rank skips a call, or bytes are
+// damaged on the way, every run ends in the same way. If the bytes cannot be right, a CompileError names the rank.
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,7 +36,8 @@ InputFacts some_facts() {
           {.source = "mode", .kind = Kind::String, .text = "mean"}};
 }
 
-// Runs `body` twice with one fault in the compile-time group of a world of 3 ranks. Both reports must agree.
+// Runs `body` twice in a world of 3 ranks, with one fault in the communicator of the compiler collectives. Both reports
+// must agree.
 Report run(const std::string& fault, const World::Body& body) {
   std::optional<Report> first;
   for (int run = 0; run < 2; ++run) {
@@ -64,7 +65,7 @@ void make_all_collectives(RankContext& ctx) {
   collectives.all_hit(true, kLabel);
 }
 
-// The error that the rank's compiler collective throws; empty if none.
+// The error that a compiler collective throws on this rank; empty if none does.
 std::string error_of(RankContext& ctx) {
   try {
     make_all_collectives(ctx);
@@ -76,7 +77,7 @@ std::string error_of(RankContext& ctx) {
 
 TEST(DamagedCollectives, SkippedGather_IsAnErrorOfItsRank) {
   for (const int rank : {0, 1, 2}) {
-    for (const int call : {1, 2, 3, 4}) {  // lengths and bytes of the inputs, and of the outcome
+    for (const int call : {1, 2, 3, 4}) {  // the inputs' lengths and bytes, then the outcome's
       std::vector<std::string> errors;
       run("skip_collective rank=" + std::to_string(rank) + " at=allgather#" + std::to_string(call),
           [&](RankContext& ctx) {
@@ -110,7 +111,8 @@ TEST(DamagedCollectives, DamagedComparison_IsAnError) {
   EXPECT_THAT(errors, testing::Each(StartsWith("rank 1 got ")));
 }
 
-// The first part of the output is rank 0's. Damaged text may pass unnoticed, a damaged number may not.
+// The output begins with rank 0's bytes, and the fault damages one of them. The result may still decode to valid facts,
+// which then pass unnoticed. If it does not, the error names rank 0.
 TEST(DamagedCollectives, AnyDamagedByte_IsReadOrNamesItsSender) {
   int found = 0;
   for (const int call : {1, 2, 3, 4}) {

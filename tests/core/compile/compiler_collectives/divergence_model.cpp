@@ -101,12 +101,13 @@ class Walk {
                                                              : fmt::format(" in call {} of f", call));
       return;
     }
-    // No rank takes part in compiler collectives. The ranks hang in all-reduces of the function.
+    // No rank waits in a compiler collective, so some ranks wait in an all-reduce of the function.
     const auto told = divergences();
     if (!told.empty()) expected_.in_headline = {told.back()};
   }
 
-  // For ranks without compiler collectives: the calls of f in which some ranks compiled and others did not.
+  // Parts of the remarks on the calls of f in which some ranks compiled and others did not. Ranks that compile together
+  // get no such remark.
   std::vector<std::string> divergences() const {
     std::vector<std::string> told;
     if (program_.together != Together::Nobody) return told;
@@ -155,7 +156,7 @@ DivergentProgram program_of(std::uint64_t seed) {
   const auto ranks = 2 + draw(15), calls = 1 + draw(5);
   std::vector<std::int64_t> lengths;
   std::vector<bool> signs;
-  const bool is_steady = draw(3) != 0;  // such a rank compiles once, for one length, until another length comes
+  const bool is_steady = draw(3) != 0;  // all calls have the same length, except the odd ones below
   for (std::uint64_t call = 0; call < calls; ++call) {
     const auto other = static_cast<std::int64_t>(2 + draw(4));
     lengths.push_back(is_steady && call > 0 ? lengths[0] : other);
@@ -167,7 +168,7 @@ DivergentProgram program_of(std::uint64_t seed) {
   for (std::uint64_t odd = draw(5); odd > 0; --odd) {
     auto& length = program.lengths[draw(ranks)][draw(calls)];
     const auto other = static_cast<std::int64_t>(2 + draw(6));
-    length = draw(2) == 0 ? other : length ^ 1;  // mostly of the same class
+    length = draw(2) == 0 ? other : length ^ 1;  // usually as long or short as before
     if (draw(2) == 0) program.negative[draw(ranks)][draw(calls)].flip();
   }
   if (draw(2) == 0) program.small_buckets[draw(ranks)].flip();

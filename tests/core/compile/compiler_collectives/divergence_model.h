@@ -9,8 +9,8 @@
 
 namespace rehearse::compiler {
 
-// A program of the sweep. Each rank calls a function of tensors with lengths of its own, perhaps with a barrier after
-// each call.
+// A program of the sweep. Each rank calls a function with tensors of its own lengths. There may be a barrier after each
+// call.
 struct DivergentProgram {
   enum class Together { Nobody, Compilers, Guards, Both };
   enum class Kind {
@@ -24,7 +24,7 @@ struct DivergentProgram {
   Kind kind = Kind::Plain;
   bool barriers = false;
   bool slow = false;                               // compiling takes longer than a barrier's timeout
-  bool jitter = false;                             // compile times differ between ranks, within the limits
+  bool jitter = false;                             // compile times differ between ranks, within the timeout
   bool fails = false;                              // a compilation on one rank alone is a failure
   bool renamed = false;                            // on the last rank the function has the name g
   bool fixed_buckets = false;                      // DDP keeps each rank's first buckets
@@ -42,13 +42,13 @@ struct DivergentProgram {
 // The program of a seed: 2 to 16 ranks, 1 to 5 calls, lengths and signs that mostly agree.
 DivergentProgram program_of(std::uint64_t seed);
 
-// The result that a program must have. The model walks through the calls with each rank's cache as a set of lengths and
-// branches. It uses no code of the product.
+// The result that a program must have. The model goes through the calls of each rank and keeps the lengths and branches
+// that the rank's cache has. It uses no code of core/compile.
 struct Expected {
   Verdict verdict = Verdict::ok;
   std::vector<std::string> in_headline;
   std::vector<std::string> remarks;        // parts of their texts
-  std::vector<std::vector<int>> compiles;  // by rank, for each call, if all of them end
+  std::vector<std::vector<int>> compiles;  // by rank, for each call; only for the verdict OK
 };
 Expected expectation(const DivergentProgram& program);
 

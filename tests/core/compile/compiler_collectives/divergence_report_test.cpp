@@ -157,7 +157,7 @@ TEST(DivergenceReports, LoneCompilation_IsARemark) {
   EXPECT_THAT(failed.remarks, IsEmpty());
 }
 
-// If a lone compilation leads to a hang, it is the cause.
+// If a lone compilation leads to a hang, the headline begins with the compilation.
 TEST(DivergenceReports, LoneCompilationBeforeAHang_IsTheCause) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     Function f(ctx, false);
@@ -173,7 +173,8 @@ TEST(DivergenceReports, LoneCompilationBeforeAHang_IsTheCause) {
 
 constexpr const char* kAlone = "rank 1 alone recompiled f in call 2: y is 4, guard y == 3 of entry 0 at ";
 
-// A world of `ranks` ranks in which rank 1 alone recompiles in its second call.
+// Runs a world of `ranks` ranks in which rank 1 alone recompiles in its second call. Then each rank runs `rest`.
+// `communicates`: rank 1's new graph has collectives.
 Report run_alone(int ranks, const std::function<void(RankContext&, Function&)>& rest, bool communicates = false) {
   return World({.ranks = ranks}).run([&](RankContext& ctx) {
     Function f(ctx, false);

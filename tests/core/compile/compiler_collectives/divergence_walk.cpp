@@ -67,7 +67,7 @@ void RankModel::compiled() {
   behind_entry();
 }
 
-// Runs after the first segment.
+// Continues after the entry's first segment.
 void RankModel::behind_entry() {
   if (program.kind != Kind::Reads) return behind_code();
   in_branch = true;

@@ -9,7 +9,8 @@
 
 namespace rehearse::compiler {
 
-// A model of one rank's cache: entries for one length or for all, the branches of each, and the lengths seen so far.
+// A model of one rank's cache: entries for one length or for all lengths, the branches of each entry, and whether the
+// length varies.
 class CacheModel {
  public:
   explicit CacheModel(DivergentProgram::Kind kind) : kind_(kind) {}
@@ -23,7 +24,7 @@ class CacheModel {
 
  private:
   struct Entry {
-    std::optional<std::int64_t> length;  // no value: serves all lengths, or all of its class
+    std::optional<std::int64_t> length;  // none: serves all lengths, or all long or short ones (Kind::Reduces)
     bool is_long = false;
     bool branches[2] = {};
   };
@@ -33,7 +34,7 @@ class CacheModel {
   bool varies_ = false;
 };
 
-// A model of one rank. Each step takes it to the next point where it must wait.
+// A model of one rank. Each public function continues until the rank must wait for other ranks, or has made all calls.
 struct RankModel {
   enum class At { Guard, Compile, Reduce, Barrier, End };
 
@@ -47,7 +48,7 @@ struct RankModel {
   // Continues after the guards. `is_served`: the cache has all that the call needs; with guard collectives, the caches
   // of all ranks do.
   void guarded(bool is_served);
-  // Compiles, after the compiler collectives if there are any.
+  // The rank has compiled: adds the entry or the branch to its cache and continues.
   void compiled();
   void reduced();
 

@@ -17,7 +17,8 @@
 
 namespace rehearse::compiler {
 
-// Runs `body` under three schedules on 2 ranks, as many as PyTorch's tests have, and on 8.
+// Runs `body` under three schedules on 2 ranks, as many as PyTorch's tests have, and on 8. Each run must end with the
+// verdict OK and without remarks.
 inline void on_ranks(const World::Body& body) {
   for (const int ranks : {2, 8}) {
     for (const std::uint64_t seed : {1, 2, 3}) {
@@ -28,14 +29,14 @@ inline void on_ranks(const World::Body& body) {
   }
 }
 
-// Expects that every rank has compiled as often as rank 0. The tests call this "same-N".
+// Expects that every rank has compiled as often as rank 0.
 template <class Compiled>
 void expect_same_number(RankContext& ctx, const Compiled& compiled) {
   const auto all = comm::all_gather_object(ctx.group(), std::to_string(compiled.stats().compiles));
   for (const auto& number : all) EXPECT_EQ(number, all[0]);
 }
 
-// Compiler collectives among all ranks. A test may change the other options.
+// Options with compiler collectives among all ranks. A test may change other options.
 inline CompileOptions together(RankContext& ctx) {
   CompileOptions options;
   options.group = ctx.group();
@@ -44,7 +45,8 @@ inline CompileOptions together(RankContext& ctx) {
   return options;
 }
 
-// Returns the number of compilations of each call. The results must be those of the function itself, bit for bit.
+// Calls `compiled` with each element of `calls`. The results must equal those of `function`. Returns the number of
+// compilations in each call.
 template <class Function, class Compiled, class... Args>
 Counts call_each(Function function, Compiled& compiled, const std::vector<std::tuple<Args...>>& calls) {
   Counts counts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: each segment after a read or an eager region is a compilation with compiler collectives. No rank runs a
-// segment that another rank failed to compile. With guard collectives, all ranks compile what one lacks.
+// segment that another rank failed to compile. With guard collectives, if one rank lacks a segment, all ranks compile.
 #include <memory>
 #include <string>
 
@@ -36,7 +36,7 @@ CompileOptions segmented(RankContext& ctx, bool guards = false) {
   return options;
 }
 
-// Calls `compiled` with each tensor, and returns the compilations of each call.
+// Calls `compiled` with each tensor. Returns the number of compilations in each call.
 template <class Compiled>
 Counts compiles_of(Compiled& compiled, const std::vector<at::Tensor>& inputs) {
   return call_each(clipped, compiled, std::vector<std::tuple<at::Tensor>>(inputs.begin(), inputs.end()));
@@ -115,7 +115,7 @@ TEST(SegmentCollectives, EagerRegions_EndSegmentsToo) {
   });
 }
 
-// With `fails`, fails to compile the second graph that it gets.
+// If `fails`, cannot compile the second graph that it gets.
 class FailsOnce final : public Backend {
  public:
   explicit FailsOnce(bool fails) : fails_(fails) {}
@@ -143,7 +143,7 @@ TEST(SegmentCollectives, SegmentThatOneRankCannotCompile_RunsOnNoRank) {
   });
 }
 
-// A failed branch leaves no trace.
+// If a rank cannot compile a branch, no rank keeps anything of it.
 TEST(SegmentCollectives, BranchThatOneRankCannotCompile_IsNotKept) {
   on_ranks([](RankContext& ctx) {
     auto options = segmented(ctx);

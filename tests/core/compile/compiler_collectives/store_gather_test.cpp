@@ -20,7 +20,7 @@ using namespace rehearse::compiler;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// A group like one of NCCL alone.
+// A group whose only back end is for CUDA tensors, like a group that has only NCCL.
 Group of_gpus(RankContext& ctx, const c10::intrusive_ptr<c10d::Store>& store) {
   using BackendType = c10d::ProcessGroup::BackendType;
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, ctx.rank(), ctx.size());
@@ -47,7 +47,7 @@ void on_sizes(const World::Body& body) {
 TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   on_sizes([](RankContext& ctx) {
     const auto group = of_gpus(ctx, ctx.store());
-    CompilerCollectives first(group), second(group);  // both share the counter
+    CompilerCollectives first(group), second(group);  // both count with the same key of the store
     for (int round = 0; round < 4; ++round) {
       auto& collectives = (ctx.rank() + round) % 2 == 0 ? first : second;
       const auto all = collectives.exchange(fact_of(ctx.rank() + round), {"f", ""});
@@ -67,7 +67,7 @@ TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   });
 }
 
-// One key and one counter of each rank remain.
+// In the end, the store has one message and one counter of each rank.
 TEST(StoreGather, KeysOfEarlierRounds_AreDeleted) {
   on_sizes([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
@@ -103,7 +103,7 @@ TEST(StoreGather, CompiledFunctions_Agree) {
       auto sum = compile([](const at::Tensor& x) { return x.sum(); },
                          {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .guard_collectives = guards});
       for (const int batch : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3}) sum(at::ones({batch}));
-      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // the second batch has another size
+      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // one rank alone sees its second size later
     }
   });
 }
