@@ -15,12 +15,13 @@
 
 namespace rehearse_test {
 
-// A rank's results of some steps: outputs and gradients of each step, then its shards.
+// A rank's results of several steps: outputs and gradients of each step, and its shards after the last one.
 struct ShardedTraining {
   std::vector<at::Tensor> outputs, gradients, shards;
 };
 
-// Trains `fsdp` with these batches. `call` calls it. Outputs may have any size; the loss is the sum of their squares.
+// Trains `fsdp` with these batches. `call(x)` runs its forward, compiled or in eager mode. The output may have any
+// size; the loss is the sum of its squares.
 template <class Fsdp, class Call>
 ShardedTraining train_sharded(Fsdp& fsdp, Call&& call, const std::vector<at::Tensor>& batches) {
   ShardedTraining training;
@@ -49,7 +50,7 @@ inline void expect_same_training(const ShardedTraining& found, const ShardedTrai
 }
 
 // Trains two models from `make` on these batches, one compiled and one in eager mode. Expects equal bits everywhere.
-// Returns the explanation of the compiled one.
+// Returns explain() of the compiled model.
 template <class Make>
 rehearse::compiler::Explanation expect_trains_like_eager(rehearse::RankContext& ctx, Make&& make,
                                                          const rehearse::FullyShardedOptions& sharded,

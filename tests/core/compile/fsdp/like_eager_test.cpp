@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A compiled FullyShardedDataParallel trains with the bits of an eager one, and as one process does.
+// A compiled FullyShardedDataParallel trains with the same bits as in eager mode, and with the gradients of one process
+// that has the whole batch (up to rounding).
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ using rehearse::UnitPolicy;
 
 Mlp mlp() { return Mlp(); }
 
-// Runs on 1, 2 and 3 ranks, with both back ends. Expects one compilation in all steps, and `graphs` graphs.
+// Trains on 1, 2 and 3 ranks, with two back ends, and compares with eager mode. Expects one compilation for all steps,
+// and `graphs` graphs.
 template <class Make>
 void expect_like_eager(Make&& make, const FullyShardedOptions& sharded, std::int64_t graphs) {
   for (const int ranks : {1, 2, 3}) {
@@ -45,7 +47,7 @@ void expect_like_eager(Make&& make, const FullyShardedOptions& sharded, std::int
 
 TEST(CompiledFsdp, RootAlone_IsOneGraph) { expect_like_eager(mlp, {}, 1); }
 TEST(CompiledFsdp, UnitForEachLinear_IsAGraphForEach) { expect_like_eager(mlp, {.units = kEachLinear}, 3); }
-// "second" is a unit. The root unit has the rest, and runs before and after it.
+// "second" is a unit. The root unit has the other layers, which run before and after "second".
 TEST(CompiledFsdp, RootAroundAUnit_IsCutTwice) { expect_like_eager(mlp, {.units = UnitPolicy::named({"second"})}, 3); }
 TEST(CompiledFsdp, UnitsThatStayWhole_TrainAlike) {
   expect_like_eager(mlp, {.units = kEachLinear, .reshard_after_forward = false}, 3);
@@ -89,7 +91,7 @@ TORCH_MODULE(Block);
 TEST(CompiledFsdp, NestedSequentials_AreAGraphForEachBlock) {
   const auto nested = [] { return torch::nn::Sequential(Block(), torch::nn::ReLU(), Block()); };
   expect_like_eager(nested, {.units = UnitPolicy::of_type<BlockImpl>()}, 2);
-  // A unit inside another unit gets graphs of its own.
+  // A unit inside another unit gets a graph of its own.
   expect_like_eager(nested, {.units = UnitPolicy::named({"0", "0.layers.in", "2"})}, 3);
 }
 
@@ -105,11 +107,11 @@ TORCH_MODULE(Checkpointed);
 TEST(CompiledFsdp, Checkpoints_RunAgainInBackward) {
   const auto make = [] { return Checkpointed(); };
   expect_like_eager(make, {.units = UnitPolicy::named({"first", "second"})}, 2);
-  // A checkpoint is one node, so both units are in the graph that contains it.
+  // A checkpoint is one node, so all units that its code uses are in the graph that contains the node.
   expect_like_eager(make, {.units = kEachLinear}, 2);
 }
 
-// One tensor that two modules share, both in one unit.
+// The root module and "first" share a parameter. Both are in the root unit.
 struct TiedImpl : torch::nn::Module {
   TiedImpl()
       : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {
@@ -124,7 +126,7 @@ TEST(CompiledFsdp, TiedParameter_AddsUpItsGradients) {
   expect_like_eager([] { return Tied(); }, {.units = UnitPolicy::named({"second"})}, 3);
 }
 
-// Views of parameters, made while the unit is whole and used after another unit's code.
+// The code makes a view of one unit's parameter, and uses the view after another unit's code.
 struct ViewsImpl : torch::nn::Module {
   ViewsImpl()
       : first(register_module("first", double_linear(6, 6))), second(register_module("second", double_linear(6, 6))) {}
@@ -206,7 +208,7 @@ TEST(CompiledFsdp, OperatorOfAllUnits_FindsThemWhole) {
   expect_like_eager([] { return Joined(); }, {.units = kEachLinear}, 1);
 }
 
-// The first unit's code has no result that later code uses.
+// The first code that uses the unit "third" only writes to a buffer.
 struct NotingImpl : MlpImpl {
   NotingImpl() : noted(register_buffer("noted", at::zeros({}, at::kDouble))) {}
   at::Tensor forward(const at::Tensor& x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules with random code: parameters of units in any order, views of them, several in one operator, checkpoints,
-// buffers, reads. Compiled, they train as in eager mode.
+// Modules with random code. It uses parameters of units in any order, views of parameters, several parameters in one
+// operator, checkpoints, buffers and reads. A compiled module must train as in eager mode, up to rounding.
 #include <cstdint>
 #include <random>
 #include <string>

@@ -35,7 +35,8 @@ struct MeddlingImpl : MlpImpl {
 };
 TORCH_MODULE(Meddling);
 
-// Expects the error of a compiled call, in a world of 2 ranks.
+// Runs a world of 2 ranks. Expects that a compiled call throws `Error`, with a text that begins with `begin`, and that
+// no unit stays whole.
 template <class Error>
 void expect_refused(std::function<void(const at::Tensor&)> meddle, const rehearse::CompileOptions& options,
                     const std::string& begin) {
@@ -87,12 +88,12 @@ TEST(CompiledFsdpRefusals, LookAtAParametersMemory_IsRefused) {
                                                    std::string(kNotHere) + ", at refusals_test.cpp:");
 }
 
-// Eager mode has no memory there either, in front of the unit's first operator.
+// In eager mode, a parameter has no memory before the unit's first operator, either.
 TEST(CompiledFsdpRefusals, LookInFrontOfTheUnit_IsRefusedAsInEagerMode) {
   expect_refused<c10::Error>(look_at, {}, std::string(kNotHere) + ": it is sharded");
 }
 
-// Looks at memory where eager mode has it: behind the unit's first operator.
+// Reads a parameter's memory after the unit's first operator, when the parameter has memory in eager mode.
 struct LookingImpl : MlpImpl {
   std::vector<double> seen;
   at::Tensor forward(const at::Tensor& x) {
@@ -141,7 +142,7 @@ TEST(CompiledFsdpRefusals, ChangeInPlace_IsRefused) {
   expect_refused<c10::Error>(change, {.fullgraph = true}, std::string("FSDP: aten::copy_") + kChanged);
 }
 
-// A back end that frees the memory of its inputs by itself.
+// A back end that frees the memory of parameters by itself.
 class Resizing final : public rehearse::compiler::Backend {
  public:
   std::string name() const override { return "resizing"; }
@@ -171,7 +172,7 @@ TEST(CompiledFsdpRefusals, BackEndThatResizesStorages_IsFoundAtTheNextUse) {
   });
 }
 
-// Uses another parameter than at capture, because of a member that the compiler does not see.
+// The code uses another parameter than in the capture if `uses_third` changes, and no guard sees this member.
 struct SwitchingImpl : MlpImpl {
   SwitchingImpl() : MlpImpl(6, 6, 6) {
     for (const auto& each : {second->weight, third->weight}) each.set_requires_grad(false);
@@ -202,7 +203,8 @@ TEST(CompiledFsdpRefusals, FunctionAroundAForward_SaysWhatToCompile) {
   });
 }
 
-// The graph drops unused code, and so the unit that it used. The report distinguishes two units of the same sizes.
+// The graph drops code whose result nobody uses, and with the code the unit that only this code uses. The report
+// distinguishes two units of the same sizes.
 struct WastefulImpl : MlpImpl {
   WastefulImpl() : MlpImpl(6, 6, 6) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -226,7 +228,7 @@ TEST(CompiledFsdpRefusals, UnitThatOneRankLacks_IsAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"second\": parameters"));
 }
 
-// An optimizer step between a forward and its backward, which gathers again.
+// An optimizer step changes the shards between a forward and its backward, which gathers them again.
 TEST(CompiledFsdpRefusals, StepInFrontOfBackward_IsRefused) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

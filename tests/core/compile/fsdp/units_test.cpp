@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// compile() cuts a sharded model's graphs at its units, which gather and reduce around them.
+// compile() cuts a sharded model's graph at its units. A unit is gathered before its graph runs, and its gradients are
+// reduced after the graph's backward.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -84,7 +85,7 @@ Texts calls_of_training(bool compiles, const rehearse::FullyShardedOptions& opti
   return calls;
 }
 
-// Units are gathered, freed and reduced in eager mode's order, in forward and in backward.
+// Units are gathered and reduced in eager mode's order, in forward and in backward.
 TEST(CompiledFsdpUnits, Calls_AreThoseOfEagerMode) {
   for (const bool prefetches : {true, false}) {
     for (const auto& units : {kEachLinear, UnitPolicy::named({"second"}), UnitPolicy()}) {
@@ -131,7 +132,7 @@ TEST(CompiledFsdpUnits, SizesThatVary_CompileTwice) {
   });
 }
 
-// Ranks exchange their batch sizes in the middle of a forward, beside the units' all-gathers.
+// The ranks exchange their batch sizes during a forward, in which the units also make all-gathers.
 TEST(CompiledFsdpUnits, RanksWithGuardCollectives_CompileTogether) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     std::vector<at::Tensor> batches;
@@ -144,7 +145,7 @@ TEST(CompiledFsdpUnits, RanksWithGuardCollectives_CompileTogether) {
   });
 }
 
-// The code reads data between two units. The code before the read has run when the call goes on.
+// The code reads data between two units.
 struct ReadingImpl : MlpImpl {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor y = second(first(x).relu());
@@ -197,7 +198,7 @@ TEST(CompiledFsdpUnits, GraphsFromTheCache_TrainAlike) {
   });
 }
 
-// Evaluation under no_grad beside training: two compilations, and no unit stays whole.
+// Evaluation under NoGradGuard alternates with training. There are two compilations, and no unit stays whole.
 TEST(CompiledFsdpUnits, WithoutGradients_NothingStaysWhole) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, reference;
