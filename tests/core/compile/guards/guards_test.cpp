@@ -20,7 +20,8 @@ std::string failure_of(const TensorGuard& guard, const at::Tensor& tensor) {
   return holds ? "" : text_of(failure);
 }
 
-// The guard compares a tensor's dtype, device, layout and requires_grad, but not its data or its storage offset.
+// The guard compares a tensor's dtype, device, sizes, strides and requires_grad, but not its data or its storage
+// offset.
 TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   const TensorGuard guard(at::ones({4, 8}), "x");
   EXPECT_EQ(failure_of(guard, at::zeros({4, 8})), "");
@@ -34,7 +35,8 @@ TEST(TensorGuard, HoldsForATensorOfTheSameKind) {
   EXPECT_EQ(failure_of(guard, at::Tensor()), "x: expected a tensor, found none");
 }
 
-// The guard ignores a dynamic size, and strides that follow from dynamic sizes. It compares other strides.
+// The guard ignores dynamic sizes. If a stride followed from the sizes at capture, it must follow from the sizes of the
+// call. Other strides must stay as they were.
 TEST(TensorGuard, StridesFollowSizesThatVary) {
   const TensorGuard contiguous(at::ones({4, 8}), "x", {true, true});
   EXPECT_EQ(failure_of(contiguous, at::ones({5, 9})), "");
@@ -46,7 +48,7 @@ TEST(TensorGuard, StridesFollowSizesThatVary) {
   EXPECT_EQ(failure_of(sliced, at::ones({7, 8})), "x.stride(0): expected 16, found 8");
 }
 
-// If the graph only passes a tensor on, its sizes may be any.
+// If the graph only passes a tensor on, the guard allows any sizes, but no other number of dimensions.
 TEST(TensorGuard, SizesOfNoInterestAreNotGuarded) {
   TensorGuard guard(at::ones({4}), "x");
   guard.ignore_layout();
@@ -54,7 +56,7 @@ TEST(TensorGuard, SizesOfNoInterestAreNotGuarded) {
   EXPECT_EQ(failure_of(guard, at::ones({9, 9})), "x.dim(): expected 1, found 2");
 }
 
-// A view requires a gradient if its base does, which code may switch on later.
+// A view requires a gradient if its base does. Code may switch on the base's requires_grad after it has made the view.
 TEST(TensorGuard, AViewIsAskedByWayOfItsBase) {
   const at::Tensor base = at::ones({4, 8});
   const at::Tensor view = base.view({8, 4});
@@ -66,7 +68,7 @@ TEST(TensorGuard, AViewIsAskedByWayOfItsBase) {
   EXPECT_EQ(failure_of(TensorGuard(view, "x"), view), "");
 }
 
-// The fast check of many guards stops at each guard that needs a closer look, and continues after it.
+// first_doubtful() returns the first guard that needs a full check. A caller then continues with the next guard.
 TEST(TensorGuard, OfManyTheDoubtfulAreFoundInOrder) {
   std::vector<at::Tensor> tensors;
   std::vector<TensorGuard> guards;
