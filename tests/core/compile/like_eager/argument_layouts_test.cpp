@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments with various memory layouts that the function changes in place: strides in the graph are those of the
-// argument, even if the graph works on a copy.
+// Arguments with various memory layouts. If the function changes an argument in place, the graph sees the argument's
+// strides, even if it works on a copy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,7 +57,7 @@ const Change kChanges[] = {
      }},
 };
 
-// The changed argument, and the gradient of the factor.
+// Applies `change` to `x`. Returns the changed argument, and the gradient of the factor.
 std::pair<at::Tensor, at::Tensor> outcome(const std::function<void(const at::Tensor&, const at::Tensor&)>& change,
                                           const at::Tensor& x) {
   const at::Tensor s = at::full({}, 1.5, at::kDouble).requires_grad_();
@@ -102,7 +102,7 @@ TEST(ArgumentLayouts, WhereATensorBegins_IsAGuardOfCodeThatAsks) {
   }
 }
 
-// An argument that the function changes before and after a read is an argument of the second graph, too.
+// The function makes overlapping views of an argument before a read, and writes to them after the read.
 TEST(ArgumentLayouts, ElementsThatShareMemory) {
   const auto function = [](const at::Tensor& x, const at::Tensor& s) {
     const at::Tensor windows = x.unfold(0, 2, 1);
@@ -118,7 +118,8 @@ TEST(ArgumentLayouts, ElementsThatShareMemory) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_by(compiled).equal(gradient_by(function)));
 }
 
-// The tensor is the conjugate of its memory, or the negative of it (the imaginary part of a conjugate).
+// Lazy bits say that a tensor is the conjugate of its memory, or the negative of its memory (such as the imaginary part
+// of a conjugate).
 TEST(ArgumentLayouts, LazyBitsAreThoseOfEager) {
   using Function = at::Tensor (*)(const at::Tensor& z);
   const std::pair<const char*, Function> functions[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients that do not simply pass from value to value: a backward that fills a tensor through its views, and one that
-// returns zeros for any gradient.
+// Gradients that do not simply pass from value to value: a backward that fills a tensor through its views, and a
+// backward that returns zeros for any gradient.
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ using rehearse_test::observe;
 using rehearse_test::Program;
 using rehearse_test::Tensors;
 
-// A square, two matrices and a vector. All require a gradient.
+// Matrices of 4 x 4 and 4 x 3, a vector of 3, and another matrix of 4 x 4. All require a gradient.
 Tensors arguments(int call) {
   at::manual_seed(5 + static_cast<std::uint64_t>(call));
   Tensors given = {at::randn({4, 4}) + 3 * at::eye(4), at::randn({4, 3}), at::rand({3}) + 0.1, at::randn({4, 4})};
@@ -105,7 +105,8 @@ TEST(BackwardFills, OneOfSeveralResults) {
   }
 }
 
-// The caller leaves some outputs unused. They depend on the same parameters as the others, and on further ones.
+// The caller uses only some of the results. The unused results depend on the same arguments as the used ones, or on
+// other arguments.
 TEST(BackwardFills, ZerosBesideWhatHasAGradient) {
   const auto function = [](const Tensors& g) { return Tensors{g[0].sgn() + g[1].sum(), g[3] * 2, g[0].round()}; };
   auto compiled = compile(function, {.fullgraph = true});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code after a read or a refusal: the rest of that call runs in eager mode, on the caller's arguments.
+// Code after a refusal, with or without a read before it. The rest of the call runs in eager mode, on the caller's
+// arguments.
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// After a read, the rest of the call runs in eager mode. Its changes of an argument reach the caller's tensor.
+// After a read and a refusal, the rest of the call runs in eager mode. Its changes of an argument reach the caller's
+// tensor.
 TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     const bool positive = (y.sum() > 0).item<bool>();
@@ -74,7 +76,8 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   EXPECT_TRUE(compiled(x).equal(function(x)));
 }
 
-// LibTorch reads such an index while it computes the tensor's sizes. After the read, the tensor is a real one.
+// If an index is a tensor of one integer, LibTorch takes the sizes of `y`, reads the integer, and then uses the sizes.
+// They must stay valid although the read makes `y` a real tensor.
 TEST(BehindARefusal, SizesOfWhatIsIndexedByANumberFromData) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = at::cat({x, x}, 1);
@@ -115,7 +118,7 @@ TEST(BehindARefusal, AHistoryComesThroughAView) {
   }
 }
 
-// Eager mode would refuse a use of the parts; the code does not use them.
+// After x.mul_(), eager mode would refuse operators on the parts of `x`. The code calls none.
 TEST(BehindARefusal, PartsOfWhatIsChanged) {
   const auto function = [](const at::Tensor& x, const at::Tensor& other) {
     for (const at::Tensor& part : x.unbind(0)) {
@@ -150,7 +153,7 @@ TEST(BehindARefusal, ARegionOfAViewWithAHistory) {
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("memory"));
 }
 
-// The argument that the function writes to has a history afterwards, and so have the tensors that share its memory.
+// After the function has written to an argument, the argument and all tensors that share its memory have a history.
 TEST(BehindARefusal, ArgumentsGetHistories) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y, const at::Tensor& view, const at::Tensor& leaf) {
     x.requires_grad_();
@@ -172,7 +175,7 @@ TEST(BehindARefusal, ArgumentsGetHistories) {
   for (int call = 0; call < 2; ++call) EXPECT_TRUE(gradient_of(compiled).equal(gradient_of(function)));
 }
 
-// Returns whether the function runs without an exception. The code goes on either way.
+// Returns false if `function` throws.
 template <class Function>
 bool has_memory(Function&& function) {
   try {
@@ -183,8 +186,8 @@ bool has_memory(Function&& function) {
   }
 }
 
-// The rest of such a call sees fakes of its arguments, with the memory of the real ones. With a symbolic size, asking
-// for the memory is an error, even if the code catches it.
+// After a refusal, the code still sees fakes of its arguments, which have the memory of the real arguments. If a size
+// is symbolic, the call throws if the code asks for the memory, even if the code catches the exception.
 TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   const auto function = [](const at::Tensor& x) {
     const bool positive = (x.sum() > 0).item<bool>();

@@ -148,7 +148,7 @@ TEST(ChangedArguments, OfAFunctionThatReturnsNothing) {
   }
 }
 
-// A number computed from a dynamic size is fixed by a guard, so it is right for each size.
+// If code computes a plain number from a dynamic size, a guard fixes the size, so the number is right for each size.
 TEST(ChangedArguments, NumbersOfSizes) {
   const auto function = [](const at::Tensor& x, std::int64_t& rows) {
     rows = x.size(0) * 2;

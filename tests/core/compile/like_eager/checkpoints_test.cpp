@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a checkpoint in a compiled function is one node whose body the backward runs again. Otherwise its operators
-// are nodes of the graph, and explain() says why. Either way, results, gradients, random draws and buffers are those of
-// eager mode.
+// Contract: a checkpoint in a compiled function is one node whose body the backward runs again. If its code cannot run
+// again with the same outcome, its operators are nodes of the graph, and explain() says why. In both cases, results,
+// gradients and random draws are those of eager mode.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <memory>
@@ -45,13 +45,14 @@ class Autocast {
 
 at::Tensor dropped(const at::Tensor& x) { return at::dropout(x, 0.4, true); }
 
-// Draws random numbers after the function, which shows the generator's final state.
+// Adds random numbers to the results, so that tests also compare the state in which the function leaves the generator.
 Tensors and_draw(Tensors results) {
   results.push_back(at::rand({3}));
   return results;
 }
 
-// Inputs: x [n, 4] and w [4, 4] are leaves that require a gradient; c [n, 4] does not.
+// Inputs: g[0] of sizes [n, 4] and g[1] of sizes [4, 4] are leaves that require a gradient; g[2] of sizes [n, 4]
+// requires none.
 const Program kBodies[] = {
     {"a layer with dropout, twice",
      [](const Tensors& g) {
@@ -260,7 +261,7 @@ TEST(CompiledCheckpoints, WhatCannotRunAgain_StaysInTheGraph) {
   }
 }
 
-// A read cuts the body in two.
+// A read inside a checkpoint cuts the graph, so the checkpoint has no body.
 TEST(CompiledCheckpoints, AReadInside_EndsTheBody) {
   const auto reads = [](const Tensors& g) {
     const auto code = [](const at::Tensor& h) {
@@ -319,7 +320,7 @@ TEST(CompiledCheckpoints, AnExceptionInside_LeavesAsItIs) {
   EXPECT_THAT(text_of(compiled.explain()), HasSubstr("tag_activation_checkpoint"));
 }
 
-// The check of the second run compares the whole graph with the first one's, bodies included.
+// In the second call, verification compares the whole graph with the cached one, including bodies.
 TEST(CompiledCheckpoints, OtherCodeInside_IsFound) {
   bool cosine = false;
   auto compiled = compile([&](const at::Tensor& x) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a number that comes from data may have any value, also a negative one. An operator with such an argument
-// returns what it returns in eager mode, throws if eager mode throws, and reports the same sizes to later code.
+// returns what it returns in eager mode, throws if eager mode throws, and reports the same sizes to later code. There
+// is one exception: -1 as a size of a view is an error.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ struct BoundCase {
   const char* name;
   at::Tensor (*apply)(const at::Tensor& x, const SymInt& n, const SymInt& m);
   bool is_captured = true;  // false: runs in eager mode
-  int sizes = 0;            // number of sizes for which -1 is an error, though eager mode infers it
+  int sizes = 0;            // number of sizes for which -1 is an error; eager mode infers them
 };
 
 constexpr std::int64_t kRows = 4;
@@ -158,7 +159,8 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
   }
 }
 
-// Facts about such numbers, and a back end's statements about them, stay in their own segment.
+// What the code or a back end says about a number from data holds only in its segment, so the code before the read
+// gives the same graph in each call.
 TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);

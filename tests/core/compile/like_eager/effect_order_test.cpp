@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of a split graph that do not depend on each other by values, but by the order of their random draws and
-// writes.
+// Pieces of a split graph that need no values of each other, but must keep the order of their random draws and writes.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/dropout.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: in a backward, a graph behaves like its operators. Autograd does not ask it for gradients that its
+// Contract: in a backward, a graph behaves like its operators. Autograd does not ask a graph for gradients that its
 // operators would not give, and a value has a history exactly if it has one in eager mode.
 #include <memory>
 #include <string>
@@ -190,8 +190,8 @@ TEST(Histories, HooksOfWhatGivesNoGradient) {
             0);
 }
 
-// An argument or a captured tensor gets a history after a read. The compiled entry is for tensors without one. A tensor
-// with a history from the start needs another entry, and its gradients pass through.
+// An argument or a captured tensor gets a history after a read. The first entry serves tensors without a history. A
+// tensor that has a history from the start needs another entry, and gradients flow into this history.
 TEST(Histories, ArgumentsThatGetOneBehindARead) {
   const at::Tensor leaf = at::full({3}, 2.0).requires_grad_();
   for (const bool is_argument : {true, false}) {
@@ -234,8 +234,8 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
 }
 
-// The result is a view of a value that the backward needs. If the caller changes it in place before the backward, there
-// is an error, as in eager mode.
+// The result is a value that the backward needs, or a view of one. If the caller changes the result in place before the
+// backward, the backward throws, as in eager mode.
 TEST(Histories, OfResultsThatTheCallerChanges) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function functions[] = {
@@ -266,7 +266,7 @@ TEST(Histories, OfResultsThatTheCallerChanges) {
   }
 }
 
-// Without gradients, too, a result must not be a view of a tensor that only the graph has.
+// Even without gradients, a result must not be a view of a tensor that only the graph has.
 TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor pair = at::stack({x, x});
@@ -282,8 +282,8 @@ TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   }
 }
 
-// The function changes a buffer by a tensor that requires a gradient. From then on the buffer has a history, for which
-// the code may ask.
+// The function adds a tensor that requires a gradient to a buffer. From then on the buffer has a history, and the code
+// may ask about it.
 TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
   for (const bool is_asked_for_leaf : {false, true}) {
     const at::Tensor leaf = at::full({}, 2.0).requires_grad_();

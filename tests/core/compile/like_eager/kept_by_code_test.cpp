@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User code that keeps tensors in three cases: it throws, it must be one graph (fullgraph), or it is verified.
+// Code that keeps tensors in one of four cases: the code throws, it must be one graph (fullgraph), the kept tensor is a
+// leaf, or the code runs for verification.
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -19,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Returns the text of the exception that the call throws.
+// Returns the text of the exception that the call throws; empty if it throws none.
 std::string outcome_of(const std::function<void()>& call) {
   try {
     call();
@@ -68,7 +69,8 @@ TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
   EXPECT_TRUE(state.other.equal(x * 2));
 }
 
-// A kept leaf that requires a gradient is a second object for the same leaf, however the call ends.
+// If the code keeps an argument that is a leaf, the kept tensor is a second object for the same leaf, with or without a
+// read after it.
 TEST(KeptTensorsOfCode, OfALeaf_HasItsGradients) {
   for (const bool reads : {false, true}) {
     std::vector<at::Tensor> kept;

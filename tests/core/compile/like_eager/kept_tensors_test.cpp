@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that a function keeps, for example in members. A first call that captures or refuses must leave in them what
-// eager mode leaves, and run the code as often.
+// Tensors that a function keeps, for example in members. After a first call that captures the code, or refuses it, they
+// must have the contents that eager mode gives them, and the code must have run equally often.
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,8 +36,8 @@ using testing::HasSubstr;
 struct Program {
   const char* name;
   at::Tensor (*run)(State& state, const at::Tensor& x);
-  std::int64_t compiles;     // in the six calls; -1: one for each segment
-  const char* refusal = "";  // explain()'s refusal in the end
+  std::int64_t compiles;     // in the six calls; -1: not checked
+  const char* refusal = "";  // part of explain()'s refusal after the last call
   bool is_refused_by_an_exception = false;
 };
 
@@ -372,7 +372,7 @@ TEST_P(KeptTensors, AreThoseOfEagerMode) {
       const std::string what = std::string(backend) + ", call " + std::to_string(++call);
       const Observed expected = observe_call([&](const at::Tensor& y) { return program.run(eager, y); }, eager, x);
       if (call == 1 && program.is_refused_by_an_exception) {
-        // The call ends with this exception. What the code has kept by then stays.
+        // The first call throws. What the code has kept by then stays.
         EXPECT_THROW(observe_call(compiled, compiled_state, x), CompileError) << what;
         continue;
       }

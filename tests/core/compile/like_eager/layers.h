@@ -11,7 +11,8 @@ namespace rehearse_test {
 struct LayersImpl;
 using Body = at::Tensor (*)(LayersImpl& net, const at::Tensor& x);
 
-// Three layers of six, each a bucket of its own, with a forward of your choice. The input is a matrix of four rows.
+// Three linear layers of 6 x 6, each in a bucket of its own, with a forward of your choice. The input is a matrix of 4
+// x 6.
 struct LayersImpl : torch::nn::Module {
   explicit LayersImpl(Body body) : body_(body) {}
   at::Tensor forward(const at::Tensor& x) { return body_(*this, x); }
@@ -31,8 +32,9 @@ struct LayersProgram {
   Body body;
 };
 
-// Calls each program three times, compiled and in eager mode. Expects equal results, gradients of all parameters, and
-// next random numbers. Also expects a gradient for the second layer, and no eager call.
+// Calls each program three times, compiled and in eager mode. Expects equal results, gradients of all parameters,
+// contents of the buffer, and next random numbers. Also expects that the second layer has a gradient, and that no call
+// ran eagerly.
 void expect_like_eager_in_pieces(std::span<const LayersProgram> programs);  // cut by DDP's buckets
 void expect_like_eager_in_one_piece(std::span<const LayersProgram> programs);
 

@@ -18,18 +18,19 @@ struct Program {
 
 // The effects of a call.
 struct Observed {
-  std::vector<at::Tensor> results;    // and whether they require a gradient
+  std::vector<at::Tensor> results;    // expect_same() also compares their requires_grad
   std::vector<at::Tensor> gradients;  // of the leaves, in order; undefined if there is none
   std::vector<at::Tensor> arguments;  // their contents afterwards
 };
 
-// Calls `forward` on copies of the arguments, runs the backward from all results that require a gradient, and takes the
-// gradients away from `leaves`. Arguments that require a gradient are leaves, too. The random generator starts in the
-// same state each time.
+// Calls `forward` on copies of the arguments, runs the backward from all results that require a gradient, and collects
+// and resets the gradients of `leaves`. Arguments that require a gradient count as leaves, too. The random generator
+// starts in the same state each time.
 template <class Forward>
 Observed observe(Forward&& forward, const std::vector<at::Tensor>& arguments, std::vector<at::Tensor> leaves = {});
 
-// Adds a test failure for each bit that differs. An undefined gradient differs from a gradient of zeros.
+// Adds a test failure for each tensor whose values, dtype, sizes or requires_grad differ. NaN equals NaN. An undefined
+// gradient differs from a gradient of zeros.
 void expect_same(const Observed& found, const Observed& expected, const std::string& what);
 
 std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& arguments);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if a captured function makes a tensor require a gradient, the tensor is a leaf, as in eager mode: after a
-// backward it holds its gradient, and the gradient goes no further.
+// backward the leaf has a gradient, and the gradient flows no further.
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-// Inputs: a leaf of four columns, which may require a gradient, and another leaf, which does.
+// Inputs: two leaves of four columns. The first one may require a gradient, and the second one does.
 const Program kLeafPrograms[] = {
     {"of an argument's memory",
      [](const Tensors& g) {

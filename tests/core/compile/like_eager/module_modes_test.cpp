@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A function that finds modules outside its arguments, with train() and eval() between its calls.
+// Functions that find modules outside their arguments. Between calls, the modules switch to train() or eval().
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +24,8 @@ torch::nn::Sequential network() {
   return torch::nn::Sequential(torch::nn::Linear(3, 3), torch::nn::BatchNorm1d(3), torch::nn::Dropout(0.5));
 }
 
-// Alternates the modes. Results and the next random numbers must equal those of the eager twin.
+// Calls `mine` compiled and `twin` in eager mode, with alternating modes of their modules. Results and next random
+// numbers must be equal. Expects one compilation for each mode.
 template <class Function, class Switch>
 void expect_like_eager(Function mine, Function twin, Switch switch_modes) {
   auto compiled = compile(mine);
@@ -72,7 +73,7 @@ TEST(ModuleModes, OfAnAnyModule) {
   expect_like_eager(function, function, [&](bool trains) { dropout->train(trains); });
 }
 
-// Switches only a child, one level below.
+// Switches only one child of the inner module.
 TEST(ModuleModes, OfAChildAlone) {
   struct Outer : torch::nn::Module {
     Outer() : inner(register_module("inner", network())) {}
@@ -87,7 +88,8 @@ TEST(ModuleModes, OfAChildAlone) {
   });
 }
 
-// As in LibTorch: train() and eval() switch all submodules, in any order, and repeating them changes nothing.
+// train() and eval() switch all submodules, as in LibTorch. If modules are back in the mode of the capture, the
+// existing entry serves the call.
 TEST(ModuleModes, TrainDoesWhatItDoes) {
   auto net = network();
   net->eval();
@@ -124,7 +126,7 @@ TEST(ModuleModes, SwitchedInside) {
   EXPECT_THAT(compiled.explain().refusal, testing::HasSubstr("(last: torch::nn::SequentialImpl to eval())"));
 }
 
-// Settings by which LibTorch chooses kernels, and numbers that became tensors.
+// Guards also compare the settings by which LibTorch chooses kernels, and whether a tensor is a wrapped number.
 TEST(ModuleModes, OtherFactsAreGuarded) {
   const auto attention = [](const at::Tensor& x) { return at::scaled_dot_product_attention(x, x, x); };
   auto compiled = compile(attention);

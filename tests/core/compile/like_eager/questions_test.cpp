@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that return no tensor: questions about tensors, which the capture answers.
+// Functions that answer a question about tensors instead of returning a tensor. The capture gives the answer.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the compiler refuses hooks that no recorded backward can hold, with their line. They then run as in eager
-// mode.
+// Contract: compile() refuses hooks that no recorded backward can contain, and names the line. Without fullgraph, they
+// run as in eager mode.
 #include <exception>
 #include <functional>
 #include <memory>
@@ -145,7 +145,7 @@ TEST(TensorHooks, WhatNoBackwardCanHold_IsRefused) {
   }
 }
 
-// Without fullgraph, the rest of the function runs in eager mode, and so does the hook, in each backward.
+// Without fullgraph, the rest of the function runs in eager mode, and the hook runs in each backward.
 TEST(TensorHooks, ARefusedOne_IsEagerModesFromThereOn) {
   for (const std::size_t i : {0, 1, 2, 3, 4}) {
     const Refused& program = kRefused[i];

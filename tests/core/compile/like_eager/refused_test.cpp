@@ -39,7 +39,7 @@ struct Program {
 
 at::Generator default_generator() { return at::detail::getDefaultCPUGenerator(); }
 
-// Returns whether the function ends without an exception. The calling code goes on either way.
+// Returns false if `function` throws.
 template <class Function>
 bool works(Function&& function) {
   try {
@@ -191,7 +191,8 @@ const Program kPrograms[] = {
      "The memory of a fake tensor"},
 };
 
-// Three calls, each with the random generator in the same state.
+// Calls `function` three times, each time with a fixed seed. Returns the results, and everything that the calls may
+// change.
 std::vector<at::Tensor> three_calls(const std::function<at::Tensor(const at::Tensor&)>& function, World& world) {
   std::vector<at::Tensor> seen;
   for (int call = 0; call < 3; ++call) {

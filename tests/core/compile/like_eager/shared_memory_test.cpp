@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The code writes one of several tensors that share memory: arguments, results, values before and after a read.
+// The code writes to one of several tensors that share memory: arguments, results, values before and after a read.
 #include <string>
 #include <vector>
 
@@ -164,7 +164,7 @@ std::vector<bool> sharing(const Tensors& results, const Tensors& given) {
   return shares;
 }
 
-// The second input has memory of its own, or shares that of the third.
+// If `shared`, the second argument has the memory of the third one; otherwise it has its own.
 Tensors arguments(int call, bool shared) {
   at::manual_seed(5 + static_cast<std::uint64_t>(call));
   const at::Tensor base = at::randn({4, 4});
@@ -202,7 +202,7 @@ TEST(SharedMemory, LikeEager) {
   }
 }
 
-// Sizes of an argument are those at the start of the call.
+// The code transposes an argument in place. The graph must take the argument's sizes from the start of the call.
 TEST(SharedMemory, SizesBehindATransposition) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     x.t_();
@@ -217,7 +217,7 @@ TEST(SharedMemory, SizesBehindATransposition) {
   }
 }
 
-// Operators that return a list or a tuple, at the point where a bucket is full.
+// Operators that return a list or a tuple, at the point where a bucket ends.
 const rehearse_test::LayersProgram kLists[] = {
     {"unbind()",
      [](rehearse_test::LayersImpl& net, const at::Tensor& x) {
@@ -241,7 +241,8 @@ const rehearse_test::LayersProgram kLists[] = {
      }},
 };
 
-// Changes the result of an operator that returns its argument or a view of it, although its schema says otherwise.
+// Calls an operator that returns its argument, or a view of it, although the operator's schema says otherwise. Then
+// changes the result in place.
 template <at::Tensor (*gives)(const at::Tensor&)>
 at::Tensor changed_behind(rehearse_test::LayersImpl& net, const at::Tensor& x) {
   const at::Tensor h = net.a->forward(x);

@@ -112,7 +112,7 @@ TEST_P(SizesVary, TrainsAsInEagerMode) {
   }
 }
 
-// The guard fixes the size, and the user marked the size dynamic, so the call throws.
+// If the backward of an operator fixes a size that the user marked dynamic, the call throws.
 TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   int errors = 0;
   for (const VaryingCase& tested : kCases) {
@@ -134,8 +134,9 @@ TEST(SizesVary, AMarkThatABackwardBreaks_IsAnError) {
   EXPECT_GT(errors, 0);
 }
 
-// A leaf that the code never uses has no guard. In a later call, its sizes may differ from those of another leaf that
-// had the same sizes at capture. A size may also be 0 or 1, for which there are no symbols.
+// If the code never uses an argument, no guard compares the argument's sizes. In a later call, they may differ from the
+// sizes of another argument, even if both were equal at capture. A size may also be 0 or 1, for which there are no
+// symbols.
 TEST(SizesVary, ALeafThatIsNotUsed_MayHaveAnySize) {
   const auto forward = [](const at::Tensor& /*unused*/, const at::Tensor& x) {
     if ((x.sum() > 0).item<bool>()) return x + 1;

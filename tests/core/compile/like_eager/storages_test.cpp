@@ -68,7 +68,7 @@ struct StorageSetting {
 constexpr StorageSetting kStorageSettings[] = {
     {"eager", false}, {"eager", true}, {"aot_eager", false}, {"aot_eager", true}};
 
-// Frees its argument halfway, and fills the new memory with other numbers.
+// Frees the memory of `whole` halfway, allocates it again, and fills it with other numbers.
 at::Tensor free_and_fill(const at::Tensor& x, const at::Tensor& whole) {
   const at::Tensor y = x * whole.sum();
   const c10::SymInt bytes = storage_bytes(whole);
@@ -143,8 +143,8 @@ TEST(Storages, QuestionsAboutATensorOutside) {
   EXPECT_EQ(compiled.stats().compiles, 2);
 }
 
-// Tensors that the function computes have memory as in eager mode, and all tensors that share the memory see the
-// change.
+// A tensor that the function computes has as many bytes as in eager mode. If the function resizes the memory, all
+// tensors that share it see the change.
 TEST(Storages, OfWhatIsComputed) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor y = x * 2, view = y.view(-1);
@@ -173,8 +173,8 @@ TEST(Storages, ThatAotEagerLeavesToAutograd) {
               AllOf(HasSubstr("it changes the size of a storage, at "), HasSubstr("storages_test.cpp:")));
 }
 
-// If strides are products of symbols, aot_eager determines the outputs of such a graph by running it on fakes. In that
-// run, too, a tensor that the graph changes must not be a leaf.
+// If strides are products of symbols, aot_eager runs a graph that resizes a storage on fakes, to determine the graph's
+// outputs. In this run, too, a tensor that the graph changes must not be a leaf.
 TEST(Storages, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {
@@ -207,7 +207,7 @@ TEST(Storages, BehindARead) {
                     HasSubstr("storages_test.cpp:"), HasSubstr("Call it in front of that")));
 }
 
-// The buffer has memory only while the second layer uses it.
+// The code frees the buffer's memory after the second layer, and allocates it again before the third one.
 const LayersProgram kStoragesInLayers[] = {
     {"a buffer that is freed between two uses",
      [](LayersImpl& net, const at::Tensor& x) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured hook runs when eager mode runs it, with its closure's values in that call.
+// Contract: a captured hook runs when eager mode runs it, with the values that its closure has in that call.
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The hook triples the gradient, so the result is three times the derivative by central differences.
+// The hook triples the gradient, so the gradient of x is three times the derivative by central differences.
 TEST(TensorHooks, AreWhatDifferencesSay) {
   const auto forward = [](const at::Tensor& x) { return x.sin().exp().sum(); };
   auto compiled = compile([](const at::Tensor& x) {
@@ -71,7 +71,7 @@ TEST(TensorHooks, NumbersOfTheClosure) {
   }
 }
 
-// The backward starts at one of two results. A hook on the way to the other result must not run.
+// The backward starts at one of two results, or at both. A hook that only belongs to the other result must not run.
 TEST(TensorHooks, AreCalledWhereAGradientComes) {
   const auto function = [](const at::Tensor& x, const at::Tensor& calls) {
     const at::Tensor a = x.sin(), b = x.cos();
@@ -102,7 +102,7 @@ TEST(TensorHooks, AreCalledWhereAGradientComes) {
   }
 }
 
-// Two calls come before their backwards. Each hook has the closure of its own call.
+// Both calls come before both backwards. Each hook has the closure of its own call.
 TEST(TensorHooks, KeepTheClosureOfTheirCall) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     auto compiled = compile(
@@ -247,7 +247,8 @@ TEST(TensorHooks, BackwardTwice) {
   }
 }
 
-// A second derivative through the hook's own code is that of eager mode, with the back end that supports it.
+// With the "eager" back end, a second derivative through a hook is that of eager mode. If the hook uses a tensor that
+// requires a gradient, the second derivative is an error.
 TEST(TensorHooks, DifferentiatedAgain) {
   const auto function = [](const at::Tensor& x, const at::Tensor& c) {
     const at::Tensor y = x.sin();
@@ -266,7 +267,8 @@ TEST(TensorHooks, DifferentiatedAgain) {
   EXPECT_THAT(error_of([&] { twice(other(x, w), x); }), HasSubstr("cannot be differentiated again"));
 }
 
-// A closure that holds its hook's own tensor leaks in eager mode. A captured one dies with the graph.
+// In eager mode, a closure that holds the tensor of its own hook is never freed. The closure of a captured hook is
+// freed with the autograd graph of its call.
 TEST(TensorHooks, KeepNothingAlive) {
   auto compiled = compile(
       [](const at::Tensor& x, const at::Tensor& c) {

@@ -22,7 +22,8 @@ using rehearse_test::observe;
 using rehearse_test::Program;
 using rehearse_test::Tensors;
 
-// Inputs: x [n, 4] and w [4, 4] are leaves that require a gradient; c [n, 4] does not.
+// Inputs: g[0] of sizes [n, 4] and g[1] of sizes [4, 4] are leaves that require a gradient; g[2] of sizes [n, 4]
+// requires none.
 const Program kPrograms[] = {
     {"a factor",
      [](const Tensors& g) {
@@ -224,7 +225,8 @@ TEST(TensorHooks, HaveEagerModesGradients) {
   }
 }
 
-// If hooks were missing from the backward graph, eager autograd would have to run them under aot_eager.
+// If a backward graph could not contain a hook, the graph would run under eager autograd. Only the programs in `eager`
+// do.
 TEST(TensorHooks, AreInTheBackwardGraph) {
   // A hook that a caller registers on such a result must run after the function's hook.
   const std::set<std::string> eager = {"a view of an argument, as a result", "of a result"};

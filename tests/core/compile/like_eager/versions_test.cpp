@@ -65,8 +65,8 @@ TEST(Versions, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
 }
 
-// Changes and views a tensor and asks for its version in between. The test runs it with and without gradients, at two
-// lengths.
+// Changes and views a tensor and asks for its version in between. The test runs it with and without gradients, at
+// several lengths and with several versions of `w`.
 std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
   std::vector<c10::SymInt> seen = {version(w)};
   const at::Tensor result = w.sin() * x, own = x.detach().clone();
@@ -106,7 +106,7 @@ TEST(Versions, InOneGraphForAll) {
         EXPECT_EQ(w._version(), start);
         EXPECT_EQ(own._version(), 9);
         if (!grad_enabled) continue;
-        found.sum().backward();  // uses w's present values, without an error
+        found.sum().backward();  // uses w's current values, without an error
         expected.sum().backward();
         EXPECT_TRUE(w.grad().equal(twin.grad()));
       }
