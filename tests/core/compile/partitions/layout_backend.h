@@ -25,7 +25,8 @@ enum class OutputLayout {
 };
 enum class Statement { True, None, False };
 
-// Lets another back end compile, and copies each output whose layout is free into the layout.
+// Lets another back end compile, and copies each output whose layout is free into `layout`. `statement`: whether it
+// states these layouts (True), none (None), or those of the other back end (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")
@@ -59,7 +60,8 @@ class LayoutBackend final : public compiler::Backend {
 
   // The names of the graphs, in the order of their compilation.
   const std::vector<std::string>& names() const { return names_; }
-  // The number of inputs that came in another layout than at capture.
+  // The number of graph inputs, without parameters, that had another layout than at capture when the graph was
+  // compiled.
   std::size_t other_inputs() const { return other_inputs_; }
 
   bool obeys = true;  // leave outputs in BackendInput::fixed_layouts alone
@@ -69,7 +71,7 @@ class LayoutBackend final : public compiler::Backend {
     return layout_ == OutputLayout::ChannelsLast ? dimensions == 4 : dimensions >= 2;
   }
 
-  // The dimensions, from the innermost on.
+  // The dimensions, innermost first.
   static std::vector<std::size_t> order(std::size_t dimensions, OutputLayout layout) {
     std::vector<std::size_t> order(dimensions);
     std::iota(order.begin(), order.end(), std::size_t{0});

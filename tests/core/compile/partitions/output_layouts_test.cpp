@@ -29,8 +29,8 @@ using ::testing::HasSubstr;
 // The operations of the second piece on the result of the first.
 using Middle = std::function<at::Tensor(const at::Tensor&)>;
 
-// The first piece is the first convolution alone. The middle part, the scale and the second convolution fill the other
-// bucket.
+// The first piece is the first convolution alone. The second piece has the middle part, the scale and the second
+// convolution.
 struct ConvolutionsImpl : torch::nn::Module {
   explicit ConvolutionsImpl(Middle between)
       : first(register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 1).bias(false)))),
@@ -51,7 +51,7 @@ struct ConvolutionsImpl : torch::nn::Module {
 };
 TORCH_MODULE(Convolutions);
 
-constexpr double kSecondPiece = (256 + 32) / 1024.0 / 1024.0;  // bytes of the parameters of the second piece
+constexpr double kSecondPiece = (256 + 32) / 1024.0 / 1024.0;  // the cap in MiB: the parameters of the second piece
 
 struct Ran {
   at::Tensor result;
@@ -71,8 +71,8 @@ Ran run(Convolutions& net, Forward&& forward, const at::Tensor& x) {
   return ran;
 }
 
-// `is_true`: the back end's statement is true. compile() trusts a statement about the function's results, so a false
-// one leaves them in the wrong layout.
+// `is_true`: the back end states nothing false. compile() trusts a statement about the function's results, so after a
+// false statement they have the wrong layout.
 void expect_like_eager(Convolutions& net, const CompileOptions& options, bool is_true, std::int64_t batches) {
   fakes::FakeDDP<Convolutions> ddp(net, kSecondPiece);
   auto compiled = compile(ddp, options);
@@ -100,8 +100,8 @@ class OutputLayouts : public testing::TestWithParam<std::tuple<OutputLayout, Sta
   }
   bool is_stated() const { return std::get<1>(GetParam()) == Statement::True; }
 
-  // Runs training, and a forward without gradients. Returns for how many inputs in another layout than at capture the
-  // second piece was compiled.
+  // Runs training, and a forward without gradients. Returns how many inputs of the second piece had another layout than
+  // at capture when the piece was compiled.
   std::size_t expect_all_like_eager(const Middle& middle, std::optional<bool> dynamic = std::nullopt) const {
     Convolutions net(middle);
     const bool is_true = std::get<1>(GetParam()) != Statement::False;
@@ -125,7 +125,7 @@ TEST_P(OutputLayouts, SizesVary) {
 TEST_P(OutputLayouts, APieceThatTakesAView) {
   expect_all_like_eager([](const at::Tensor& x) { return x.sin().view_symint({-1}).view_symint(x.sym_sizes()); });
 }
-// Explicit strides would read elements in another order, without an error.
+// In another layout, explicit strides would read elements in another order, without an error.
 TEST_P(OutputLayouts, APieceThatNamesStrides) {
   EXPECT_EQ(expect_all_like_eager([](const at::Tensor& x) {
               const at::Tensor same = x * 1;
@@ -168,8 +168,8 @@ TEST(OutputLayoutsOfSegments, BehindARead) {
   }
 }
 
-// If a result overlaps itself, restoring its layout writes to one element several times. Each of its gradients must
-// count once.
+// If elements of a result share memory, restoring the result's layout writes to the same memory several times. The
+// gradient of each element must still count once.
 TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
   const auto windows = [](const at::Tensor& x) { return (x + 0).unfold(0, 2, 1); };
   const at::Tensor gradient = at::arange(24, at::kFloat).view({3, 4, 2});
@@ -187,7 +187,7 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
     }
   }
 }
-// `out` is an argument by name. The result shares its memory, and so do all views of it.
+// The schema passes `out` by name. The result shares memory with `out` and with all views of `out`.
 TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor sum = x * 1;
@@ -220,8 +220,8 @@ TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
     EXPECT_EQ(result.is_leaf(), eager.is_leaf());
   }
 }
-// The first piece makes z, the second writes to a view of it, the third uses it with its history. Leaves that the
-// function makes end the pieces.
+// The first piece makes z, the second one writes to a view of z, and the third one uses z with its history. The pieces
+// end where the function makes leaves.
 TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor z = at::zeros_like(x);
@@ -247,8 +247,8 @@ TEST(OutputLayoutsOfPieces, WhatGetsAHistoryOnItsWay) {
     }
   }
 }
-// The caller has no grad mode. There, a view of a leaf requires a gradient and has no history. A tensor computed with
-// grad mode keeps its history.
+// The caller has switched grad mode off. In this mode, a view of a leaf requires a gradient and has no history. A
+// tensor that the function computes in grad mode keeps its history.
 TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function part_of_leaf = [](const at::Tensor& x) {
@@ -364,8 +364,8 @@ TEST(BackendStatement, SizesDtypeAndNumberAreNotItsToChange) {
             "the back end 'stating' states 0 outputs of graph submod_0, which has 1");
 }
 
-// Two outputs of a piece share memory, and later code uses both. If one were copied, a write to the other would not
-// reach it.
+// Two outputs of the graph share memory, and the caller uses both. If compile() copied one of them, a write to the
+// other one would not reach the copy.
 TEST(BackendStatement, SharedMemoryStaysAsItIs) {
   const auto call = [&](bool obeys, Statement statement) -> std::string {
     const auto backend = std::make_shared<LayoutBackend>(OutputLayout::Reversed, statement);

@@ -12,7 +12,8 @@
 namespace rehearse::compiler {
 namespace {
 
-// y = x + x; z = y * x; returns z, y, none, x. Two values cross the cut, and one of them is an output, too.
+// y = x + x; z = y * x; returns z, y, none, x and 7. After a cut between the two steps, y and x are inputs of the
+// second partition, and outputs of the graph, too.
 std::shared_ptr<graph::GraphModule> two_steps() {
   auto module = std::make_shared<graph::GraphModule>();
   graph::Graph& graph = module->graph();
@@ -61,7 +62,7 @@ TEST(PartitionedGraph, RefusesWhatItCannotRun) {
   EXPECT_THROW(PartitionedGraph(*split.module, {}), graph::GraphError);
 }
 
-// Pieces compiled for a tensor of two numbers without a gradient.
+// Pieces that were compiled for a tensor of two numbers that requires no gradient.
 PartitionedGraph pieces_of_two_numbers() {
   const auto module = two_steps();
   for (graph::Node& node : module->graph()) {

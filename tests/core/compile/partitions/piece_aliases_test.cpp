@@ -61,7 +61,7 @@ Gradients run(Aliased& net, Forward&& forward) {
   return got;
 }
 
-// Returns for each piece whether it runs under eager autograd.
+// Compares the compiled module with eager mode. Returns for each piece whether it runs under eager autograd.
 std::vector<bool> eager_pieces(at::Tensor (*alias)(const at::Tensor&), Change change) {
   Aliased net(alias, change);
   fakes::FakeDDP<Aliased> ddp(net, 1);

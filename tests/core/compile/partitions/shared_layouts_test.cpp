@@ -20,7 +20,7 @@ using test::OutputLayout;
 using test::Statement;
 using ::testing::HasSubstr;
 
-// The first piece gives a tensor and a view of it, which the second one uses.
+// The first piece returns a tensor and a view of it. The second piece uses both.
 struct SharedAtTheBorderImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     const at::Tensor y = first(x), row = y.select(0, 0);
@@ -33,7 +33,7 @@ struct SharedAtTheBorderImpl : torch::nn::Module {
 };
 TORCH_MODULE(SharedAtTheBorder);
 
-// A copy in the right layout would be apart from the view.
+// compile() must not copy the tensor into the right layout, because the copy would not share memory with the view.
 TEST(BackendStatement, AFalseOneOfSharedMemoryIsFoundByTheNextPiece) {
   constexpr double kSecondLinear = 64 / 1024.0 / 1024.0;
   const auto lying = std::make_shared<LayoutBackend>(OutputLayout::Reversed, Statement::False);
