@@ -32,8 +32,8 @@ struct TrainingStep {
   std::vector<at::Tensor> gradients;
 };
 
-// Forward and backward of `net`, with the random seed `number`. `module` owns the parameters of `net`. Takes the
-// gradients away from the parameters.
+// Runs forward and backward of `net`, with the random seed `number`. `module` owns the parameters of `net`. Resets the
+// gradients of the parameters after it has collected them.
 template <class Net>
 TrainingStep step_of(Net& net, const torch::nn::Module& module, const BertSeed& seed, std::uint64_t number) {
   at::manual_seed(number);

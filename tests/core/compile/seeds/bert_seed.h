@@ -25,15 +25,15 @@ struct BertRun {
   Counts compiles;  // of each step
 };
 
-// PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor: BERT for masked words with its loss, in training mode, first
-// in eager mode and then compiled. Each step of both starts from the same random seed. Loss, logits and the gradient of
-// each parameter must be equal, bit for bit, and no parameter may change.
+// These functions port PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor. They train BERT for masked words with its
+// loss, in eager mode and compiled. In both modes, a step starts from the same random seed. Loss, logits and the
+// gradient of each parameter must be equal, bit for bit, and no parameter may change.
 
 // Runs under FakeDDP.
 BertRun expect_bert_like_eager(const BertSeed& seed);
 
 // Runs under DistributedDataParallel, with compiler collectives. Ranks have different texts, labels and dropout seeds.
-// From the second step on, all ranks but 0 damage their buffers before each forward.
+// From the second step on, all ranks but 0 damage their buffers before each forward, and DDP must restore them.
 BertRun expect_bert_like_eager_on_rank(RankContext& ctx, const BertSeed& seed);
 
 }  // namespace rehearse::compiler

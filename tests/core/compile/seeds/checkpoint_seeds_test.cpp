@@ -35,7 +35,7 @@ void copy_parameters(torch::nn::Module& to, torch::nn::Module& from) {
   for (std::size_t i = 0; i < source.size(); ++i) to.parameters()[i].copy_(source[i]);
 }
 
-// Returns the gradients of `net` and takes them away from its parameters.
+// Returns the gradients of the parameters of `net`, and resets them.
 std::vector<at::Tensor> gradients_of(torch::nn::Module& net) {
   std::vector<at::Tensor> gradients;
   for (at::Tensor& parameter : net.parameters()) {
@@ -109,8 +109,8 @@ struct TwoHalvesImpl : torch::nn::Module {
 };
 TORCH_MODULE(TwoHalves);
 
-// The parameters of a checkpoint's body are operands of its node, so the bucket splitter counts them: each half is one
-// piece.
+// Compares a training step with eager mode. The parameters of a checkpoint's body are operands of the checkpoint's
+// node, so the bucket splitter counts them, and each half is one piece.
 template <class Ddp>
 CompileStats expect_halves_like_eager(Ddp& ddp, TwoHalves& net, Counts& compiles) {
   const auto counting = std::make_shared<CountingBackend>(make_backend("aot_eager"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seed tests that wrap the model in DDP, on fiber ranks with the real Reducer.
+// Seed tests that wrap the model in DDP, with LibTorch's Reducer in a simulation.
 #include <memory>
 #include <vector>
 
@@ -77,7 +77,8 @@ TEST_F(TestSingleProc, test_ddp_baseline_inductor) {
   });
 }
 
-// DDP options that change the module's inputs or outputs, or the layout of gradients.
+// Trains with DDP options that change the module's inputs or outputs, or the layout of gradients. Expects one
+// compilation, and `graphs` graphs.
 void expect_trains_with(DistributedDataParallelOptions ddp, std::int64_t graphs) {
   ddp.bucket_cap_mb = 0.3;
   on_worlds([&](RankContext& ctx) {
@@ -152,7 +153,8 @@ TEST(CompileInsideDdp, IsSplitByItsBuckets) {
   });
 }
 
-// Code around a FakeDDP is split. Code around a real DDP communicates, so it is refused: compile the DDP itself.
+// compile() splits a function that calls a FakeDDP. It refuses a function that calls a real DDP, because the DDP
+// communicates: compile the DDP itself.
 TEST(CompileAroundDdp, FakesAreSplitAndRealOnesRefused) {
   on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 700});

@@ -31,9 +31,10 @@ at::Tensor alibi_attention(const at::Tensor& query, const at::Tensor& key, const
                         }});
 }
 
-// The seed's module: a bias for each head that grows with the distance.
+// The module of the seed tests: attention with a bias that grows with the distance of key and query, at another rate in
+// each head.
 struct AlibiImpl : torch::nn::Module {
-  static constexpr std::int64_t kHeadsOfSeed = 12, kWidthOfHead = 8;  // 64 in the seed
+  static constexpr std::int64_t kHeadsOfSeed = 12, kWidthOfHead = 8;  // PyTorch's heads have 64
 
   explicit AlibiImpl(Attention by) : attention(std::move(by)) {}
 
@@ -59,7 +60,8 @@ struct AlibiRun {
   Counts counts;
 };
 
-// Two steps under the real Reducer, compiled and as it is: result and every gradient must be equal, bit for bit.
+// Runs two steps under the real Reducer, compiled and in eager mode. The result and every gradient must be equal, bit
+// for bit.
 AlibiRun expect_alibi_like_eager(RankContext& ctx, double cap_mb, const Attention& attention) {
   torch::manual_seed(7);
   Alibi net(attention);

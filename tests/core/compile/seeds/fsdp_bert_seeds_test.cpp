@@ -44,7 +44,7 @@ struct ShardedBertImpl : torch::nn::Module {
 };
 TORCH_MODULE(ShardedBert);
 
-// Returns loss, logits and the gradients of the shards, and applies the gradients to the shards.
+// Runs a training step, which changes the shards. Returns the gradients of the shards, the loss and the logits.
 template <class Net, class Call>
 std::vector<at::Tensor> step_of(Net& net, Call& call, std::uint64_t seed) {
   at::manual_seed(seed);

@@ -81,7 +81,7 @@ TEST_F(TestMultiProc, test_fsdp_setattr) {
   });
 }
 
-// Has a layer that is not registered, and counts its calls.
+// Has a layer that is not registered. Counts how often forward() runs.
 struct HidingImpl : torch::nn::Module {
   HidingImpl() : layer(register_module("layer", torch::nn::Linear(1, 1))) {}
   at::Tensor forward(const at::Tensor& x) {
@@ -93,7 +93,7 @@ struct HidingImpl : torch::nn::Module {
 };
 TORCH_MODULE(Hiding);
 
-// The hidden layer belongs to no unit; each rank has its own.
+// The hidden layer is in no unit, so FSDP neither shards it nor reduces its gradients.
 TrainedShards train_hiding(RankContext& ctx, const CompileOptions& options) {
   std::vector<Hiding> made;
   auto trained = expect_sharded_like_eager(
@@ -237,7 +237,7 @@ struct ChildImpl : torch::nn::Module {
 };
 TORCH_MODULE(Child);
 
-// The module shares its buffer with its child. The buffer grows in each call.
+// The module shares its buffer with its child. Each call doubles the buffer.
 struct ParentImpl : torch::nn::Module {
   ParentImpl()
       : parameter(register_parameter("parameter", at::randn({1}))),

@@ -53,7 +53,7 @@ struct Step {
   Counts counts;
 };
 
-// Compares two calls with eager mode. Their objects hold 88 and 99.
+// Compares two calls with eager mode. `holder.val` is 88 in the first call and 99 in the second one.
 Step expect_like_eager(Hooked function, const char* backend) {
   auto compiled = compile(function, {.backend = backend, .fullgraph = true});
   Counts counts;
@@ -85,7 +85,8 @@ TEST_F(DistributedPatternTests, test_intermediate_hook_with_nested_closure) {
 
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
-// The seed test's module. Both hooks count in a tensor, and in `on_host`, which counts only while the code is captured.
+// A layer of the seed tests. Both hooks count in a tensor. They also count in `on_host`, which grows only when the code
+// runs on fakes.
 struct Layer {
   std::shared_ptr<HookedLinear> module;
   at::Tensor calls = at::zeros({2}, at::kLong);
@@ -127,7 +128,7 @@ void expect_same(const at::Tensor& found, const at::Tensor& expected, const char
   EXPECT_TRUE(found.equal(expected)) << what;
 }
 
-// Four steps, whose gradients add up.
+// Trains for four steps, compiled and in eager mode. The gradients of the steps add up.
 Step expect_trains_like_eager(const char* backend, int layers) {
   Net net(layers), eager(layers);
   auto compiled = compile(net.module, {.backend = backend, .fullgraph = true});
@@ -147,10 +148,10 @@ Step expect_trains_like_eager(const char* backend, int layers) {
       expect_same(parameters["module.bias"].grad(), wanted["module.bias"].grad(), "bias.grad");
       expect_same(net.layers[i].calls, eager.layers[i].calls, "calls of hooks");
       EXPECT_EQ(net.layers[i].calls[0].item<int>(), step + 1);
-      EXPECT_EQ(*net.layers[i].on_host, step == 0 ? 2 : 4);  // at capture, and at the check in the second call
+      EXPECT_EQ(*net.layers[i].on_host, step == 0 ? 2 : 4);  // at capture, and at verification in the second call
     }
   }
-  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because, "");  // the backward graph has them
+  EXPECT_EQ(compiled.explain().entries.at(0).graphs.at(0).eager_because, "");  // hooks are in the backward graph
   return {compiled.stats(), counts};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PyTorch's tests of pieces whose compiler changes strides, with a back end that makes every output of four dimensions
-// channels-last and states so.
+// channels-last, and states this layout.
 #include <memory>
 #include <vector>
 
@@ -43,7 +43,8 @@ struct Followed {
   Counts compiles;  // of each call
 };
 
-// Two pieces. The second gets its input in channels-last. Each rank has data of its own.
+// Runs two steps of a model of two pieces, and compares with eager mode. The second piece is compiled for an input in
+// channels-last. Each rank has data of its own.
 Followed expect_layouts_followed(RankContext& ctx, double cap_mb, bool trains) {
   const at::AutoGradMode mode(trains);
   at::manual_seed(3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Why rows of docs/SEEDS.md are planned: what their seeds need, and LibTorch or Rehearse lacks. If a newer LibTorch has
-// it, the test fails, and the row may have become possible.
+// These tests show why some rows of docs/SEEDS.md are only planned: their seed tests need something that LibTorch or
+// Rehearse lacks. If a newer LibTorch has it, a test here fails, and the row may have become possible.
 #include <exception>
 #include <functional>
 #include <memory>
@@ -38,7 +38,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Texts of the refusals that ask() has met.
+// The texts of the exceptions that ask() has caught.
 std::vector<std::string> refusals;
 
 struct Asked : std::runtime_error {
@@ -54,7 +54,7 @@ void ask(const Described& described, compiled_autograd::CompiledNodeArgs& argume
   }
 }
 
-// Takes the place of the compiler: asks each node, and each of its hooks, for a description of itself.
+// Replaces the compiler of compiled autograd. Asks each node, and each of the node's hooks, for its description.
 autograd::variable_list ask_all(const std::shared_ptr<autograd::Node>& root, const autograd::GraphTask&, bool,
                                 const autograd::edge_list&) {
   std::vector<std::shared_ptr<autograd::Node>> open{root};
@@ -129,7 +129,7 @@ TEST(MissingParts, CompiledAutograd_RefusesTheReducer) {
   EXPECT_THAT(found, Contains(HasSubstr("Compiled autograd is not compatible with C++ DDP Reducer")));
 }
 
-// The seeds' hooks of the backward do both.
+// The hooks of these seed tests free storages and set gradients in the backward. A captured hook can do neither.
 TEST(MissingParts, CapturedHook_FreesNoStorage) {
   const at::Tensor weight = leaf();
   auto compiled = compile(
@@ -157,7 +157,7 @@ TEST(MissingParts, CapturedHook_SetsNoGradient) {
 }
 
 // test_multiproc_autotune and test_multiproc_autotune_dynamic_shapes choose between kernels. LibTorch's tensor
-// expressions come with an interpreter and a writer of C++, and without a compiler.
+// expressions have an interpreter and a generator of C++ code, but no compiler.
 TEST(MissingParts, LibTorch_MakesNoKernels) {
   auto& makers = torch::jit::tensorexpr::RegisterCodeGenList::GetInstance();
   EXPECT_NO_THROW(makers.FindStmtFactoryMethod("simple_ir_eval"));

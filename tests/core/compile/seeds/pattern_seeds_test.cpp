@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seed tests of DistributedPatternTests: a captured function changes storages and versions, and makes leaves, which
-// take the place of nn.Parameter.
+// Seed tests of DistributedPatternTests: a captured function changes storages and versions, and makes leaves. PyTorch's
+// tests make an nn.Parameter instead of a leaf.
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -22,8 +22,8 @@ namespace {
 using Two = std::vector<at::Tensor>;
 using MakesLeaf = Two (*)(const at::Tensor& x);
 
-// Compares both outputs: type, value, gradient, requires_grad and is_leaf. Runs the backward from those that require a
-// gradient.
+// Compares the outputs of a call with those of eager mode: dtype, values, gradient, requires_grad and is_leaf. Runs the
+// backward from each output that requires a gradient.
 void expect_like(const Two& found, const Two& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -45,7 +45,8 @@ void expect_like(const Two& found, const Two& expected) {
   }
 }
 
-// Runs the function with each back end. Returns the compilations of two calls.
+// Calls the function twice with each of two back ends, and compares with eager mode. Returns for each back end the
+// statistics, and the number of compilations in each call.
 std::vector<std::pair<CompileStats, Counts>> expect_leaf_like_eager(MakesLeaf function) {
   std::vector<std::pair<CompileStats, Counts>> of_backends;
   for (const char* backend : {"eager", "aot_eager"}) {
@@ -121,7 +122,7 @@ TEST_F(DistributedPatternTests, test_unsafe_preserve_version_counter1) {
   });
 }
 
-// r = sin(w) saves w, which has x's values by the time of the backward.
+// Autograd saves w for r = sin(w). When the backward runs, w has x's values.
 template <class Compiled>
 void expect_overwritten_value(Compiled& compiled) {
   const at::Tensor w = at::randn({16}).requires_grad_(), x = at::randn({16}), before = w.detach().clone();

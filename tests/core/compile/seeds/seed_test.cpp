@@ -20,7 +20,7 @@ std::string name_of_this_test() {
 }  // namespace
 
 void SeedTest::SetUp() {
-  // A program that was packed for another machine finds the page beside it.
+  // A program that was packed for another machine gets the page's path from the environment.
   const char* const packed = std::getenv("REHEARSE_SEEDS_PAGE");
   std::ifstream file(packed != nullptr ? packed : REHEARSE_SEEDS_PAGE);
   const std::string page{std::istreambuf_iterator<char>(file), {}};

@@ -15,7 +15,7 @@
 namespace rehearse::compiler {
 
 // A test of a row in docs/SEEDS.md. It takes the bucket size and the sizes of worlds from the row, and compares the
-// pieces and compilations with it. It fails if its row is missing, or if the test leaves a number of its row unused.
+// pieces and compilations with the row. It fails if its row is missing, or if it leaves a number of its row unused.
 class SeedTest : public ::testing::Test {
  protected:
   void SetUp() override;
@@ -25,7 +25,7 @@ class SeedTest : public ::testing::Test {
   const std::vector<int>& ranks();
 
   // Runs `body` in a world of each size that the row lists, under the schedule of each seed. Each world must end with
-  // OK.
+  // the verdict OK and without remarks.
   void on_ranks(const World::Body& body) { on_ranks({1}, body); }
   void on_ranks(const std::vector<std::uint64_t>& seeds, const World::Body& body);
 

@@ -20,13 +20,13 @@ struct ShardedTraining {
   int steps = 3;
 };
 
-// The compilations of a training: the explanation of all, and the counts of each step.
+// The compilations of a training: explain() after the last step, and the number of compilations in each step.
 struct TrainedShards {
   Explanation told;
   Counts compiles;
 };
 
-// Returns the gradients of this rank's shards, and takes a step down each of them.
+// Changes this rank's shards by a step against their gradients. Returns the gradients.
 inline std::vector<at::Tensor> descend(const std::vector<at::Tensor>& shards) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
@@ -46,9 +46,9 @@ inline void expect_same_tensors(const std::vector<at::Tensor>& found, const std:
   }
 }
 
-// Trains a model from `make` sharded and compiled, and beside it the same model sharded in eager mode. In each step,
-// outputs, gradients of shards and shards must be equal, bit for bit. The first output must be that of the module
-// without sharding. `input(step)` returns a batch.
+// Trains two equal models from `make`, both sharded: one compiled, the other in eager mode. In each step, outputs,
+// gradients of shards and shards must be equal, bit for bit. The first output must be that of the module without
+// sharding. `input(step)` returns a batch.
 template <class Make, class Input>
 TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const ShardedTraining& training, Input&& input) {
   const auto seeded = [&] {
@@ -78,7 +78,7 @@ TrainedShards expect_sharded_like_eager(RankContext& ctx, Make&& make, const Sha
   return {compiled.explain(), compiles};
 }
 
-// Each rank gets different rows.
+// Random batches that differ between ranks and between steps.
 inline auto random_input(RankContext& ctx, std::vector<std::int64_t> sizes) {
   return [&ctx, sizes = std::move(sizes)](int step) {
     at::manual_seed(100 + 10 * static_cast<std::uint64_t>(ctx.rank()) + static_cast<std::uint64_t>(step));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// More seed tests of TestSingleProc and TestMultiProc: regions across cuts, a batch that changes, a guard on a group.
+// More seed tests of TestSingleProc and TestMultiProc: regions across cuts, a batch size that changes, a tensor whose
+// collective is pending, a guard on a group.
 #include <tuple>
 #include <vector>
 
@@ -71,7 +72,7 @@ struct RegionToyImpl : torch::nn::Module {
 };
 TORCH_MODULE(RegionToy);
 
-// Compiles the data-parallel module `ddp` with two back ends. Its module runs inside the region.
+// Compiles the data-parallel module `ddp` with two back ends. The module that `ddp` wraps runs inside the region.
 template <class Ddp>
 std::vector<CompileStats> expect_split_region(Ddp& ddp, Region region) {
   const at::Tensor x = at::randn({20, 1000});
@@ -148,7 +149,7 @@ TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
   });
 }
 
-// The seed test has a tensor subclass here, which waits when something is added to it.
+// The seed test has a tensor subclass in place of AsyncTensor. Its tensors wait when something is added to them.
 TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   on_ranks([this](RankContext& ctx) {
     auto compiled =
@@ -163,8 +164,8 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   });
 }
 
-// Another group in the watched variable recompiles the function. Here it is the empty Group that a rank has if it is
-// not a member.
+// If the watched variable has another group, the function compiles again. The test uses the empty Group, as a rank has
+// it that is not a member.
 TEST_F(TestMultiProc, test_get_pg_attr) {
   on_ranks([this](RankContext& ctx) {
     Group group = ctx.group();

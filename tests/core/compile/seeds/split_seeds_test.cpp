@@ -29,8 +29,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Calls the compiled data-parallel module `ddp` once. The output must be its module's, and the back end must get as
-// many graphs as the statistics count.
+// Calls the compiled data-parallel module `ddp` once. The output must equal that of the wrapped module, and the back
+// end must get as many graphs as the statistics count.
 template <class Ddp, class... Inputs>
 CompileStats split_once(Ddp& ddp, const Inputs&... inputs) {
   const auto counting = std::make_shared<CountingBackend>();
@@ -69,7 +69,7 @@ TEST_F(TestSingleProc, test_no_split) {
   });
 }
 
-// A layer with operators of its own: its parameter counts like others.
+// The net has a layer of its own class. The layer's parameters count like others.
 TEST_F(TestSingleProcUnderFakeDdp, test_custom_layer) {
   FakeDDP ddp(test::Custom(), cap_mb());
   const at::Tensor x = at::randn({512, 512});

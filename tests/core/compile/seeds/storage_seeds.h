@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Seeds that resize storages in a captured function, for any device.
+// Seed tests that resize storages in a captured function, for any device.
 #include <cstdint>
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@
 
 namespace rehearse::compiler {
 
-// What `compiled` has compiled in each of the calls.
+// Runs `call(i)` for each i below `calls`. Returns how often `compiled` compiled in each of these calls.
 template <class Function, class Call>
 Counts counts_of(Function& compiled, int calls, const Call& call) {
   Counts counts;
@@ -32,7 +32,7 @@ struct Compiled {
   Counts counts;
 };
 
-// The argument's storage has 0 bytes afterwards.
+// The compiled function frees the storage of its argument.
 inline Compiled resize_argument_to_zero(at::Device device) {
   const at::NoGradGuard no_grad;
   auto compiled = compile(
@@ -50,7 +50,7 @@ inline Compiled resize_argument_to_zero(at::Device device) {
   return {compiled.stats(), counts};
 }
 
-// The result's storage has 0 bytes before, which the function asserts.
+// The compiled function gets `out` with a storage of 0 bytes, and resizes it to the size of the storage of `x`.
 inline Compiled resize_result_to_argument(at::Device device) {
   const at::NoGradGuard no_grad;
   auto compiled = compile(

@@ -20,18 +20,19 @@ struct ToyTraining {
   int steps = 4;
 };
 
-// The compilations of a training: the statistics of all, and the counts of each step.
+// The compilations of a training: the statistics after the last step, and the number of compilations in each step.
 struct Trained {
   CompileStats stats;
   Counts compiles;
 };
 
-// Trains Toy compiled, and beside it an eager Toy, both under the real Reducer. Outputs and gradients must be equal,
-// bit for bit, in the first step (one bucket), in the second (buckets are rebuilt) and in later ones.
+// Runs the steps of two equal Toys under the real Reducer, one compiled and the other in eager mode. Outputs and
+// gradients must be equal, bit for bit, in each step. By default, the first step has one bucket, and the second step
+// rebuilds the buckets.
 Trained expect_toy_trains_like_eager(RankContext& ctx, const ToyTraining& training);
 
-// Calls Toy in pieces, under the real Reducer. The result must be the module's. Each graph of the back end must have
-// one reason, which names DDPOptimizer.
+// Calls a Toy once, compiled in pieces under the real Reducer. The result must be that of eager mode. For each graph,
+// explain() must give one reason, which names DDPOptimizer.
 CompileStats expect_split_toy_like_eager(RankContext& ctx, const test::ToyShape& shape, double bucket_cap_mb);
 
 }  // namespace rehearse::compiler
