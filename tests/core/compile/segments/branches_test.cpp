@@ -56,7 +56,8 @@ TEST_P(Branches, EachValueHasABranchOfItsOwn) {
   EXPECT_EQ(compiled.stats().eager_calls, 0);
 }
 
-// Runs the function and the compiled function on copies of the arguments, and compares results.
+// Calls the function and the compiled function with copies of each input. Compares results, and the contents of the
+// copies afterwards.
 template <class Function>
 CompileStats stats_of(Function function, const std::vector<at::Tensor>& inputs, CompileOptions options = {}) {
   auto compiled = compile(function, std::move(options));
@@ -76,7 +77,7 @@ std::vector<at::Tensor> full(const std::vector<float>& values, at::IntArrayRef s
   return tensors;
 }
 
-// is_nonzero(), equal(), allclose(), and item() on an input before any operator.
+// is_nonzero(), equal(), allclose(), and item() of a view of an argument.
 TEST(Reads, OfEveryKind) {
   const auto nonzero = [](const at::Tensor& x) { return (x > 1).any().is_nonzero() ? x.exp() : x * 2; };
   const auto equal = [](const at::Tensor& x) { return at::equal(x.relu(), x) ? x.exp() : x * 2; };
@@ -88,7 +89,7 @@ TEST(Reads, OfEveryKind) {
   EXPECT_EQ(stats_of(first, full({-1, 1, -1, 1})).compiles, 2);
 }
 
-// A segment for each round of the loop, and a branch for each value.
+// Each iteration of the loop has a segment, with a branch for each value.
 TEST(Reads, InALoop) {
   const auto halve = [](const at::Tensor& x) {
     at::Tensor y = x;
@@ -191,7 +192,7 @@ std::string message_of(const std::function<void()>& body) {
   return "";
 }
 
-// Code that takes another path when it runs again from its start gets an error, and the run computes nothing.
+// If code takes another path when it runs again from its start, the call throws, and the second run computes nothing.
 TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   hidden = 0;
   auto compiled = compile(reading_hidden, {.verify = Verify::Never});
@@ -222,7 +223,7 @@ TEST(Reads, HitsAreVerified) {
   hidden = 0;
 }
 
-// After a read, code that cannot be captured runs in eager mode from there on. The code before it has run once.
+// If code after a read cannot be captured, it runs in eager mode. The code before the read has taken effect once.
 TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
   const auto function = [](at::Tensor x) {
     x.add_(1);
@@ -234,8 +235,8 @@ TEST(Reads, WhatCannotBeCapturedBehindThemRunsEagerly) {
   EXPECT_EQ(stats.eager_calls, 3);
 }
 
-// Code that cannot be captured after a read runs again from its start. If that second run does not reach the read, it
-// must not repeat any effect.
+// If code after a read cannot be captured, the function runs again from its start. If this second run does not reach
+// the read, the call throws, and no effect happens twice.
 TEST(Reads, RefusedCodeThatDoesNotReadAgainIsAnError) {
   int runs = 0;
   const auto function = [&runs](at::Tensor x) {

@@ -93,13 +93,13 @@ Trained trained(Choosing& net, Call& call, std::int64_t choice, std::uint64_t se
 }
 
 struct Expected {
-  std::int64_t choice;  // each rank passes 12 / ranks, and the sum is 12
+  std::int64_t choice;  // the sum over the ranks: each rank passes choice / ranks
   std::int64_t compiles, hits, eager_calls;
 };
 
 void expect_once(CompileOptions options, int ranks, const std::optional<Group>& group,
                  const std::vector<Expected>& calls) {
-  // aot_eager does not support collectives here.
+  // Only with the "eager" back end does the graph itself have a collective.
   const bool in_graph = group && options.backend.get()->name() == "eager";
   Outside outside{.group = group, .reduces_in_graph = in_graph}, outside_eager = outside;
   Choosing net(outside), eager(outside_eager);
@@ -123,7 +123,7 @@ void expect_once(CompileOptions options, int ranks, const std::optional<Group>& 
   }
 }
 
-// First call, hit, other branch, a hit of each, limit exceeded (twice), hit.
+// First call, hit, another branch, a hit of each branch, limit exceeded (twice), hit.
 const std::vector<Expected> kCalls = {{0, 1, 0, 0}, {0, 1, 1, 0},  {12, 2, 1, 0}, {12, 2, 2, 0},
                                       {0, 2, 3, 0}, {24, 2, 3, 1}, {24, 2, 3, 2}, {12, 2, 4, 2}};
 

@@ -51,7 +51,7 @@ TEST(EagerRegion, OutsideOfACaptureIsACall) {
   EXPECT_EQ(eager_region([](int a, int b) { return a + b; }, 2, 3), 5);
 }
 
-// A region gets real tensors with their history, and its result continues with its own history.
+// A region gets real tensors with their history. The code after the region gets the region's result with its history.
 at::Tensor twice_through_region(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor y = (x * w).tanh();
   eager_region(log_sum, y, 1);
@@ -79,7 +79,7 @@ TEST_P(RegionOn, GradientsGoThrough) {
   EXPECT_EQ(compiled.stats().graphs, 3);
 }
 
-// A number that a region returns selects a branch, and so does another size of its tensors.
+// The numbers that a region returns, and the sizes of the tensors that it returns, select a branch.
 at::Tensor by_answer(const at::Tensor& x) {
   const auto [positive, limit] = eager_region(
       [](const at::Tensor& t) { return std::tuple(t.masked_select(t > 0), t.max().item<double>() > 2); }, x * 2);
@@ -117,7 +117,8 @@ TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
-// Later graphs could not know of the alias. The results are right, and the function is no longer compiled.
+// The region returns an alias of its argument, of which later graphs could not know. compile() refuses the function,
+// and the results are right.
 TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;
