@@ -198,7 +198,8 @@ TEST(LoopOfReads, AMixtureOfExperts_TrainsAsInEagerMode) {
   }
 }
 
-// Conditions on sizes that come from compiling the first segment are not part of the function's behaviour.
+// Compiling the backward of the first segment adds conditions on sizes. Verification must not take them for a change of
+// the code.
 TEST(LoopOfReads, BehindABackwardThatFixesSizes_IsNoChange) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor inverse = at::linalg_inv(at::block_diag({x, x})) + x.trace();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State other than arguments, beside the twelve cases of hidden_state_test.cpp: state that compile() sees by itself,
-// and state that only another run of the code can reveal. COMPILE.md ("What no guard sees") lists both in a table.
+// State other than arguments, in addition to the twelve cases of hidden_state_test.cpp: state that compile() sees by
+// itself, and state that only another run of the code can reveal. COMPILE.md ("What no guard sees") lists both in a
+// table.
 #include <algorithm>
 #include <array>
 #include <atomic>

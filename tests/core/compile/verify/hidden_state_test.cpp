@@ -176,14 +176,14 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
         EXPECT_TRUE(compiled(kFloats).equal(eager.function(kFloats))) << "state " << state << ", limit " << limit;
       }
       if (GetParam().changes_by_itself || limit < 8) return;
-      // Each state has a new tensor object, which counts as another tensor.
+      // Each set() makes a new tensor object, which counts as another tensor.
       EXPECT_EQ(compiled.stats().compiles, std::string(GetParam().name) == "ReplacedTensorMember" ? 7 : 4);
     });
   }
 }
 
-// FirstHit: the error names what changed before the first hit, with both operators and their lines. The call can be
-// repeated.
+// FirstHit: the error names what changed before the first hit, with both operators and their lines. Nothing is
+// compiled.
 TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function);

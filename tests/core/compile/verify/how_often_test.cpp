@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often the code of a compiled function runs, and with it its effects besides tensors: the table in COMPILE.md.
+// How often the code of a compiled function runs in a call, and thus how often its side effects happen. COMPILE.md has
+// the table.
 #include <functional>
 #include <sstream>
 #include <string>

@@ -67,7 +67,7 @@ TEST(ReplacedModule, AChildIsCompiledAnew) {
     const GuardFailure failure = compiled.explain().recompiles.at(0).failures.at(0);
     EXPECT_EQ(failure.source, "second");
     EXPECT_EQ(failure.expected, "the module at the capture");
-    net->put_second(before);  // the old entry serves it
+    net->put_second(before);  // the first entry serves the next call
     expect_eager(net, compiled);
     EXPECT_EQ(compiled.stats().compiles, 2);
   }

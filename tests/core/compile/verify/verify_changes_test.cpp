@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Verification of code that reads data or that no graph can hold, and of models, for which it must raise no false
-// alarm.
+// Verification of code that reads data, of code that no graph can hold, and of models. For models, verification must
+// raise no false alarm.
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,10 +23,10 @@
 #include "models/toy.h"
 #include "models/transformer.h"
 
-// These tests are outside namespace rehearse, because messages leave out lines of code in it.
+// This code is outside namespace rehearse, because messages leave out lines in that namespace.
 namespace {
 
-// The function's hidden member selects its behaviour.
+// What the function does. It is selected by a member that no guard sees.
 enum class Way { Plain, Reads, HasRegion, AsksForGradient };
 
 struct Chosen {
@@ -134,7 +134,8 @@ TEST(VerifyChanges, AlwaysGoesAlongWithWhatCannotBeCaptured) {
   EXPECT_THAT(compiled.explain().refusal, HasSubstr("backward() or grad()"));
 }
 
-// Always compiles another graph for the sizes of the present call, which differ from the capture's.
+// If the code has changed, Always compiles another graph for the sizes of the current call, which differ from those of
+// the capture.
 TEST(VerifyChanges, AlwaysCompilesForTheSizesOfTheCall) {
   bool flat = false;
   const auto function = [&flat](const at::Tensor& x) { return flat ? x.reshape({x.size(0) * x.size(1)}) : x * 2; };
@@ -163,7 +164,7 @@ TEST(VerifyChanges, SizesThatBecomeEqualAreNoChange) {
     EXPECT_EQ(compiled.stats().compiles, 1);
   };
   for (const Verify verify : {Verify::FirstHit, Verify::Always, Verify::Never}) check(plain, verify);
-  // The value of a read selects the branch, so it is no change.
+  // The value of a read selects the branch, so another value is no change.
   auto compiled = compile(reading, {.dynamic = true, .verify = Verify::FirstHit});
   for (const auto& [rows, columns] : {std::pair{4, 5}, std::pair{4, 4}, std::pair{4, 7}, std::pair{4, 4}}) {
     const at::Tensor x = at::ones({rows}), y = at::ones({columns});
@@ -223,7 +224,7 @@ TEST(VerifyChanges, NoModelIsAccused) {
   expect_not_accused(test::RandomProduct(), std::vector<std::tuple<>>{{}, {}});
 }
 
-// Has what verification must not repeat: a random number, a changed buffer, and a product.
+// Has effects that verification must not repeat: it draws random numbers, and changes a buffer.
 struct DrawingImpl : torch::nn::Module {
   DrawingImpl() : steps(register_buffer("steps", at::zeros({}, at::kLong))) {}
   at::Tensor forward(const at::Tensor& x) {

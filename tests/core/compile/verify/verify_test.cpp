@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code that reads state that no guard sees.
+// Code that reads state that no guard sees, and watch(), which adds a guard for a value.
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@
 
 #include "core/compile/recompile_counts.h"
 
-// These tests are outside namespace rehearse, because messages name only users' lines.
+// This code is outside namespace rehearse, because messages name only users' lines.
 namespace user {
 namespace {
 
@@ -61,7 +61,7 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// LibTorch makes a new tensor of the number in each call.
+// LibTorch makes a new tensor of the number in each call. If the number is the same, verification sees no change.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
   auto compiled = compile([&](const at::Tensor& x) {
@@ -91,7 +91,7 @@ TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("uses, is another tensor now"));
 }
 
-// Verification looks at the first hit alone. It misses later changes, and with Never it does not look at all.
+// FirstHit verifies only the first hit, and misses later changes. Never verifies nothing.
 TEST(Verify, FirstHitLooksOnce) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -145,7 +145,8 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   global_scale = 1;
 }
 
-// watch() makes a value a guard: another value recompiles, and an earlier one finds its entry.
+// watch() adds a guard for a value: for another value the function compiles again, and for an earlier value its entry
+// serves the call.
 TEST(Watch, AnotherValueCompilesAnew) {
   double scale = 2;
   const user::TimesWatched scaled{scale};
