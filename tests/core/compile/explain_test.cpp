@@ -49,7 +49,7 @@ TEST(Explain, TellsWhyACallWasNotServed) {
   EXPECT_THAT(told.text(), HasSubstr("s0 is x.size(0)"));
 }
 
-// Code that cannot be captured runs in eager mode after one warning. With fullgraph, it is an error with the line.
+// Code that cannot be captured runs in eager mode after one warning. With fullgraph, such code is an error.
 TEST(Explain, RefusedCodeRunsAsItIs) {
   const auto differentiates = [](const at::Tensor& x) {
     const at::Tensor w = x.detach().clone().set_requires_grad(true);

@@ -169,7 +169,7 @@ TEST(ModuleHooks, KeepTheirState) {
   EXPECT_EQ(layer->forward(at::ones({1, 3}))[0][0].item<int>(), 2);
 }
 
-// The test registers a second hook after the first compilation, and removes it after the second.
+// The test registers a hook after two calls, and removes it after two more calls.
 TEST(ModuleHooks, RegisteringCompilesAnew) {
   for (const char* const backend : {"eager", "aot_eager"}) {
     const auto layer = hooked_linear();
