@@ -167,7 +167,8 @@ TEST(AotProgram, GradientsCannotBeDifferentiatedAgain) {
   }
 }
 
-// The graph changes x, which is differentiated. The caller's tensor gets the new contents and the piece's history.
+// The graph changes x in place, and x has a history. The caller's tensor gets the new contents, and the piece's node as
+// its history.
 TEST(AotProgram, DifferentiatedInputsThatChangeAreWrittenUnderAutograd) {
   JointBuilder b;
   auto& x = b.input("x");
