@@ -50,8 +50,8 @@ TEST(Dynamism, AnIntegerIsDynamicFromItsSecondValue) {
   EXPECT_TRUE(dynamism.is_dynamic_int("x"));
 }
 
-// If an argument was a tensor before, on this rank or another, and is an integer now, it becomes dynamic. The same
-// holds for a tensor that was an integer.
+// If an argument was a tensor in an earlier call and is an integer now, it becomes dynamic. The same holds for a tensor
+// that was an integer.
 TEST(Dynamism, AnotherKindMakesDynamic) {
   Dynamism dynamism(std::nullopt);
   dynamism.absorb_tensor("x", {10});
