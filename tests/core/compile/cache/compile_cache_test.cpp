@@ -116,7 +116,7 @@ TEST_F(Cache, GraphsThatAreReadGiveTheSameBits) {
   expect_same_bits(net, net, options(), 1, std::vector{One(at::randn({4, 6})), One(at::randn({4, 6}))});
 }
 
-// A recompilation with symbols is a graph of its own.
+// A recompilation with symbols makes another graph, which gets a file of its own.
 TEST_F(Cache, GraphsWithSymbolsServeOtherSizes) {
   Mlp net;
   CompileOptions with_symbols = options();
