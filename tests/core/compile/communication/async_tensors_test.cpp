@@ -102,8 +102,8 @@ TEST(CompiledAsyncTensors, AreResults) {
   }
 }
 
-// aot_eager copies the arguments that a graph changes before the graph runs. It must not copy an argument before the
-// wait, so such a graph runs under eager autograd.
+// If a graph changes an argument, aot_eager copies the argument before it runs the graph. It must not copy an argument
+// before the wait, so such a graph runs under eager autograd.
 TEST(CompiledAsyncTensors, AreChangedAfterTheWait) {
   for (const char* backend : {"eager", "aot_eager"}) {
     expect_silent([backend](RankContext& ctx) {

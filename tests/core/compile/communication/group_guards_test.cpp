@@ -115,7 +115,7 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
-// All ways to use a group that the function holds by reference. A later call could find another group there.
+// All ways to use a group that the function holds by reference. In a later call, the variable could have another group.
 TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },
@@ -210,7 +210,7 @@ TEST(GroupGuards, TheWorld_IsGuardedHoweverItIsFound) {
     EXPECT_TRUE(sizes(x).equal(x + 4));
     EXPECT_EQ(sizes.stats().compiles, 1);
 
-    // As if a later incarnation of the rank had another world.
+    // Gives the rank another world group, as a later incarnation of the rank would have.
     const Group alone = ctx.new_local_group({ctx.rank()});
     const WorldGroups::Entry other(*exec::WorldLocal<WorldGroups>::find(), ctx.rank(), alone);
     auto size = compile([](const at::Tensor& x) { return x + world_group().size(); }, {.fullgraph = true});
