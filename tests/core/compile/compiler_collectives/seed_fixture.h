@@ -29,7 +29,7 @@ inline void on_ranks(const World::Body& body) {
   }
 }
 
-// Expects that every rank has compiled as often as rank 0.
+// Expects that every rank has compiled as often as rank 0. docs/SEEDS.md calls this "same-N".
 template <class Compiled>
 void expect_same_number(RankContext& ctx, const Compiled& compiled) {
   const auto all = comm::all_gather_object(ctx.group(), std::to_string(compiled.stats().compiles));

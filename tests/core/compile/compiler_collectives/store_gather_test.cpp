@@ -103,7 +103,7 @@ TEST(StoreGather, CompiledFunctions_Agree) {
       auto sum = compile([](const at::Tensor& x) { return x.sum(); },
                          {.fullgraph = true, .group = of_gpus(ctx, ctx.store()), .guard_collectives = guards});
       for (const int batch : ctx.rank() == 0 ? std::vector{5, 8, 6} : std::vector{6, 6, 3}) sum(at::ones({batch}));
-      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // one rank alone sees its second size later
+      EXPECT_EQ(sum.stats().compiles, ctx.size() == 1 ? 2 : 1);  // a lone rank learns its second size later
     }
   });
 }
