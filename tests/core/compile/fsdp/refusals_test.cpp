@@ -203,7 +203,7 @@ TEST(CompiledFsdpRefusals, FunctionAroundAForward_SaysWhatToCompile) {
   });
 }
 
-// The graph drops code whose result nobody uses, and with the code the unit that only this code uses. The report
+// The graph drops code whose result nobody uses. Thus it also drops the unit that only this code uses. The report
 // distinguishes two units of the same sizes.
 struct WastefulImpl : MlpImpl {
   WastefulImpl() : MlpImpl(6, 6, 6) {}
