@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arguments with various memory layouts. If the function changes an argument in place, the graph sees the argument's
-// strides, even if it works on a copy.
+// strides, even if the graph works on a copy.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that a program registers: compile() learns their results' sizes only from a kernel for Meta tensors. It
-// never guesses them from runs of their kernels at other sizes.
+// Operators that a program registers. compile() learns the sizes of their results only from a kernel for Meta tensors.
+// It never infers these sizes from runs of the operators' kernels at other sizes.
 #include <string>
 
 #include <ATen/ATen.h>

@@ -159,8 +159,8 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
   }
 }
 
-// What the code or a back end says about a number from data holds only in its segment, so the code before the read
-// gives the same graph in each call.
+// When a back end compiles the graph before a read, it may state facts about a number from data. These facts must not
+// become nodes of the next segment: verification compiles nothing, so it would miss them and take the code for changed.
 TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);

@@ -128,7 +128,8 @@ TEST(Histories, OfCodeThatSwitchesGradientsOn) {
   }
 }
 
-// The view exists before its base is changed.
+// The code makes the view before it changes the base. After the read it writes to the view. This must change the
+// history of the base, too.
 TEST(Histories, AreLostThroughAViewBehindARead) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;

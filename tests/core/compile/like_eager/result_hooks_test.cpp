@@ -56,8 +56,8 @@ std::shared_ptr<ModuleHooks<torch::nn::Linear>> linear_with_hooks() {
   return module;
 }
 
-// The hooks of a module have an autograd node of their own. A backward reaches it after the hooks on the module's
-// result.
+// The hooks of a module have an autograd node of their own. A backward runs the hooks on the module's result before it
+// reaches this node.
 TEST(ResultHooks, OfTheCaller_RunBeforeThoseOfTheModule) {
   const auto build = [] {
     auto module = linear_with_hooks();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured function frees the memory of tensors, allocates it again and asks for its size as in eager mode.
+// Contract: a captured function can free the memory of tensors, allocate it again, and ask for its size, as in eager
+// mode.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -173,8 +174,8 @@ TEST(Storages, ThatAotEagerLeavesToAutograd) {
               AllOf(HasSubstr("it changes the size of a storage, at "), HasSubstr("storages_test.cpp:")));
 }
 
-// If strides are products of symbols, aot_eager runs a graph that resizes a storage on fakes, to determine the graph's
-// outputs. In this run, too, a tensor that the graph changes must not be a leaf.
+// If sizes are symbols, a back end may run the graph on fakes to determine the layouts of the graph's outputs. In this
+// run, too, a tensor that the graph changes must not be a leaf.
 TEST(Storages, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {

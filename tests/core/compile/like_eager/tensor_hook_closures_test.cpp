@@ -71,7 +71,8 @@ TEST(TensorHooks, NumbersOfTheClosure) {
   }
 }
 
-// The backward starts at one of two results, or at both. A hook that only belongs to the other result must not run.
+// The backward starts at one of two results, or at both. A hook must not run if the backward does not pass through its
+// tensor.
 TEST(TensorHooks, AreCalledWhereAGradientComes) {
   const auto function = [](const at::Tensor& x, const at::Tensor& calls) {
     const at::Tensor a = x.sin(), b = x.cos();

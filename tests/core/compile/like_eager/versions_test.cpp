@@ -115,7 +115,8 @@ TEST(Versions, InOneGraphForAll) {
   }
 }
 
-// If strides are products of symbols, aot_eager determines the outputs of a graph by running it on fakes.
+// If sizes are symbols, a back end may run the graph on fakes to determine the layouts of the graph's outputs. This run
+// must accept nodes that read and set versions.
 TEST(Versions, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {
