@@ -117,8 +117,8 @@ TEST(EagerRegion, RunsInTheGradientModeOfTheCodeAroundIt) {
   EXPECT_EQ(compiled.stats().hits, 2);
 }
 
-// The region returns an alias of its argument, of which later graphs could not know. compile() refuses the function,
-// and the results are right.
+// The region returns an alias of its argument. Later graphs could not know that the two share memory, so compile()
+// refuses the function. The results are right.
 TEST(EagerRegion, AnAliasOfItsArgumentEndsTheCompilation) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = x * 2;
