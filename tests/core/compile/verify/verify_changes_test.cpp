@@ -26,7 +26,7 @@
 // This code is outside namespace rehearse, because messages leave out lines in that namespace.
 namespace {
 
-// What the function does. It is selected by a member that no guard sees.
+// A member that no guard sees selects what the function does.
 enum class Way { Plain, Reads, HasRegion, AsksForGradient };
 
 struct Chosen {

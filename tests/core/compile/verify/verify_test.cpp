@@ -61,7 +61,7 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// LibTorch makes a new tensor of the number in each call. If the number is the same, verification sees no change.
+// LibTorch makes a new tensor from the number in each call. If the number is the same, verification sees no change.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
   auto compiled = compile([&](const at::Tensor& x) {
@@ -127,7 +127,7 @@ struct TensorMemberImpl : torch::nn::Module {
 };
 TORCH_MODULE(TensorMember);
 
-// Verification finds captures by reference, globals, replaced tensors and returned values.
+// Verification finds changes of captures by reference, of globals and of returned values, and replaced tensors.
 TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   int captured = 1;
   auto by_reference = compile([&](const at::Tensor& x) { return x * captured; }, {.backend = "eager"});
