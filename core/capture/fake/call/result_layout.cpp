@@ -11,6 +11,7 @@
 #include <rehearse_internal/shapes/sym_node.h>
 
 namespace rehearse::capture {
+
 int compare_dimensions(c10::SymIntArrayRef strides, c10::SymIntArrayRef sizes, std::size_t inner, std::size_t outer) {
   const auto holds_for_sizes = [](const c10::SymBool& condition) {
     return shapes::guard_size_oblivious_or_false(condition, "compare_dimensions");

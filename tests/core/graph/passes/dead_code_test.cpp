@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dead code goes, but nothing that has effects or binds a symbol that other nodes need.
+// Dead code is removed, but no node that has effects or binds a symbol that other nodes need.
 #include <rehearse_internal/graph/dead_code.h>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Splits equal those of torch.fx.passes.split_module, node by node and name by name, on recorded random graphs. Also
-// the inputs and outputs of an extracted subgraph.
+// On recorded random graphs, splits equal those of torch.fx.passes.split_module, node by node and name by name. Other
+// tests check the inputs and outputs of an extracted subgraph.
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
 
@@ -143,7 +143,7 @@ TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
 
 std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_shared<GraphModule>(type); }
 
-// fx overwrites a name here, and calls the wrong module.
+// With these names, fx overwrites one of them, and calls the wrong module.
 TEST(SplitBy, NamesThatWouldClashAreKeptApart) {
   GraphModule module;
   for (const char* name : {"a.b", "a_b", "a_b_1", "body_x", "body.x", "submod_0"})
