@@ -100,8 +100,8 @@ void CollectiveCalls::check_edges_of_part(const MadeCall& call, std::size_t part
   }
 }
 
-// Back ends copy memory as one block, whatever its format, so a receiver must not take channels_last data for another
-// format.
+// Back ends copy memory as one block, whatever its format, so sender and receiver must use the same format (such as
+// channels_last).
 void CollectiveCalls::check_format(const MadeCall& call, Places places) {
   if (!has_elements(call)) return;
   for (std::size_t rank = 0; rank < calls_.size(); ++rank) {

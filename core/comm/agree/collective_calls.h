@@ -19,10 +19,10 @@
 
 namespace rehearse::comm {
 
-// The calls of one collective of a group that have arrived: which ranks are missing, and whether the calls match. There
-// are two kinds of mismatch. If calls differ in something on which all ranks must agree, the ranks vote, because later
-// ranks may make a majority. If one rank sends something that another rank does not expect, the mismatch concerns these
-// two ranks only, and no vote is needed.
+// The calls that have arrived for one collective of a group: which ranks are missing, and whether the calls match.
+// There are two kinds of mismatch. If calls differ in something on which all ranks must agree, the ranks vote, because
+// later ranks may make a majority. If one rank sends something that another rank does not expect, the mismatch concerns
+// these two ranks only, and no vote is needed.
 //
 // Ranks are ranks in the group unless stated otherwise. One object is reused for one collective after another.
 class CollectiveCalls {
@@ -35,8 +35,8 @@ class CollectiveCalls {
   // Starts the next collective and forgets the calls of the previous one.
   void open(std::uint64_t sequence) noexcept;
 
-  // Adds a rank's first call of the collective. The operation must stay valid until the next open(), or until it is
-  // withdrawn. Returns false if the calls do not match, now or already before.
+  // Adds a rank's first call of the collective. The operation must stay valid until the next open(), or until
+  // withdraw() removes the call. Returns false if the calls do not match, now or already before.
   bool add(const MadeCall& call, Places places);
 
   // Removes the call of `rank`, which must be present. A mismatch that the call has already caused still includes it.
@@ -45,7 +45,7 @@ class CollectiveCalls {
   std::size_t arrived() const noexcept { return arrived_; }
   bool full() const noexcept { return arrived_ == calls_.size(); }
   bool has(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)] != nullptr; }
-  // The first of the present ranks to arrive; -1: none is present.
+  // The rank that arrived first or, if its call was withdrawn, the lowest rank that is present. -1: none is present.
   int first() const noexcept { return first_; }
 
   bool fit() const noexcept { return vote_ == nullptr && apart_.empty(); }
@@ -81,7 +81,7 @@ class CollectiveCalls {
   std::uint64_t fingerprint_ = 0;
   const PayloadName* payload_ = nullptr;  // from the first call with a payload name
   std::int64_t even_split_ = -1;    // for an all-to-all: what every rank sends to every rank; -1: the splits differ
-  std::unique_ptr<CallVote> vote_;  // null: no two calls differ
+  std::unique_ptr<CallVote> vote_;  // null: the ranks do not vote
   std::vector<int> apart_;          // two ranks of the world: one sends something that the other does not expect
   Mismatch mismatch_;               // the mismatch of these two ranks
 };

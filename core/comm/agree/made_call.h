@@ -20,7 +20,7 @@ struct MadeCall {
   std::uint64_t fingerprint = 0;  // agreement_hash()
 };
 
-// Whether the two are calls of one collective.
+// Whether two calls of one collective agree in everything on which all ranks must agree.
 inline bool agree(const MadeCall& one, const MadeCall& other) noexcept {
   return one.fingerprint == other.fingerprint && same_payload(*one.operation, *other.operation);
 }

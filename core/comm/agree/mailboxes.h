@@ -13,9 +13,9 @@
 namespace rehearse::comm {
 
 // The sends and receives of a group that are not matched yet. A send matches the oldest receive of its peer that
-// expects it. A receive matches the oldest send of its source with its tag. A receive from any source may take the
-// oldest send of each rank, and the caller chooses the rank. Ranks are ranks in the group. `Call` is the caller's data
-// for each.
+// expects it. A receive matches the oldest send that its source has made with the same tag. A receive from any source
+// may take the oldest such send of any rank, and the caller chooses the rank. Ranks are ranks in the group. `Call` is
+// the caller's data for each send and receive.
 template <class Call>
 class Mailboxes {
  public:
@@ -40,7 +40,7 @@ class Mailboxes {
     }
     return found;
   }
-  // Removes and returns a send. `source`: one of sources().
+  // Removes and returns the oldest send of `source` with this tag. Returns nullopt if there is none.
   std::optional<Letter> take_send(int receiver, int source, int tag) {
     return take(box(receiver).sends,
                 [source, tag](const Envelope& send) { return send.source == source && send.tag == tag; });
@@ -49,7 +49,8 @@ class Mailboxes {
     box(receiver).receives.push_back({recv, std::move(call)});
   }
 
-  // Text for reports on a send or receive that is still here: describes a call that almost matches it.
+  // Text for reports on a send or receive that is not matched yet: describes a call that almost matches it. Empty if
+  // there is none.
   std::string near_miss(const Operation& call, int rank, const GroupIdentity& group) const {
     const bool is_send = call.type == c10d::OpType::SEND;
     const auto& mine = box(is_send ? call.peer : rank);

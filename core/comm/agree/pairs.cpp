@@ -12,7 +12,8 @@
 namespace rehearse::comm {
 namespace {
 
-// Any tensor with elements; all tensors of a call have one memory format. Null if there is none.
+// A tensor of the call that has elements; null: none has. All tensors of an all-to-all have the same memory format, so
+// any of them will serve.
 const at::Tensor* sample_of(const Operation& call) {
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {

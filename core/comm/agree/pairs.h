@@ -14,8 +14,9 @@
 // Compares two calls that exchange data: a send and its receive, or the two ends of an edge of an all-to-all.
 namespace rehearse::comm {
 
-// Compares what one rank sends to another in part number `part` of an all-to-all with what the other expects. Returns
-// nullopt if they agree. The value of the lower rank of the world comes first.
+// Compares the number of elements that `sender` sends to `receiver` in an all-to-all with the number that `receiver`
+// expects from `sender`. `part`: the index in parts_of() the call. Returns nullopt if the numbers agree, or if one of
+// them is unknown. The value of the lower rank of the world comes first.
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group);
 
@@ -27,8 +28,8 @@ std::optional<Mismatch::Field> format_difference(const MadeCall& one, const Made
 // Whether the call has tensors with elements. Only these have a memory format.
 bool has_elements(const MadeCall& call);
 
-// The ranks (of the world) for which a send or receive of `rank` (within the group) waits until it has met its peer's:
-// the peer, or all other ranks of the group if the message may come from any.
+// The ranks of the world for which a send or receive waits while it is not matched: its peer or, for a receive from any
+// source, all other ranks of the group. `rank`: the caller's rank in the group.
 std::vector<int> awaited_by_message(const Operation& call, int rank, const GroupIdentity& group);
 
 // One rank's call as a side of a mismatch.

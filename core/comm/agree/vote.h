@@ -15,8 +15,8 @@
 
 namespace rehearse::comm {
 
-// After a mismatch, the other ranks have this long to make their calls, so that a majority can show. Ranks that run the
-// same step arrive within that time, and a run that waited longer would look hung.
+// After a mismatch, the ranks that have not arrived get this long to make their calls, because they may make a
+// majority. Ranks that run the same step arrive within that time, and a run that waited longer would look hung.
 inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
 
 // The first mismatch of a world, or of a job of processes, ends it. Later ones add nothing.
@@ -29,16 +29,17 @@ class FirstMismatch {
   bool has_begun_ = false;
 };
 
-// Counts which ranks have made which of several calls that should be equal. A party is the ranks that made one of these
-// calls; parties are numbered in the order in which they appear. The result depends on which ranks have arrived, not on
+// Counts which ranks have made which of several calls that should be equal. A party is the ranks that made the same
+// call; parties are numbered in the order in which they appear. The result depends on which ranks have arrived, not on
 // their order.
 class Vote {
  public:
   // `ranks`: the largest number of ranks that may arrive.
   explicit Vote(std::size_t ranks) : ranks_(ranks) {}
 
-  // Counts a rank of the world, once. `party`: the number of its party; a new party has the next number. `where`:
-  // returns the place of its call; called if no lower rank of the party has arrived.
+  // Counts the call of `rank`, a rank of the world that has not been counted yet. `party`: the number of its party; a
+  // new party has the next number. `where`: returns the place of the call; called only if no lower rank of the party
+  // has arrived.
   void cast(std::size_t party, int rank, c10::function_ref<exec::CallSite()> where);
 
   bool all_have_come() const noexcept { return arrived_ == ranks_; }
@@ -54,14 +55,14 @@ class Vote {
   // All parties: first the majority, if there is one, then the others by their lowest rank.
   std::vector<std::size_t> in_order() const;
 
-  // Makes a mismatch without its position and the fields that differ. `order`: in_order(); at least two parties.
-  // `text`: returns the text of a party's call.
+  // Makes a mismatch, but leaves its kind, group, sequence and fields to the caller. `order`: in_order(); at least two
+  // parties. `text`: returns the text of a party's call.
   Mismatch mismatch_of(const std::vector<std::size_t>& order, c10::function_ref<std::string(std::size_t)> text) const;
 
  private:
   struct Party {
     std::vector<int> ranks;  // ranks of the world, ascending
-    exec::CallSite where;    // the first rank's
+    exec::CallSite where;    // of the call of the first of these ranks
     bool has(int rank) const noexcept;
   };
 
@@ -72,7 +73,8 @@ class Vote {
   std::size_t arrived_ = 0;
 };
 
-// Adds a field in which a party's call differs from the first party's. Earlier parties may have the same field already.
+// Adds a field in which a party's call differs from the first party's. If an earlier party already differs in this
+// field, adds only the new value.
 void add_difference(std::vector<Mismatch::Field>& fields, Mismatch::Field field);
 
 }  // namespace rehearse::comm

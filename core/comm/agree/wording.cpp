@@ -57,7 +57,7 @@ std::string barrier_given_up_by_rank_0(int rank) {
 std::string members_text(std::span<const int> ranks) {
   constexpr std::size_t kListed = 16;
   const auto runs = ranks.size() > kListed ? rank_numbers(ranks) : std::string();
-  // Texts of different lists must differ, so a shortened one will not do.
+  // Texts of different lists must differ, so do not use a text that leaves out ranks.
   if (!runs.empty() && runs.find(" more") == runs.npos) return fmt::format("{{{}}}", runs);
   return fmt::format("{{{}}}", fmt::join(ranks, ", "));
 }

@@ -10,7 +10,7 @@
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/operation.h>
 
-// Texts that reports use for waiting calls. `title`: title_of() the call.
+// Texts about waiting calls, failed barriers and groups, the same in all modes. `title`: title_of() the call.
 namespace rehearse::comm {
 
 // "allreduce #7 on group "world" (the ranks' calls do not match)".
@@ -26,9 +26,9 @@ struct Envelope {
   int tag = 0;
 };
 
-// Describes a near miss of a send or receive: the peer has made a call with another tag, or for another rank. `rank`:
-// the caller's rank in the group. `others`: for a send, the receives of its peer; for a receive, the sends to `rank`;
-// oldest first. Empty if there is none.
+// Describes a call that almost matches a send or receive: it has another tag, or another peer. `rank`: the caller's
+// rank in the group. `others`: for a send, the receives of its peer; for a receive, the sends to `rank`; oldest first.
+// Returns an empty text if `others` is empty.
 std::string near_miss(const Operation& call, int rank, std::span<const Envelope> others, const GroupIdentity& group);
 
 // "send #1 ... (no receive for it; rank 1 receives with tag 4)", "recv #1 ... (nothing has been sent)".

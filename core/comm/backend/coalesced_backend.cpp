@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls between startCoalescing() and endCoalescing(), which become several operations in one.
+// How RankBackend submits the calls between startCoalescing() and endCoalescing().
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -15,8 +15,8 @@ namespace {
 
 using c10d::OpType;
 
-// The works that the gathered calls become: the collectives are the parts of `collective`, and the sends and receives
-// follow in order.
+// Returns the works to submit: `collective`, which gets the gathered collectives as its parts (unless there are none),
+// and then the sends and receives in order.
 Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) {
   Works works;
   for (const auto& work : gathered) {
@@ -28,7 +28,8 @@ Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) 
   return works;
 }
 
-// Makes one unit of the sends and receives, except for buffered sends, which have already been sent.
+// Makes one unit of the sends and receives, except for buffered sends: these complete at once and wait for no other
+// call.
 void unite(const Works& works, GroupState& group) {
   const bool buffered = group.world().options.buffered_sends;
   Works unit;

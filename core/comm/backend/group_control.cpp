@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of RankBackend that concern the group: its options, its shutdown, and the groups made from it.
+// The functions of RankBackend that concern the group: its time limits, its shutdown, its hook, and the groups made
+// from it.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +21,7 @@ void RankBackend::extend_timeout_once(std::chrono::milliseconds duration) {
   extension_->add(duration);
 }
 
-// `global_ranks`: ranks of the world, including this one.
+// `global_ranks`: ranks of the world, including the calling rank.
 auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                          const GroupIdentity* parent) const -> BackendPtr {
   const int self = identity().global_rank(rank_);

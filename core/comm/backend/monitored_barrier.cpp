@@ -11,12 +11,13 @@
 namespace rehearse::comm {
 namespace {
 
-// A monitored barrier with a time limit of 0 fails on rank 0, even if all ranks are there, and so on all others, too.
+// Rank 0's call of a monitored barrier with a time limit of 0. It fails even if all ranks are there. The barrier then
+// fails for all other ranks, too.
 void fail_at_once(GroupState& group, const c10::intrusive_ptr<RankWork>& barrier) {
   group.check(*barrier);
   group.collectives().fail_monitored_barrier_of(barrier->rank());
   group.submit(barrier);
-  if (barrier->incomplete()) barrier->wait();  // the world ends
+  if (barrier->incomplete()) barrier->wait();  // throws, because the world ends
   exec::this_rank::note_given_up(WorkObserver(*barrier));
   group.member(barrier->rank()).note(c10d::ErrorType::TIMEOUT);
   throw TimeoutError(barrier_without_time(), group.identity().name, barrier->getSequencenumber(), {});

@@ -11,7 +11,7 @@ namespace rehearse::comm {
 
 // Time that one rank's operations on a group get in addition to their time limits: c10d's ephemeral timeout, by the
 // rules of ProcessGroupNCCL. The first operation after an extension owns it. Operations that start before the owner
-// ends get the extension, too; it ends with the owner. `EachWork` must have incomplete().
+// ends get the extension, too; later ones do not. `EachWork` must have incomplete().
 template <class EachWork>
 class TimeoutExtension {
  public:

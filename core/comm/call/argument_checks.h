@@ -8,8 +8,9 @@
 
 #include <ATen/core/Tensor.h>
 
-// Checks of a call's arguments on one rank, before they are compared with those of other ranks. The texts after the
-// op's name are those of c10d's own back ends, which users know and search for.
+// Checks a call's arguments on one rank, before they are compared with the arguments of other ranks. Each function
+// throws c10::Error unless the arguments are as its comment or its name says. The texts after the op's name are the
+// texts of c10d's own back ends, which users know and search for.
 namespace rehearse::comm {
 
 class ArgumentChecks {
@@ -42,7 +43,7 @@ class ArgumentChecks {
   // Returns the only list, which must have one tensor for each rank. `is_output` selects the wording.
   const Tensors& one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const;
 
-  // The same for an all-gather's outputs, for which c10d has its own wording.
+  // As one_for_each_rank(), for an all-gather's outputs: c10d has its own wording for them.
   const Tensors& gathered_by_all(const std::vector<Tensors>& outputs) const;
 
   void same_type(const at::Tensor& expected, const Tensors& tensors) const;
@@ -53,7 +54,7 @@ class ArgumentChecks {
   void same_count(const at::Tensor& expected, const at::Tensor& tensor, int index) const;
 
   // `whole` has as many elements as the tensors `part` of all ranks together, and the same dtype and device type.
-  // `size_text`, `type_text`: the errors if not.
+  // `size_text`, `type_text`: the texts of the errors.
   void base_pair(const at::Tensor& whole, const at::Tensor& part, const char* size_text, const char* type_text) const;
 
  private:

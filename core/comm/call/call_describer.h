@@ -19,11 +19,11 @@ class CallDescriber {
   using Tensors = ArgumentChecks::Tensors;
   using TensorLists = std::vector<Tensors>;
 
-  // `rank` and `size`: of the group.
+  // `rank`: in the group. `size`: the group's.
   CallDescriber(int rank, int size) : rank_(rank), size_(size) {}
 
   void broadcast(const Tensors& tensors, const c10d::BroadcastOptions& options, Operation& call) const;
-  // The type is _ALLREDUCE_SPARSE if allreduces_sparse(tensors).
+  // The caller sets the type _ALLREDUCE_SPARSE if allreduces_sparse(tensors).
   void allreduce(const Tensors& tensors, const c10d::AllreduceOptions& options, Operation& call) const;
   void allreduce_coalesced(const Tensors& tensors, const c10d::AllreduceCoalescedOptions& options,
                            Operation& call) const;

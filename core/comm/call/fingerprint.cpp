@@ -75,7 +75,7 @@ std::optional<Mismatch::Field> stride_difference(const Operation& first, const O
   return Mismatch::Field{"strides", strides_text(*a), strides_text(*b)};
 }
 
-// Shows only the first ones of many splits. If two ranks disagree, the mismatch says which split it is.
+// Shows only the first ones of many splits. If two ranks disagree, the mismatch names the split.
 std::string splits_text(const std::vector<std::int64_t>& splits) {
   constexpr std::size_t kShown = 8;
   if (splits.size() <= kShown) return fmt::format("[{}]", fmt::join(splits, ", "));
@@ -85,7 +85,7 @@ std::string splits_text(const std::vector<std::int64_t>& splits) {
 
 constexpr std::size_t kPartsShown = 4;
 
-// `3 x allreduce(sum, float32[2], cpu)` if all parts are alike; otherwise lists them.
+// `3 x allreduce(sum, float32[2], cpu)` if all parts are alike; otherwise lists the first ones.
 std::string parts_text(const std::vector<Operation>& parts) {
   std::vector<std::string> texts;
   for (const auto& part : parts) texts.push_back(fingerprint_text(part));
@@ -172,7 +172,7 @@ std::vector<Mismatch::Field> differences(const Operation& first, const Operation
     auto& [name, value] = of_first[i];
     auto& other = of_second[i].second;
     if (value == other) continue;
-    // If the operations differ, a field that only one of them has is no further information.
+    // If the operations differ, a field that only one of them has adds no information.
     if (!same_op && (value.empty() || other.empty()) && std::string_view(name) != "label") continue;
     fields.push_back({name, or_none(std::move(value)), or_none(std::move(other))});
   }

@@ -14,18 +14,19 @@
 
 namespace rehearse::comm {
 
-// Hash of everything on which all ranks of a collective must agree. Independent of addresses, because it is part of a
-// run's identity.
+// Hash of everything on which all ranks of a collective must agree, except for the payload's name (see same_payload()).
+// Independent of addresses, because it is part of a run's identity.
 std::uint64_t agreement_hash(const Operation& call, std::uint64_t label_hash) noexcept;
 
-// Hash of the whole call, including the sizes on this rank and the splits. Equal for calls with equal Signatures.
+// Hash of the whole call, including the sizes on this rank and the splits. Calls with different Signatures have
+// different hashes. `agreement`: the call's agreement_hash().
 std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noexcept;
 
 std::uint64_t text_hash(std::string_view text) noexcept;
 
 Signature signature_of(const Operation& call);
 
-// Whether the tensors have the same name. A tensor without a name matches every name.
+// Whether the payloads of two calls have the same name. A payload without a name matches every name.
 inline bool same_payload(const Operation& a, const Operation& b) noexcept {
   return a.payload == b.payload || a.payload == nullptr || b.payload == nullptr;
 }
@@ -33,10 +34,12 @@ inline bool same_payload(const Operation& a, const Operation& b) noexcept {
 // `allreduce(sum, float32[3, 4], cpu) label="fc1.weight"`.
 std::string fingerprint_text(const Operation& call);
 
-// The fields in which two calls differ that should agree. Never empty for calls with different hashes.
+// The fields in which two calls of a collective differ. Never empty: if no field differs, returns the whole calls as
+// one field.
 std::vector<Mismatch::Field> differences(const Operation& first, const Operation& second);
 
-// The same for a send and its receive. `shorter_fits`: see Fabric::takes_shorter_messages().
+// The fields in which a send and its receive do not fit together; empty: they fit. `shorter_fits`: see
+// Fabric::takes_shorter_messages().
 std::vector<Mismatch::Field> pair_differences(const Operation& send, const Operation& recv, bool shorter_fits);
 
 // The parts of a call or, if it has none, the call itself.
@@ -44,21 +47,22 @@ std::span<const Operation> parts_of(const Operation& call) noexcept;
 
 inline bool is_alltoall(c10d::OpType type) noexcept { return op_row(type).kind == OpKind::all_to_all; }
 
-// The tensors of a call that must be alike on all ranks. If tensor j of a list belongs to rank j, this is the whole
-// list.
+// The tensors of a call that must be alike on all ranks: those that OpRow::alike selects.
 std::span<const at::Tensor> shared_tensors(const Operation& call) noexcept;
 
 // The number of sparse dimensions; 0: the tensor is dense.
 std::int64_t sparse_dims(const at::Tensor& tensor) noexcept;
 
-// nullopt if the call has no factor, or if the factor is on a device, where reading it would block.
+// The factor of PREMUL_SUM. nullopt if the call has none, if the factor is complex, or if it is on a device, where
+// reading it would block.
 std::optional<double> premul_factor(const Operation& call);
 
 // How many elements an all-to-all sends to `peer`, or expects from it.
 std::int64_t elements_to(const Operation& call, int peer) noexcept;
 std::int64_t elements_from(const Operation& call, int peer) noexcept;
 
-// Whether the call says what an all-to-all sends to each rank. Calls read from a recording may not.
+// Whether the call has the number of elements that an all-to-all sends to each rank. Calls read from dumps may lack
+// these numbers.
 bool knows_splits(const Operation& call) noexcept;
 
 // The number of elements that the rank sends to and expects from every rank, if all are equal; otherwise, or if

@@ -9,11 +9,12 @@
 
 namespace rehearse::comm {
 
-// The label and the library's name for the payload: `fc1.weight`. Long texts are cut in the middle. Empty if there is
-// none.
+// What the call's payload is called: its label, the name that a library gave to the tensor (`fc1.weight`), or both.
+// Long texts are cut in the middle. Empty if the payload has neither.
 std::string label_of(const Operation& call);
 
-// Shows two different labels from the end of their common start on, because they might look alike if cut at the end.
+// The labels of two calls, as a field. Leaves out their common start, because long labels might look alike after they
+// have been cut. nullopt if the labels are equal.
 std::optional<Mismatch::Field> label_difference(const Operation& first, const Operation& second);
 
 }  // namespace rehearse::comm

@@ -18,7 +18,7 @@ inline bool fills_its_memory(const at::Tensor& tensor) {
 // that accept them make contiguous copies.
 bool same_layout(const at::Tensor& a, const at::Tensor& b);
 
-// Whether both tensors are contiguous in one memory format.
+// Whether both tensors are contiguous in the same memory format. Also true if one of them has no elements.
 bool same_format(const at::Tensor& a, const at::Tensor& b);
 
 // The normalised strides: dimensions of size 1 get their contiguous stride.
@@ -29,7 +29,7 @@ c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 // has its own layout.
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept;
 
-// The same tensor if it is not contiguous; otherwise null.
+// As moved_as_it_lies(), but null if the tensor counts as contiguous (see same_layout()).
 const at::Tensor* tensor_laid_out(const Operation& call) noexcept;
 
 // "[5, 1]": the normalised strides.

@@ -26,7 +26,7 @@ class PayloadNames {
   void name(int rank, const at::Tensor& tensor, const std::string& name);
   void forget(int rank, const c10::TensorImpl* tensor) noexcept;
 
-  // Sets the label and the name in `rank`'s call. Returns the hash of the label; 0: it has none.
+  // Sets the label and the payload's name in `rank`'s call. Returns the hash of the label; 0: the call has no label.
   std::uint64_t note_in(Operation& call, int rank) const noexcept {
     const auto index = static_cast<std::size_t>(rank);
     const Label& label = labels_[index];

@@ -50,8 +50,8 @@ at::Tensor broadcast_now(const at::Tensor& input, std::int64_t root, const std::
   return wait_tensor(call(op, {input.contiguous(), root, group}));
 }
 
-// Computes the gradients of all_reduce() and broadcast() as torch.distributed.nn.functional does; LibTorch has none.
-// The nodes are written by hand, because torch::autograd::Function takes five seconds to compile.
+// Computes the gradients of all_reduce() and broadcast() as torch.distributed.nn.functional does; LibTorch has no
+// formulas for them. The nodes are written by hand, because torch::autograd::Function takes five seconds to compile.
 class CollectiveBackward : public torch::autograd::Node {
  public:
   explicit CollectiveBackward(std::string group) : group_(std::move(group)) {}
@@ -71,7 +71,7 @@ class CollectiveBackward : public torch::autograd::Node {
   const std::string group_;
 };
 
-// Returns what `compute` makes of `input`, with `backward` as its node. Takes ownership of the node.
+// Returns the output of `compute`, with `backward` as its autograd node. Takes ownership of the node.
 template <class Compute>
 at::Tensor with_backward(CollectiveBackward* backward, const at::Tensor& input, Compute&& compute) {
   const std::shared_ptr<torch::autograd::Node> node(backward, torch::autograd::deleteNode);
@@ -118,7 +118,7 @@ class BroadcastBackward : public CollectiveBackward {
   const bool is_root_;
 };
 
-// The backward calls this too, so that gradients of gradients exist.
+// AllReduceBackward and BroadcastBackward call this, so that gradients of gradients exist.
 at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string& reduce_op, const std::string& group) {
   if (!wants_gradient(input)) return all_reduce_now(input, reduce_op, group);
   return with_backward(new AllReduceBackward(reduce_op, group), input,

@@ -33,7 +33,7 @@ class GroupMember {
   // Waits for the rank's operations in flight, and refuses later calls.
   void shut_down();
 
-  // Throws CommError after abort() and shut_down().
+  // Throws CommError after abort() or shut_down().
   void check_open() const;
 
   // Blocks until the rank's calls are complete and its hook has run for each. Throws TimeoutError if a call exceeds its

@@ -15,7 +15,7 @@
 namespace rehearse::comm {
 namespace {
 
-// As c10d describes the groups that new_group() makes.
+// The description that c10d gives to a group that new_group() makes.
 std::string description_of(std::string_view name) { return std::string(name.empty() ? "undefined" : name); }
 
 }  // namespace
@@ -41,7 +41,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::create(std::span<const int> ranks,
   const int rank = exec::this_rank::rank();
   auto& made = made_[static_cast<std::size_t>(rank)];
   check_group_ranks(ranks, static_cast<int>(made_.size()));
-  // A restarted rank repeats this new_group(). The group belongs to its previous incarnation, so its arguments are not
+  // A restarted rank repeats this new_group(). The group existed before the rank crashed, so the arguments are not
   // compared.
   if (made < creations_.size() && has_lost(creations_[made].absent, rank)) return creations_[made++].group;
   if (!name.empty()) check_name_is_free(name, made);

@@ -19,7 +19,7 @@
 
 namespace rehearse::comm {
 
-// All groups of a world: those that all its ranks make together, and those derived from other groups.
+// All groups of a world: those that all its ranks make together, those that only their members make, and companions.
 class GroupRegistry {
  public:
   GroupRegistry(GroupWorld& world, std::size_t ranks) : world_(world), made_(ranks) {}
@@ -30,9 +30,9 @@ class GroupRegistry {
   // The calling rank's next local group; see Communicators::new_local_group().
   c10::intrusive_ptr<GroupState> create_locally(std::span<const int> ranks, std::string_view name);
 
-  // For split() and similar calls by `rank`: returns the next group of these ranks of the world with this name. The
-  // rank's n-th such call gets the n-th such group, whatever calls it makes in between. `parent`: the group that
-  // contains all of them; null: none.
+  // For split() and similar calls by `rank`: returns the next group that has these ranks of the world and this name.
+  // The rank's n-th such call gets the n-th such group, whatever calls it makes in between. `call`: its name, for
+  // reports. `parent`: the group that contains all of these ranks; null: none.
   c10::intrusive_ptr<GroupState> derive(const char* call, const std::string& name, const std::vector<int>& ranks,
                                         int rank, const GroupIdentity* parent);
 
@@ -65,7 +65,7 @@ class GroupRegistry {
     std::unique_ptr<PendingCreationMismatch> mismatch;  // null: all calls so far agree
   };
 
-  // A group that only its members make, derived from other groups.
+  // A group that only its members make: by split(), merge(), shrink() or new_local_group().
   struct Derivation {
     c10::intrusive_ptr<GroupState> group;
     const char* call;
@@ -87,7 +87,7 @@ class GroupRegistry {
   std::vector<std::size_t> made_;        // number of new_group() calls, by rank
   std::deque<Creation> creations_;       // in order; mismatches refer to entries
   std::vector<Derivation> derivations_;  // in the order of each one's first call
-  // The original group and its companion, in the order of creation.
+  // Pairs of a group and one of its companions, in the order in which the companions were made.
   std::vector<std::pair<const GroupState*, c10::intrusive_ptr<GroupState>>> companions_;
 };
 

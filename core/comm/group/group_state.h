@@ -27,8 +27,8 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
-  // The name under which c10d finds the group among a rank's groups: its own, unless another group had that name
-  // before.
+  // The name under which c10d finds the group among a rank's groups: the group's own name, unless another group had
+  // that name before.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 
@@ -38,12 +38,14 @@ class GroupState final : public WorkOwner {
   // Throws CommError after the end of the world, or if the calling fiber belongs to another rank than `rank`.
   void check_caller(int rank) const;
 
-  // Has the Fabric prepare the call. Throws the fabric's error. Throws CommError after the end of the world, if the
-  // calling fiber belongs to another rank, or if that rank has aborted the group or shut it down.
+  // Has the Fabric prepare the call, unless the world is ending. Throws the fabric's error. Throws CommError after the
+  // end of the world, if the calling fiber does not belong to the work's rank, or if the work's rank has aborted the
+  // group or shut it down.
   void check(RankWork& work) const;
 
-  // Checks, records and matches the call. Throws what check() throws, and MismatchError. Does nothing while the world
-  // ends: the work then never completes, and waiting for it throws RankAborted.
+  // Checks, records and matches the call. Throws what check() and the interceptor throw, and MismatchError. If the
+  // interceptor skips the call, only completes the work. While the world ends, only checks the call: the work then
+  // never completes, and waiting for it throws RankAborted.
   void submit(c10::intrusive_ptr<RankWork> work);
 
   // The state of `rank` in the group; null: none has been needed yet.
@@ -83,7 +85,7 @@ class GroupState final : public WorkOwner {
   void note_failure_known(int rank) noexcept override;
   bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const override;
   void note_known(const RankWork& work) noexcept override;
-  // `rank` knows that all of its calls so far have ended.
+  // Call this when `rank` knows that all of its calls so far have ended.
   void note_all_known(int rank) noexcept;
   void on_end(RankWork& work) override;
   void on_known(const RankWork& work) noexcept override;
@@ -96,9 +98,10 @@ class GroupState final : public WorkOwner {
 
   std::string registered_name_ = identity().name;
   GroupWorld* world_;
+  // A rank knows that its calls before these record_ids have ended.
   struct KnownUntil {
-    std::uint64_t all = 0;          // Event::record_id of the last barrier
-    std::uint64_t collectives = 0;  // Event::record_id of the last other collective
+    std::uint64_t all = 0;          // for all calls: from the last barrier that ended, or from note_all_known()
+    std::uint64_t collectives = 0;  // for collectives: from the last other collective that ended
   };
   void note_use(const RankWork& work);
 

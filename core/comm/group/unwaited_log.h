@@ -18,14 +18,14 @@ namespace rehearse::comm {
 
 class GroupState;
 
-// Works that were destroyed although no one had waited for them or queried them.
+// Works that nobody had waited for or queried before they were destroyed, or before their rank ended.
 class UnwaitedLog {
  public:
   explicit UnwaitedLog(const EventLog& events) : events_(events) {}
 
   void note(GroupState& group, const RankWork& work);
 
-  // In the order of each kind's first call.
+  // One entry for each kind of call (group, signature and place), in the order of each kind's first call.
   std::vector<UnwaitedCalls> calls() const;
 
  private:

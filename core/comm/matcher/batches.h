@@ -13,14 +13,14 @@ namespace rehearse::comm {
 
 class MatchedPair;
 
-// The coalesced sends and receives of ranks, until they move. Used if those of a rank form one unit, a batch
-// (CommunicatorOptions::coalesced_as_one). A pair moves when all calls of its two batches are matched, and so are all
-// calls of their peers' batches, and so on.
+// The coalesced sends and receives of ranks, until they move. Used only with CommunicatorOptions::coalesced_as_one:
+// then the sends and receives that a rank coalesces form one unit, a batch. A pair moves when all calls of its two
+// batches are matched, all calls of the batches of their peers, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }
 
-  // Adds the sends and receives of one rank, before they join those of the other ranks.
+  // Makes one batch of sends and receives of one rank. Call it before they join the matcher.
   void add(Works works);
 
   // A send and its receive are matched. Returns the pairs that can move now: this one and those held with it, or none.

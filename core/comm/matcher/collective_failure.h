@@ -11,8 +11,8 @@
 
 namespace rehearse::comm {
 
-// The reason why a collective has failed for all ranks. Some ranks never reached it, and others reached their time
-// limit, or rank 0 gave up a monitored barrier.
+// The reason why a collective has failed for all ranks: the calls of some ranks reached their time limits, or rank 0
+// gave up a monitored barrier.
 class CollectiveFailure {
  public:
   void clear() noexcept;

@@ -28,21 +28,25 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 
   void open(std::uint64_t sequence) noexcept;
 
-  // Compares the call with those that have arrived. Throws MismatchError.
+  // Adds the call, and compares it with those that have arrived. If they disagree, the world ends: the call throws
+  // MismatchError or RankAborted, and may block during the vote.
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return calls_.full(); }
 
-  // Call it when the slot is full. It may complete, and give the slot back, before it returns.
+  // Call it when the slot is full. Before launch() returns, the collective may complete and the slot may go back to the
+  // pool.
   void launch();
 
   std::uint64_t sequence() const noexcept { return sequence_; }
-  // Whether a full slot is a barrier, which begins only when the collectives before it have ended.
+  // Whether the collective is a barrier (but not a monitored one), which begins only when the collectives before it
+  // have ended. At least one rank must have called it.
   bool waits_for_prior_work() const noexcept;
-  // Whether the fabric has carried it out.
+  // Whether the fabric has carried out the collective.
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
 
-  // All collectives before it have ended. begin_in_turn() starts a waiting barrier; end_in_turn() ends a collective
-  // that is carried out, and gives the slot back.
+  // Called when all collectives before this one have ended. begin_in_turn() starts a waiting barrier; end_in_turn()
+  // ends a collective that the fabric has carried out, and puts the slot back into the pool. (A monitored barrier ends
+  // without waiting for its turn.)
   void begin_in_turn() noexcept;
   void end_in_turn() noexcept;
 
@@ -50,8 +54,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   // CommError. Does not affect ranks that have called something else.
   void fail_monitored_barrier();
 
-  // If `prior` is a collective that has failed and the rank's barrier here waits for it, the barrier fails too, as
-  // Gloo's does. Does nothing in other slots.
+  // `prior`, a call of collective number `sequence`, has failed. If this slot is a later barrier that the same rank has
+  // called, that call fails too, as Gloo's does. Otherwise this does nothing.
   void follow_failure(const RankWork& prior, std::uint64_t sequence);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -76,8 +80,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   bool is_under_way() const noexcept { return state_ > State::open; }
   void end_in_failure();
   void start();
-  // Every call of a collective whose calls disagree comes here. The first one ends the world after the vote; all others
-  // wait for that.
+  // Handles the first call that disagrees with the calls before it, and every later call of this collective. The first
+  // one ends the world after the vote; the later ones wait for that end.
   [[noreturn]] void join_mismatch(c10::intrusive_ptr<RankWork> work);
   const RankWork& first() const noexcept { return *works_[static_cast<std::size_t>(calls_.first())]; }
   void fail(RankWork& work) const;
@@ -99,10 +103,10 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   State state_ = State::free;
 };
 
-// The collectives of a group. Each rank's n-th call belongs to the n-th collective. They end in order, as on NCCL's
-// stream: one that the fabric carries out before its turn ends together with the one before it. Like Gloo's, a barrier
-// begins after all earlier collectives have ended; until then it delays no other collective. The monitored barrier,
-// which Gloo builds from messages, is exempt from this order.
+// The collectives of a group. Each rank's n-th call belongs to the n-th collective. Collectives end in order, as on
+// NCCL's stream: if the fabric carries out a collective before its turn, it ends together with the collective before
+// it. Like Gloo's, a barrier begins after all earlier collectives have ended; until then it delays no other collective.
+// The monitored barrier, which Gloo builds from messages, is exempt from this order.
 class CollectiveMatcher {
  public:
   explicit CollectiveMatcher(const MatcherContext& context);
@@ -111,11 +115,11 @@ class CollectiveMatcher {
 
   std::uint64_t calls_of(int rank) const noexcept { return calls_[static_cast<std::size_t>(rank)]; }
 
-  // The next collective of `rank` is a monitored barrier that fails before it begins.
+  // The next collective of `rank` will be a monitored barrier that must fail for all ranks.
   void fail_monitored_barrier_of(int rank);
 
-  // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks, and those that arrive
-  // later fail at once. Throws TimeoutError with the text for rank 0.
+  // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks, and for later ones when
+  // they arrive. Throws TimeoutError with the text for rank 0.
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -130,7 +134,8 @@ class CollectiveMatcher {
   void advance() noexcept;
   // The slot's collective has failed.
   void leave(CollectiveSlot& slot) noexcept;
-  // Fails the rank's barriers after that collective with the failure of `work`.
+  // `work`, a call of collective number `sequence`, has failed. Fails the later barriers that the same rank has called,
+  // too.
   void fail_barriers_after(const RankWork& work, std::uint64_t sequence);
   void give_back(CollectiveSlot& slot) { free_.push_back(&slot); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective ends that some ranks do not reach in time. When the first rank reaches its time limit, the
-// collective can no longer succeed: ranks that wait go on waiting until their own limits, ranks that arrive later fail
-// at once, and no tensor is written.
+// How a collective ends that exceeds a time limit, because some ranks do not call it in time or because the transfer
+// takes too long. When the first rank reaches its time limit, the collective can no longer succeed, and no tensor is
+// written. Ranks that wait go on waiting until their own limits, or until all ranks have arrived. Ranks that arrive
+// later fail at once.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +37,7 @@ void CollectiveSlot::fire() {
 }
 
 void CollectiveSlot::expire(RankWork& work) {
-  work.time_out();  // first, because the error's text says which ranks are missing
+  work.time_out();  // first, because the barriers after it fail with the same error
   failure_.note_timed_out(work, services_.now());
   matcher_.fail_barriers_after(work, sequence_);
 }
@@ -54,7 +55,7 @@ void CollectiveSlot::follow_failure(const RankWork& prior, std::uint64_t sequenc
   if (full()) end_in_failure();
 }
 
-// All ranks have arrived, and at least one has timed out: the remaining calls fail.
+// All ranks have arrived at a collective that has failed: the remaining calls fail.
 void CollectiveSlot::end_in_failure() {
   REHEARSE_CHECK(full() && failure_.any(), sequence_, calls_.arrived(), works_.size(), state_);
   if (state_ == State::launched) services_.fabric.cancel(*this);

@@ -62,7 +62,7 @@ void MatchedPair::on_failed(std::exception_ptr why) noexcept {
   matcher_.give_back(*this);
 }
 
-// The transfer exceeds the time limit of one of the two calls: it ends for both, and writes nothing.
+// One of the two calls has reached its time limit. The transfer ends for both calls, and writes nothing.
 void MatchedPair::expire(RankWork& work) {
   REHEARSE_CHECK(&work == send_.get() || &work == recv_.get(), work.rank());
   if (held_) {

@@ -88,7 +88,7 @@ int PointToPointMatcher::choose_source(const RankWork& work) {
 }
 
 // Notes for reports from which rank a receive from any source took its message, and from which other ranks it could
-// have taken one. Arguments are ranks in the group.
+// have taken one. `source` and `sources` are ranks in the group.
 void PointToPointMatcher::note_source(const RankWork& recv, int source, const std::vector<int>& sources) const {
   if (!context_.recorder.takes_notes()) return;
   std::vector<int> others;
@@ -101,7 +101,8 @@ void PointToPointMatcher::note_source(const RankWork& recv, int source, const st
   context_.recorder.note(recv.record().id(), std::move(note));
 }
 
-// The send that the receive will match: it carries a copy of the data, so the sender may go on.
+// Completes a buffered send at once, so that the sender may go on. Returns a work in its place, which has a copy of the
+// data and which the receive will match.
 c10::intrusive_ptr<RankWork> PointToPointMatcher::buffer(RankWork& send) {
   auto copy = c10::make_intrusive<RankWork>(send.owner(), send.rank(), send.operation.type);
   copy->operation = send.operation;

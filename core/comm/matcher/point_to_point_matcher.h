@@ -26,7 +26,7 @@ class MatchedPair final : public PendingMatch, public Completion {
 
   void join(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv);
 
-  // Call it after join(). It may complete, and give the pair back, before it returns.
+  // Call it after join(). Before launch() returns, the transfer may complete and the pair may go back to the pool.
   void launch();
 
   const RankWork* send() const noexcept { return send_.get(); }
@@ -40,7 +40,7 @@ class MatchedPair final : public PendingMatch, public Completion {
   std::string describe(const RankWork& work) const override;
   std::vector<int> waits_for(const RankWork& work) const override;
   void expire(RankWork& work) override;
-  void withdraw(RankWork& work) override { work.leave_match(); }  // the data is in flight
+  void withdraw(RankWork& work) override { work.leave_match(); }  // the pair stays matched
   void on_launched() noexcept override;
   void on_done() noexcept override;
   void on_failed(std::exception_ptr why) noexcept override;
@@ -77,7 +77,7 @@ class PointToPointMatcher final : public PendingMatch {
   void expire(RankWork& work) override { work.time_out(); }  // stays, so that a late peer finds it
   void withdraw(RankWork& work) override;
 
-  // The work has ended.
+  // Call it when a work that has a deadline ends.
   void no_longer_due(RankWork& work) noexcept;
 
   // The following functions are for its pairs.
@@ -95,7 +95,8 @@ class PointToPointMatcher final : public PendingMatch {
 
   void join_send(c10::intrusive_ptr<RankWork> send);
   void join_receive(c10::intrusive_ptr<RankWork> recv);
-  // The rank whose send the receive takes; -1: no rank has sent one.
+  // The rank whose send the receive takes: its peer or, for a receive from any source, a rank that has sent; -1: none
+  // has.
   int choose_source(const RankWork& recv);
   c10::intrusive_ptr<RankWork> buffer(RankWork& send);
   void match(c10::intrusive_ptr<RankWork> send, c10::intrusive_ptr<RankWork> recv, bool send_came_last);

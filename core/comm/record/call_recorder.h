@@ -26,7 +26,7 @@ class CallRecorder {
   // Records a call that `rank` (in the group) makes now. The reference is valid until the log's next record().
   Event& record(const Operation& call, int rank, std::uint64_t sequence, std::uint32_t signature, std::uint64_t hash);
 
-  // The place of the call of the event. Empty if no place was captured, or if `event` is null because the log no longer
+  // The place of the event's call. Empty if no place was captured, or if `event` is null because the log no longer
   // keeps it.
   exec::CallSite call_site(const Event* event) const;
 
@@ -34,7 +34,7 @@ class CallRecorder {
     events_.note_completion(group_.id, static_cast<std::uint32_t>(sequence), now);
   }
 
-  // Notes for reports are kept if call sites are.
+  // Whether to keep notes for reports. They are kept only if call sites are captured.
   bool takes_notes() const noexcept { return call_sites_; }
   void note(std::uint64_t record_id, std::string text) { events_.set_note(record_id, std::move(text)); }
 

@@ -48,7 +48,7 @@ bool waits_for_its_own(const BlockedCall& call) {
   return std::find(call.waits_for.begin(), call.waits_for.end(), call.rank) != call.waits_for.end();
 }
 
-// Leaves out waits for another fiber of the same rank if that fiber's own wait is known.
+// Leaves out waits of a rank for itself (for another of its fibers) if another wait of the rank is known.
 std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& blocked) {
   std::set<int> others_known;
   for (const auto& call : blocked) {
@@ -74,7 +74,7 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
     if (go_on.contains(call.rank)) continue;
     const DeadEnd end{call.rank, call.call, call.where, call.any_rank, {}};
     const auto [known, is_first] = ends.try_emplace(call.rank, end);
-    // The store's key says more than the condition variable in which another thread waits for the waiter of the key.
+    // Prefer the wait for a store's key: the rank's other waits may be for the thread that waits for the key.
     if (!is_first && call.any_rank && !known->second.any_rank) known->second = end;
   }
   for (const auto& [from, edges] : graph) {
@@ -92,7 +92,7 @@ std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, con
 // A wait that any rank could end (for a store's key) has no edge to a particular rank. If every chain leads to such
 // waits, no rank is left that could end one, so they block each other as in a cycle. The ring shows the edge from the
 // first of these waits back to a rank that waits for it or, if there is none, to the next such wait. If there is any
-// other dead end (a computation, a lock), that rank might still set the key, so there is no ring.
+// other dead end (a computation, a lock), its rank might still set the key, so there is no ring.
 std::vector<WaitEdge> ring_of_any(const std::vector<DeadEnd>& ends, std::size_t ranks) {
   const auto is_any = [](const DeadEnd& end) { return end.any_rank; };
   if (ends.empty() || !std::all_of(ends.begin(), ends.end(), is_any)) return {};

@@ -15,7 +15,7 @@ class CoalescedWork final : public SeveralWorks<RankWork> {
  public:
   using SeveralWorks::SeveralWorks;
 
-  // `timeout` applies to the whole, in whole milliseconds.
+  // `timeout` limits the wait for all works together.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override {}
 

@@ -8,7 +8,7 @@ namespace rehearse::comm {
 
 class RankWork;
 
-// The match to which an incomplete work belongs: its collective, or the queues of sends and receives.
+// The match to which an incomplete work belongs: its collective, its matched pair, or the queues of sends and receives.
 class PendingMatch {
  public:
   virtual ~PendingMatch() = default;

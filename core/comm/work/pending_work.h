@@ -7,7 +7,7 @@
 
 namespace rehearse::comm {
 
-// The work as reports list it, with what its match knows. Does not set the fields for sends.
+// Describes an incomplete work for reports. `match`: its match. Does not set the fields that only sends have.
 PendingOperation pending_of(const RankWork& work, const PendingMatch& match);
 
 }  // namespace rehearse::comm

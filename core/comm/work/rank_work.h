@@ -28,20 +28,22 @@ class RankWork;
 
 using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
-// One rank's end of one operation.
+// One rank's handle of one operation.
 //
 // Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points, so a loop around them
 // lets the other ranks go on; nothing else blocks. Fibers: use it in the rank that made it.
 // Ownership: shared by its holders. The group holds it too while it is incomplete, so dropping it cancels nothing. It
-// may outlive its world; wait() then throws CommError unless the operation had completed.
+// may outlive its world; wait() then throws CommError unless the operation had ended.
 // Time: at its time limit the operation fails by itself, at that point of virtual time, whether or not any fiber waits.
 // From then on wait() throws TimeoutError, futures hold it, and isCompleted() is true; the tensors are no longer
 // written, and the matching calls of other ranks, past and future, fail too. A time limit passed to wait() ends only
 // that wait, with TimeoutError, and the operation stays in flight.
 // On a device (Operation::end): wait() returns when the operation has been launched, and orders the caller's current
-// stream after it; isCompleted() asks the device; time limits apply until the launch.
-// Errors: wait() throws TimeoutError; CommError after abort(), after a failed monitoredBarrier(), or if another rank
-// reached its time limit; RankAborted if the world ends meanwhile.
+// stream after it; isCompleted() asks the device; the work enforces its time limit until the launch, and the fabric
+// does so afterwards.
+// Errors: wait() throws TimeoutError if the operation has reached the time limit of this rank or of another one;
+// CommError after abort() or a failed monitoredBarrier(), or if another rank closed the connection; the fabric's error
+// if a transfer fails; RankAborted if the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
       // In the list of its rank's works until destroyed; see GroupWorld::release_works().
@@ -78,8 +80,8 @@ class RankWork final
   // or of a wait().
   WorkFutures::Future getFutureResult() override;
 
-  // Virtual milliseconds from the arrival of the last rank to completion; on a device, the device's own measurement, if
-  // there is one. Throws unless the operation has completed.
+  // Virtual milliseconds from the start of the transfer to completion or, if a device has measured the operation, the
+  // device's own measurement. Throws if the operation has neither completed nor been measured.
   float getDuration() const override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
@@ -104,7 +106,8 @@ class RankWork final
 
   const WorkRecord& record() const noexcept { return record_; }
 
-  // The match of an incomplete work. Null before enter(), after the work's end, and after the end of the world.
+  // The match of an incomplete work. Null before enter(), after leave_match(), after the work's end, and after the end
+  // of the world.
   PendingMatch* match() const noexcept { return match_; }
   // `event`: its record, updated while the operation proceeds; null: not recorded.
   void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
@@ -125,12 +128,12 @@ class RankWork final
     source_ = rank;
   }
   void start(VirtualTime now) noexcept { record_.start(now); }
-  // The device has launched it: waits end, futures are marked, and the fabric now enforces time limits. Has no effect
-  // on calls without an Operation::end.
+  // The device has launched it: waits end, futures are marked, and from now on the fabric enforces the time limit. Has
+  // no effect on calls without an Operation::end.
   void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
-  void break_off(std::exception_ptr error);  // as fail(); also noted as the group's error
+  void break_off(std::exception_ptr error);  // as fail(); also sets the rank's c10d::Backend::getError()
   // For its match, at the time limit. Does not count as progress, so that reports show the hang that the timeout ends.
   // `prior`: the failure of an earlier operation for which this operation waited; null: this operation has reached its
   // own limit.
@@ -144,7 +147,7 @@ class RankWork final
   // True for a buffered send's copy, which no program holds.
   bool is_buffer() const noexcept { return !record_.is_open(); }
 
-  enum class Until : std::uint8_t { launched, done };  // done: even if wait() returns at the launch
+  enum class Until : std::uint8_t { launched, done };  // done: also on a device, where wait() returns at the launch
 
   // wait() on behalf of a Work that contains this one. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);

@@ -34,8 +34,9 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // `rank` has learned that one of its calls has failed, so it may give up its operations in flight.
   virtual void note_failure_known(int rank) noexcept = 0;
 
-  // True if the call of `work` was probably given up after a failure: its rank learned of a failure while the call was
-  // in flight, and one of the ranks for which the call waits has crashed or also learned of a failure.
+  // True if the call of `work` can probably not complete because of a failure: one of the ranks in `waits_for` has
+  // crashed, or the work's rank learned of a failure while the call was in flight and one of the ranks in `waits_for`
+  // has learned of a failure, too.
   virtual bool is_left_behind(const RankWork& work, const std::vector<int>& waits_for) const = 0;
 
   // The work's rank knows that the work has ended, or has ordered its stream after the work. May be called repeatedly.
@@ -52,7 +53,7 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // Called for a watched work that does not match its peers; see CallInterceptor.
   virtual bool is_unchanged(const RankWork& work) = 0;
 
-  // The work is being destroyed and was never queried. Not called after closing.
+  // The work was never queried, and it is being destroyed or its rank is ending. Not called after closing.
   virtual void on_unasked(const RankWork& work) = 0;
 
  private:

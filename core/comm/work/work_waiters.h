@@ -24,7 +24,7 @@ class WorkWaiters {
   template <class Over>
   Ended wait(const Over& over, const exec::Clock& clock, std::optional<VirtualTime> limit,
              const exec::Observer& waiting) {
-    // Another fiber of the rank may wait for the same work, and longer.
+    // Another fiber of the rank may still wait for the same work. Then keep its observer.
     const auto no_longer = c10::make_scope_exit([&]() noexcept {
       if (waiting_ == &waiting) waiting_ = nullptr;
     });
@@ -38,7 +38,7 @@ class WorkWaiters {
     return Ended::over;
   }
 
-  // The blocked call; null: no fiber waits.
+  // The blocked call of the fiber that began to wait last; null: that fiber no longer waits.
   const exec::Observer* waiting() const noexcept { return waiting_; }
 
   void notify_all() { queue_.notify_all(); }

@@ -9,16 +9,16 @@
 
 namespace rehearse {
 
-// The base of all communication errors. An object of this class itself says that the operation was aborted or that its
-// world has ended. Can be caught as c10::DistBackendError, like the errors of c10d's own back ends. The operation has
-// not taken place; its tensors are unchanged unless the error's text says otherwise.
+// The base of all communication errors. An object of this class itself means, for example, that the operation was
+// aborted or that its world has ended. Can be caught as c10::DistBackendError, like the errors of c10d's own back ends.
+// When it is thrown, the operation has not written its tensors, unless the error's text says otherwise.
 class CommError : public c10::DistBackendError {
  public:
   CommError(std::string message, std::string group, std::uint64_t sequence, std::vector<int> ranks);
 
   const std::string& group() const noexcept { return group_; }
   std::uint64_t sequence() const noexcept { return sequence_; }
-  // The ranks of the world that caused the error: those that are missing, or those that disagree.
+  // The ranks of the world that caused the error, for example those that are missing or that disagree.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
 
  private:
@@ -33,7 +33,7 @@ class MismatchError : public CommError {
   using CommError::CommError;
 };
 
-// An operation did not complete within its timeout, in virtual time.
+// An operation did not complete within its timeout. In a simulation, timeouts are in virtual time.
 class TimeoutError : public CommError {
  public:
   using CommError::CommError;

@@ -27,7 +27,7 @@ struct alignas(64) Event {
 
   std::uint64_t record_id = 0;        // counts the calls of all ranks, from 0
   VirtualTime time_created = kNever;  // when the rank made the call
-  VirtualTime time_started = kNever;  // when the last rank, or the peer, arrived
+  VirtualTime time_started = kNever;  // when the transfer began, after the last rank, or the peer, had arrived
   VirtualTime time_ended = kNever;    // when it completed or failed
   std::uint32_t seq_id = 0;           // collective_seq_id, or p2p_seq_id for sends and receives; from 1
   std::uint32_t op_id : 31 = 0;       // counts collectives and messages of this rank and group together; from 1
@@ -113,7 +113,8 @@ class EventLog {
   // All captured call sites; the first is empty.
   const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
 
-  // What ranks did between their calls. The log keeps as many spans of each rank as it keeps calls.
+  // What ranks did between their calls. The log keeps at most as many spans as calls: all, or the last ones of the
+  // whole world.
   const SpanLog& spans() const noexcept { return spans_; }
   SpanLog& spans() noexcept { return spans_; }
 
@@ -148,7 +149,7 @@ class EventLog {
   EventLogOptions options_;
   SpanLog spans_;
   // Used unless all events are kept: a rank's n-th event is in round n modulo last_of_each_rank, at the rank's index.
-  // Thus calls that ranks make together are close in memory, and rounds that no rank has reached take none.
+  // Thus calls that ranks make together are close in memory, and rounds that no rank has reached take no memory.
   std::vector<std::vector<Event>> rounds_;
   std::vector<Made> made_;  // by rank
   std::deque<Event> all_;

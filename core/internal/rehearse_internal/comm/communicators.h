@@ -28,9 +28,10 @@ class GroupWorld;
 //
 // Ownership: everything passed to the constructor must outlive this object. Process groups and works may outlive it;
 // they then throw CommError. Destroy it after run() has returned: operations in flight are cancelled and released.
-// Fibers: call the functions without a `rank` in a rank's fiber, the others anywhere on the executor's thread. A call
-// that differs from that of an earlier rank blocks until the others have voted, for at most a second of virtual time;
-// nothing else here blocks. Errors: see each function; MismatchError also ends the world (RankExecutor::stop).
+// Fibers: call new_group(), new_local_group(), new_world_group() and release_works() in a rank's fiber, the others
+// anywhere on the executor's thread. A call that differs from an earlier rank's call blocks until the others have
+// voted, for at most a second of virtual time; nothing else here blocks. Errors: see each function; MismatchError also
+// ends the world (RankExecutor::stop).
 class Communicators final : public exec::WaitExplainer {
  public:
   Communicators(exec::RankExecutor& executor, Fabric& fabric, EventLog& events, CheckerSink& sink,
@@ -39,19 +40,19 @@ class Communicators final : public exec::WaitExplainer {
   Communicators& operator=(const Communicators&) = delete;
   ~Communicators() override;
 
-  // Makes the calling rank's end of a new group. `ranks`: ranks of the world; the position is the rank in the group.
-  // Returns null if the calling rank is not among them. As torch.distributed.new_group: every rank of the world must
-  // call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If `store` is
-  // not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this rank's n-th
-  // call differs from that of an earlier rank, after the vote (at most a second of virtual time); c10::ValueError if
-  // ranks are out of range or repeated, or if another group made by all ranks has the name.
+  // Makes the calling rank's process group for a new group. `ranks`: ranks of the world; the position is the rank in
+  // the group. Returns null if the calling rank is not among them. As torch.distributed.new_group: every rank of the
+  // world must call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If
+  // `store` is not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this
+  // rank's n-th call differs from an earlier rank's n-th call, after the vote (at most a second of virtual time);
+  // c10::ValueError if ranks are out of range or repeated, or if another group made by all ranks has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
   // As new_group(), but only the members call it: torch.distributed.new_group() with use_local_synchronization. The
-  // n-th such call of a rank with these ranks and this name joins the n-th such group. An empty name is made from the
-  // ranks. Never returns null. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is
-  // not among them.
+  // n-th such call of a rank with these ranks and this name joins the n-th such group. An empty name becomes one that
+  // lists the ranks. Never returns null. Throws c10::ValueError if ranks are out of range or repeated, or if the
+  // calling rank is not among them.
   c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(std::span<const int> ranks, std::string_view name,
                                                          const c10::intrusive_ptr<c10d::Store>& store = {});
 
@@ -59,8 +60,8 @@ class Communicators final : public exec::WaitExplainer {
   c10::intrusive_ptr<c10d::ProcessGroup> new_world_group(const c10::intrusive_ptr<c10d::Store>& store = {});
 
   // Call it at the end of the calling rank. Functional collectives find their works in c10d's registry, which would
-  // keep each work that nobody waited for as long as the process lives. This removes the rank's works from it. Works
-  // that the program still holds are unaffected. Takes time quadratic in the works left behind.
+  // keep each work that nobody waited for as long as the process lives. This function removes the rank's works from the
+  // registry. Works that the program still holds stay valid. Takes time quadratic in the works left behind.
   void release_works() noexcept;
 
   // Sets the label of `rank`'s next operations, which names their payload; null: none. The string must live as long as
@@ -72,9 +73,9 @@ class Communicators final : public exec::WaitExplainer {
   // The label of `rank`; null: none.
   const std::string* label(int rank) const noexcept;
 
-  // Names the payload of `rank`'s calls with exactly this tensor. Reports show the name. If ranks call a collective
-  // with different names, that is a mismatch (no name matches every name). Does not keep the tensor alive. Costs a hash
-  // table lookup per call, and nothing in a world without names.
+  // Names the payload of `rank`'s calls whose only input is this tensor. Reports show the name. If ranks call a
+  // collective with different names, that is a mismatch (no name matches every name). Does not keep the tensor alive.
+  // Costs a hash table lookup per call, and nothing in a world without names.
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 
@@ -93,8 +94,9 @@ class Communicators final : public exec::WaitExplainer {
   const std::map<std::string, std::set<int>>& remarks() const noexcept;
   const std::map<std::string, std::set<int>>& notes() const noexcept;
 
-  // Describes the rank's oldest call in flight for which a rank is missing: its waits for futures are for that call.
-  // This assumes that the rank waits in the order of its calls, as DDP's reducer does for its buckets.
+  // Describes the rank's oldest call in flight for which a rank is missing. A rank that waits for a future counts as
+  // waiting for that call. This assumes that the rank waits in the order of its calls, as DDP's reducer does for its
+  // buckets.
   Explanation explain_wait(int rank) const override;
 
   // `rank` has crashed. Its calls that still wait for peers are withdrawn, so that the peers see it as missing.
@@ -102,9 +104,9 @@ class Communicators final : public exec::WaitExplainer {
   // their time limit. The rank is no longer a member of any existing group. Call it anywhere on the executor's thread.
   void lose(int rank, bool connections_break);
 
-  // The lost rank `rank` is restarted, without labels and payload names. Its new_group() calls count from the first
-  // again, as those of its previous incarnation did. If such a call leads to a group that the rank has lost, it gets
-  // that group, in which no other rank answers its calls. Call it anywhere on the executor's thread.
+  // The lost rank `rank` is restarted, without a label. Its new_group() calls count from the first again, as those of
+  // its previous incarnation did. If such a call leads to a group that existed before the crash, the rank gets that
+  // group, in which no other rank answers its calls. Call it anywhere on the executor's thread.
   void begin_again(int rank) noexcept;
 
   const EventLog& events() const noexcept;

@@ -20,8 +20,8 @@ namespace rehearse::comm {
 // implements. RankBackend serves worlds of fibers, CheckedBackend ranks that are processes, LoneBackend one rank alone.
 // Libraries above it (DistributedDataParallel, compile()) find its further functions by a dynamic_cast.
 //
-// Tensor lists hold one tensor per rank, except in coalesced operations. docs/C10D.md says what each method of
-// c10d::Backend does here, and which test covers it.
+// A list of tensors has one tensor, or one for each rank; only coalesced operations take any number. docs/C10D.md says
+// what each method of c10d::Backend does here, and which test covers it.
 //
 // Fibers, threads and blocking: as call(). Errors: c10::Error for arguments that make no sense, with the texts of
 // c10d's own back ends; then whatever call() throws.
@@ -81,12 +81,13 @@ class DescribedBackend : public c10d::Backend {
   virtual void name_payload(const at::Tensor& tensor, const std::string& name) = 0;
   virtual void forget_payload(const c10::TensorImpl* tensor) noexcept = 0;
 
-  // Counts the models that this rank has made on the group, including this one. All ranks make them in the same order.
+  // Call it when this rank makes a model on the group. Returns the model's number, from 1. All ranks make them in the
+  // same order.
   int count_model() noexcept { return ++models_; }
 
   // A second group of the same ranks, with its own order of calls, for what a library sends besides its user's calls.
-  // Each group has one for each name, made when a rank first requests it. Repeated calls return the same object. Not
-  // all ranks must call this; a rank that does not is no error.
+  // Each group has one for each name, made when a rank first requests it. Repeated calls return the same object. It is
+  // no error if some ranks never call this.
   virtual BackendPtr companion(const std::string& name) = 0;
 
   // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which only NCCL supports): adds `duration`
@@ -98,7 +99,7 @@ class DescribedBackend : public c10d::Backend {
   // The facts of a call that do not depend on its arguments.
   struct Called {
     c10d::OpType type;
-    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // as the caller gave it; unset: that of the group
+    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;  // as the caller gave it; unset: the group's
     bool async_op = true;
   };
 
@@ -109,7 +110,8 @@ class DescribedBackend : public c10d::Backend {
   // the group whose message it takes; -1: as in the call.
   using Replay = std::function<WorkPtr(c10d::Backend& to, int source)>;
 
-  // Throws in a captured function, because the graph would lack the call, and in code that no other rank runs.
+  // Throws if the caller's code is being captured, because the graph would lack the call. Also throws in code that only
+  // one rank runs.
   void require_allowed(c10d::OpType type) const;
 
   // Carries out one call of the user's. Back ends in front of another one use `replay`.
@@ -127,13 +129,13 @@ class DescribedBackend : public c10d::Backend {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }
 
-  // The first throws c10::Error for a second startCoalescing() and in a captured function, the other for an
-  // endCoalescing() without a start.
+  // The first throws c10::Error for a second startCoalescing(), and if the caller's code is being captured. The other
+  // throws c10::Error for an endCoalescing() without a start.
   void require_start_of_coalescing() const;
   void require_end_of_coalescing() const;
 
-  // The options of a group that is derived from this one: a copy of `given`, or this group's. If they have no name,
-  // they get `name`.
+  // The options of a group that is derived from this one: a copy of `given` or, if it is null, of this group's options.
+  // If `given` is null or has no name, they get `name`.
   c10::intrusive_ptr<Options> options_or_named(const c10::intrusive_ptr<Options>& given, const std::string& name);
 
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }

@@ -35,7 +35,7 @@ class FollowedTransfers {
     return found == under_way_.end() ? nullptr : &*found;
   }
 
-  // Destroys the object.
+  // Stops following the transfer, and destroys `followed`.
   void release(const Followed& followed) noexcept {
     under_way_.remove_if([&](const Followed& each) { return &each == &followed; });
   }

@@ -9,8 +9,8 @@
 
 namespace rehearse::comm {
 
-// Two calls at the same position in a group's order that should have been equal, or should have fitted together (send
-// and receive, the two sides of an all-to-all edge). Ranks are ranks of the world.
+// Calls at the same position in a group's order that should have been equal, or should have fitted together (send and
+// receive, the two sides of an all-to-all edge). Ranks are ranks of the world.
 struct Mismatch {
   enum class Kind { collective, point_to_point, new_group };
 
@@ -33,10 +33,10 @@ struct Mismatch {
   std::string group;           // for new_group: the name on the first side, which may be empty
   std::uint64_t sequence = 0;  // in the group, from 1; for new_group: the call's number in the world, or 0 if unknown
   bool has_majority = false;   // more than half of the group's ranks made the first call
-  Side first;                  // the majority's call; without a majority, that of the lowest rank
-  Side second;                 // the call of the lowest rank that disagrees with `first`
-  std::vector<Side> others;    // calls that equal neither, ordered by their lowest rank
-  std::vector<Field> fields;   // those that differ: first those between first and second, the most telling first
+  Side first;   // the majority's call; else the call of the lowest rank or, for a message, the call that arrived first
+  Side second;  // the call of the lowest rank that disagrees with `first`
+  std::vector<Side> others;   // calls that equal neither, ordered by their lowest rank
+  std::vector<Field> fields;  // those that differ: first those between first and second, the most telling first
 };
 
 // "new_group #1"; if nobody knows which one of the world it is, as in dumps, `new_group() of group "1"`.

@@ -28,9 +28,9 @@ enum class OpTime : std::uint8_t {
   one_message,
   up_and_down_a_tree,
   through_a_tree,
-  twice_around_a_ring,   // for the data of each rank
-  inputs_around_a_ring,  // for the inputs of all ranks
-  pieces_around_a_ring,  // for what one rank gives or takes, in pieces
+  twice_around_a_ring,   // the data of one rank
+  inputs_around_a_ring,  // the inputs of all ranks
+  pieces_around_a_ring,  // the data that one rank sends or receives, in pieces
   of_parts
 };
 

@@ -50,14 +50,14 @@ struct AgreedNumbers {
 //   allreduce              1 (in place)      the same tensor   reduce_op
 //   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO, of any number of values
 //   reduce                 1                 the same (root)   reduce_op, root
-//   allgather              1                 n                 any sizes; outputs[j] is as rank j's input
+//   allgather              1                 n                 any sizes; outputs[j] is sized like rank j's input
 //   _allgather_base        1                 1 (n times)
 //   gather                 1                 n on the root     root
 //   scatter                n on the root     1                 root
-//   reduce_scatter         n                 1                 reduce_op; inputs[j] is as rank j's output
+//   reduce_scatter         n                 1                 reduce_op; inputs[j] is sized like rank j's output
 //   _reduce_scatter_base   1 (n times)       1                 reduce_op
 //   alltoall_base          1                 1                 input_splits, output_splits in elements (always n)
-//   alltoall               n                 n                 inputs[j] counts as rank j's outputs[this rank]
+//   alltoall               n                 n                 inputs[j] is as long as rank j's outputs[this rank]
 //   allreduce_coalesced    all               all               parts: an allreduce each, with the tag kCopied
 //   allgather_coalesced    all               all               parts: an allgather each
 //   coalesced              all               all               parts: the collectives between startCoalescing() and
@@ -94,8 +94,8 @@ struct Operation : AgreedNumbers {
   const PayloadName* payload = nullptr;  // the tensor's name; interned by the world; null: none
 };
 
-// Describes one member of AgreedNumbers. Comparing calls, their texts and their transport to another process all use
-// only this row.
+// Describes one member of AgreedNumbers. Code that compares calls, describes them or sends them to another process
+// reads only this row.
 struct AgreedNumber {
   const char* name;
   int Operation::* value;  // negative: the call has none

@@ -19,17 +19,17 @@ struct PendingOperation {
   std::string description;     // as Observer::describe()
   std::vector<int> waits_for;  // the missing ranks; empty: the transfer is in flight
   bool timed_out = false;      // it has failed by its own timeout, and is listed because of the ranks that never came
-  bool gave_up = false;  // the program knows: a wait threw TimeoutError, a future holds it, or the program queried it
+  bool gave_up = false;  // the program knows of a timeout, from a wait() that threw, from a future or from a query
   std::uint64_t record_id = 0;  // the call's; Event::kNotRecorded for the remainder of a buffered send
   // For a send: what its peer receives instead, "rank 1 receives from rank 2"; empty: nothing.
   std::string receiver{};
   bool is_send = false;
   std::uint64_t sent_as = 0;  // for a send: the record_id of the call, even if only its buffer is left
-  bool left_behind = false;   // was in flight when its rank learned of a failure, so the program may have given it up
+  bool left_behind = false;   // it can probably not complete because of a failure; see WorkOwner::is_left_behind()
 };
 
-// A new_group() that some ranks of the world have not called, or a split(), merge() or shrink() that some members have
-// not.
+// A new_group() that some ranks of the world have not called, or a split(), merge(), shrink() or new_local_group() that
+// some members of the new group have not called.
 struct PendingGroup {
   std::string call;  // "new_group #3", "split"
   std::string name;

@@ -26,9 +26,9 @@ class TimeoutExtension;
 // The back end of a rank that is a fiber, over any fabric. Passes each call to the group, which matches it with the
 // calls of other ranks. Over fakes::FakeFabric it is the fake process group of a simulation. Communicators makes it.
 //
-// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown(); a collective that differs from the other
-// ranks' call blocks until they have voted (at most a second of virtual time). Fibers: use it only in its own rank,
-// which is checked. Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
+// Blocking: monitoredBarrier(), merge(), waitForPendingWorks() and shutdown() block; a collective that differs from the
+// other ranks' call blocks until they have voted (at most a second of virtual time). Fibers: use it only in its own
+// rank, which is checked. Errors: c10::Error for arguments that make no sense, with the texts of c10d's own back ends;
 // MismatchError if other ranks made a different call at this position; CommError after the end of the world.
 class RankBackend final : public DescribedBackend {
  public:
@@ -57,13 +57,13 @@ class RankBackend final : public DescribedBackend {
   void setSequenceNumberForGroup() override {}
 
   // Makes a group of some of this group's ranks; `options` gives its name and timeout. Returns null on ranks that are
-  // not in `ranks`, which need not call it. Each member must call it, but may do other things before. The n-th splits
+  // not in `ranks`, which need not call it. Each member must call it, but may make other calls before. The n-th splits
   // of the members into the same ranks under the same name make one group. The store is not used.
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<Options>& options) override;
 
   // Makes a group of `size` ranks of any groups of the world, which find each other through `store`. `rank`: the
-  // caller's rank in the new group. Blocks until all of them have come, or until the store's timeout.
+  // caller's rank in the new group. Blocks until all of them have called it, or until the store's timeout.
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
                    const int& rank, const int& size) override;
 
@@ -100,7 +100,7 @@ class RankBackend final : public DescribedBackend {
   bool is_coalescing() const noexcept override { return coalesced_ != nullptr; }
   c10::intrusive_ptr<RankWork> make(const Called& called);
   void submit_to_group(const c10::intrusive_ptr<RankWork>& work);
-  // Out of line to keep the frame of call() small: it is on the stack of each rank, as WorkWaiters::wait()'s is.
+  // Out of line to keep the frame of call() small: the stack of each rank has such a frame (see WorkWaiters::wait()).
   [[gnu::cold, gnu::noinline]] WorkPtr gather(c10::intrusive_ptr<RankWork> work);
   BackendPtr derive(const char* call, const std::vector<int>& global_ranks, const Options& options,
                     const GroupIdentity* parent) const;

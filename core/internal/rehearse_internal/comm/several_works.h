@@ -18,12 +18,12 @@ namespace rehearse::comm {
 using WorkFuture = c10::intrusive_ptr<c10::ivalue::Future>;
 
 // Futures that complete when all of `futures` have. tensors_of_all(): their tensors, in order. result_of_all(): the
-// first c10d::WorkResult that is not SUCCESS.
+// first c10d::WorkResult that is not SUCCESS; SUCCESS if there is none.
 WorkFuture tensors_of_all(const std::vector<WorkFuture>& futures);
 WorkFuture result_of_all(const std::vector<WorkFuture>& futures);
 
-// Several works as one, which completes when all have. Before take(), everything except its type throws c10::Error.
-// Afterwards, the works answer all queries.
+// Several works as one, which completes when all have. Before take(), queries and waits throw c10::Error. Afterwards,
+// the works answer them.
 template <class Each>
 class SeveralWorks : public c10d::Work {
  public:

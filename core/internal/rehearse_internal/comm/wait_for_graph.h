@@ -56,9 +56,9 @@ struct WaitAnalysis {
   std::uint64_t edges_followed = 0;
 };
 
-// `ended`: ranks whose body has returned or failed. A fiber that waits for its own rank (a thread, a lock) is in no
-// cycle; if another fiber of that rank waits for other ranks, only that wait counts. Cost: for each cycle, one search
-// from every rank, which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
+// `ended`: ranks that have returned or failed. A fiber that waits for its own rank (a thread, a lock) is in no cycle;
+// if another wait of that rank is known, only the other wait counts. Cost: for each cycle, one search from every rank,
+// which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for any other rank, such as rank 1 (store
