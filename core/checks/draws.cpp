@@ -21,7 +21,8 @@ struct Side {
   std::vector<int> ranks;
 };
 
-// Sides with most ranks first; of equally large ones, the one with the lowest rank.
+// Groups the ranks whose generators are alike. Larger sides come first; among sides of equal size, the side with the
+// lowest rank.
 template <class Alike>
 std::vector<Side> sides_of(const DrawsRound& round, const Alike& alike) {
   std::vector<Side> sides;
@@ -56,7 +57,8 @@ std::string against(const Side& odd, const Side& most) {
   return fmt::format("{} {} drawn differently from {}", who, has, others);
 }
 
-// The calls that drew differently. Empty if they were not watched, or if they explain nothing.
+// The calls that drew differently on the two sides, or a line which says that no call did. Empty if calls were not
+// watched, or if the seeds differ.
 std::vector<std::string> draws_against(const Side& odd, const Side& most, const DrawsRound& round) {
   const int rank = odd.ranks.front(), other = most.ranks.front();
   const auto own = round.shown.draws.find(rank), its = round.shown.draws.find(other);
@@ -122,8 +124,8 @@ std::optional<StateFinding> evaluate(const DrawsRound& round) {
   return round.shown.wanted == Draws::same ? check_same(round) : check_different(round);
 }
 
-// A generator state consists of 624 numbers and records how many are left. Positions are comparable only if these
-// counts are equal.
+// A generator state consists of 624 numbers and records how many are left. Two states can be equal only if these counts
+// are equal, so compare the states only then.
 std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead) {
   constexpr std::uint64_t kMost = 1'000'000;
   constexpr int kOfAState = at::MERSENNE_STATE_N;

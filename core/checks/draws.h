@@ -40,7 +40,8 @@ inline constexpr const char* kDraws = "draws";
 // Returns nullopt if the generators are as wanted.
 std::optional<StateFinding> evaluate(const DrawsRound& round);
 
-// How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if more than a million.
+// How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if it takes more than a
+// million numbers, or if no number of draws leads there.
 std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead);
 
 }  // namespace rehearse::checks

@@ -24,7 +24,7 @@
 namespace rehearse::checks {
 namespace {
 
-// Saves the state besides the gradients, and restores it after the computation.
+// Saves the buffers and the generator's state, and restores them after the computation.
 class Untouched {
  public:
   Untouched(const ModelState& state, at::Generator generator) : generator_(std::move(generator)) {
@@ -76,7 +76,7 @@ std::string text_of(const Group& group, std::size_t all) {
   return who + " " + group.meaning;
 }
 
-// Says of gradients that differ between ranks whether their mean or sum is right.
+// Describes a gradient that differs between ranks: says whether the mean or the sum over the ranks would be right.
 std::string unreduced(const ReplicaTable::Row& row, const at::Tensor& reference, double scale, double tolerance) {
   at::Tensor sum;
   int ranks = 0;

@@ -27,10 +27,11 @@ using GradientsRound = Round<ShownGradients>;
 
 inline constexpr const char* kGradients = "gradients";
 
-// The current gradients of the parameters, without shards. A parameter without a gradient has an undefined tensor.
+// The current gradients of the parameters. Leaves out shards. A parameter without a gradient has an undefined tensor.
 ModelState gradients_of(const ModelState& parameters);
 
-// The gradients of `loss()` in one process. Restores buffers and the generator afterwards.
+// The gradients of `loss()` in one process, in the order of the parameters. Restores buffers and the generator
+// afterwards. Throws std::invalid_argument if the result of `loss` is no loss.
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss);
 

@@ -20,7 +20,7 @@ std::vector<int> sorted(std::vector<int> ranks) {
   return ranks;
 }
 
-// The value that most ranks have; of equally common ones, that of the lowest rank.
+// The value that most ranks have. If several values are equally common, the value of the lowest rank.
 const ReplicaTable::Version& most_common(const ReplicaTable::Row& row) {
   return *std::max_element(row.versions.begin(), row.versions.end(), [](const auto& a, const auto& b) {
     if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
@@ -54,7 +54,7 @@ std::string headline_of(const ReplicaRound& round, bool only_buffers, const std:
   return fmt::format("replicas{} differ in check #{}: {}", of, round.number, first);
 }
 
-// "fc.weight[4:8]" for a tensor that is rows of a whole.
+// "fc.weight[4:8]" for rows of a whole tensor; otherwise the tensor's name.
 std::string name_in_table(const NamedTensor& tensor) {
   if (!tensor.rows) return tensor.name;
   const auto first = tensor.rows->first;

@@ -18,7 +18,7 @@
 namespace rehearse::checks {
 
 // The values that ranks have under each name: a copy of each different value, and the ranks that have it. If all ranks
-// agree, it holds one copy of the model, whatever the number of ranks.
+// agree, the table holds one copy of the model, whatever the number of ranks.
 class ReplicaTable {
  public:
   struct Version {
@@ -31,7 +31,7 @@ class ReplicaTable {
     bool is_part = false;           // rows of a tensor, which only some ranks have
     std::vector<Version> versions;  // in order of arrival
 
-    // The ranks of `here` that lack it.
+    // The ranks of `here` that lack the tensor. Empty for a part.
     std::vector<int> missing(const std::vector<int>& here) const;
   };
 
@@ -47,14 +47,14 @@ class ReplicaTable {
 
 // The diagnosis of a row with several values, or without a value on some ranks.
 struct OddRow {
-  std::vector<int> ranks;  // the ranks that differ; all, if no value is the most common one
-  std::string text;        // "rank 2 has another "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
+  std::vector<int> ranks;  // the ranks that differ; all, if no value has a majority
+  std::string text;        // "rank 2 has a different "fc.weight" than ranks 0-1,3 (1 of 6 elements, ...)"
 };
 OddRow odd_of(const ReplicaTable::Row& row, const std::vector<int>& here);
 
 struct ShownReplicas {
   ReplicaTable table;
-  std::string before;  // about the previous check, for the finding: "in check #3 all were equal"
+  std::string before;  // about the previous check, for the finding: "in check #3 all ranks were equal"
   // By rank: its writes to the tensors since its previous check. Only in runs that explain a finding.
   std::map<int, std::vector<Write>> writes;
 };

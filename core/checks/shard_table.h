@@ -24,7 +24,8 @@ class ShardTable {
   // shown some rows.
   std::vector<NamedTensor> values() const;
 
-  // Adds the whole gradients to the table. If several ranks have the same rows, adds a whole for each of them.
+  // Adds the whole gradients to the table. If several ranks have the same rows, adds a whole gradient for each of these
+  // ranks.
   void add_gradients_to(ReplicaTable& table) const;
 
  private:

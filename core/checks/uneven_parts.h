@@ -17,13 +17,15 @@ struct ReducedGradient {
   at::Tensor reference;
 };
 
-// The reason why they differ although they consist of the same parts: the parts of some ranks should weigh more.
+// The reason why the two gradients differ although they consist of the same parts: the parts of some ranks should weigh
+// more.
 struct UnevenParts {
-  std::string what;  // "ranks have parts of different sizes (0.1 of all on rank 0, 0.9 on rank 1), each weighs 0.5"
+  std::string what;  // "ranks have parts of different sizes (0.1 of all on rank 0, ...), and each part counts for 0.5"
   std::string cure;
 };
 
-// Returns nullopt if no weights of the ranks' parts give all references, or if all weights are equal.
+// Finds weights of the ranks' parts with which the parts give all references. Returns nullopt if there are none, if all
+// weights are equal, or if they do not add up to the number of ranks.
 std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& gradients, const Reductions& reductions,
                                         double tolerance);
 

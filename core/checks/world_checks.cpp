@@ -65,8 +65,8 @@ std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const Mode
   return state.lend_whole()(values);
 }
 
-// The round that can be judged after a rank has arrived at `round`: that round, or one of the same name that is given
-// up.
+// The round that can be judged after a rank has arrived at `round`: that round if it is full, or one of the same key
+// that is given up; null: none.
 template <class Shown>
 Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
   return round.is_full() ? &round : rounds.overdue(round.key);
@@ -80,7 +80,7 @@ struct WorldChecks::Asked {
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};    // the check whose writes explain a finding, if it is another one
+  std::string since = {};    // the check whose writes explain a finding, if it is another check
   std::uint32_t group = 0;   // for automatic checks, because group names may repeat
   bool is_explained = true;  // whether the first write that differs explains a finding
 
@@ -174,7 +174,7 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
     round->shown.shards.add(rank, state);
   }
   if (!round->is_full()) {
-    // Gradients need all ranks, so an incomplete round is dropped.
+    // Gradients need all ranks, so a round that is given up is dropped without a comparison.
     if (auto* const late = rounds.overdue(name)) {
       shown_->missed.add(*late, false, true);
       rounds.close(*late);
@@ -185,7 +185,8 @@ void WorldChecks::gradients(int rank, const ModelState& state, const at::Generat
   rounds.close(complete);
   const auto lent = whole_module(complete.shown, state);
   const ModelState& whole = lent != nullptr ? *lent : state;
-  // The function belongs to the user and may switch fibers; the round has already been moved to this rank.
+  // The function belongs to the user and may switch fibers. Other ranks no longer see the round, because it is a local
+  // object by now.
   const auto reference = reference_gradients(whole, generator, loss);
   const Unwatched own;
   if (auto finding = evaluate(complete, whole, reference, options.tolerance, &shown_->reductions)) {

@@ -22,14 +22,14 @@ struct GradientRatio {
   double ratio = 1;
 };
 
-// `scale`: the norm of a typical gradient, compared with which rounding errors are small. `tolerance`: as in
-// CheckOptions. Either tensor may be undefined.
+// `scale`: the largest norm of the model's reference gradients. Gradients that are tiny compared with it count as zero.
+// `tolerance`: as in CheckOptions. Either tensor may be undefined.
 GradientRatio ratio_of(const at::Tensor& gradient, const at::Tensor& reference, double scale, double tolerance);
 
 // The operation by which all-reduces combined the ranks' parts of a gradient; unknown unless they were recorded.
 enum class Reduced { unknown, sum, mean };
 
-// The diagnosis: "0.25 = 1/n: averaged twice, ...", for `ranks` ranks.
+// The diagnosis: "0.25 times as large (= 1 / number of ranks): averaged twice ...", for `ranks` ranks.
 std::string meaning_of(const GradientRatio& ratio, int ranks, Reduced reduced = Reduced::unknown);
 
 }  // namespace rehearse::checks

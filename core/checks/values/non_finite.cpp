@@ -14,8 +14,8 @@
 namespace rehearse::checks {
 namespace {
 
-// `tensor` must be contiguous. Works on the bits of the numbers: if all bits of an exponent are ones, adding its lowest
-// bit carries into the bit above.
+// The elements of `tensor` must fill one block of memory. Works on the bits of the numbers: if all bits of an exponent
+// are ones, adding its lowest bit carries into the bit above.
 template <class Bits>
 bool any_full_exponent(const at::Tensor& tensor, Bits exponent) {
   constexpr int kBytes = 32;

@@ -73,7 +73,7 @@ std::string difference_text(const at::Tensor& a, const at::Tensor& b) {
   const auto count = differ.sum().item<std::int64_t>();
   const auto of = fmt::format("{} of {} element{}", count, x.numel(), x.numel() == 1 ? "" : "s");
   const auto p = x.to(at::kDouble), q = y.to(at::kDouble);
-  // The distance of NaN or Inf from a number counts as larger than that of any two numbers.
+  // The distance of NaN or Inf from a number counts as larger than the distance of any two numbers.
   const auto apart = at::where(differ, (p - q).abs().nan_to_num(INFINITY, INFINITY), at::zeros_like(p));
   const auto flat = apart.argmax().item<std::int64_t>();
   const auto largest = apart.flatten()[flat].item<double>();

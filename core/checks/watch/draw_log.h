@@ -36,7 +36,8 @@ class DrawLog {
   // The generator was seeded, so earlier draws no longer matter.
   void clear();
 
-  // The draws since the last take() with that name, or since the start; in the order in which each first happened.
+  // The draws since the last take() with that name or the last clear(), whichever was later; in the order in which each
+  // first happened.
   std::vector<Drawn> take(const std::string& name);
 
  private:

@@ -44,7 +44,7 @@ class DrawWatch {
   void look(const std::string& before_what);
 
   DrawLog log_;
-  std::optional<Mark> mark_;  // as of the last look()
+  std::optional<Mark> mark_;  // as of the last look() or after()
   std::string call_;          // the running operator
 };
 

@@ -9,10 +9,10 @@
 // The arguments of an operator as text.
 namespace rehearse::checks {
 
-// "alpha=-0.1": all numbers.
+// "alpha=-0.1": all arguments that are numbers.
 std::string numbers_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 
-// "aten::bernoulli_(self of [16, 4], p=0.5)": numbers and sizes.
+// "aten::bernoulli_(self of [16, 4], p=0.5)": the operator, with its numbers and the sizes of its tensors.
 std::string call_text(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace rehearse::checks

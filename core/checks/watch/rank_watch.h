@@ -33,7 +33,7 @@ struct WatchedCall {
   };
   std::vector<Input> inputs;
   bool writes_watched = false;
-  std::string numbers;  // for a call that writes to a watched tensor: its other arguments
+  std::string numbers;  // for a call that writes to a watched tensor: its arguments that are numbers
 };
 
 // Watches the operators of one rank: where NaN and Inf come from, what writes to tensors whose values a check compares,

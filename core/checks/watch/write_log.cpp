@@ -11,13 +11,14 @@
 namespace rehearse::checks {
 namespace {
 
-// The write of one rank at one position in the order of its writes. Null: the rank has made fewer writes.
+// The write of one rank at one position in the order of its writes. `write` is null if the rank has made fewer writes.
 struct Step {
   int rank;
   const Write* write;
 };
 
-// Ranks that did the same; sides with most ranks first; of equally large ones, the one with the lowest rank.
+// Ranks that did the same. sides_of() returns larger sides first; among sides of equal size, the side with the lowest
+// rank.
 struct WriteSide {
   std::vector<int> ranks;
   const Write* write;
@@ -63,7 +64,7 @@ std::string other_operations(const std::vector<WriteSide>& sides) {
   return text;
 }
 
-// Describes ranks that did the same operation with different results: says which inputs differed.
+// Describes ranks that did the same operation with different results: names an input that differed.
 std::string other_outcome(const std::vector<Step>& steps, const std::vector<WriteSide>& sides) {
   const auto& first = *sides.front().write;
   std::vector<int> odd;

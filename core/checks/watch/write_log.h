@@ -24,11 +24,11 @@ struct Write {
   exec::CallSite where;
   std::uint64_t after = 0;  // hash of the result
   std::vector<Operand> operands;
-  std::string numbers;  // "alpha=-0.1": its other arguments
+  std::string numbers;  // "alpha=-0.1": the operator's arguments that are numbers
 };
 
-// Text on the first difference between what the ranks `here` have done since they were equal. Empty if all did the
-// same, or if they were not watched.
+// Describes the first difference between the writes of the ranks `here` since they were equal. If their operators all
+// wrote the same, says so. Empty if a rank was not watched.
 std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
                                           const std::vector<int>& here);
 

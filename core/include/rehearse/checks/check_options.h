@@ -13,8 +13,9 @@ struct CheckOptions {
   // ranks. Reports show the name.
   std::string name = {};        // empty: the checker's own name
   std::vector<int> ranks = {};  // ranks of the world whose state is compared; empty: all
-  // Whether buffers are compared. nullopt: yes, except those of a DistributedDataParallel that broadcasts its buffers
-  // in the next forward.
+  // Whether buffers are checked. nullopt: yes, except that comparisons leave out the buffers of a
+  // DistributedDataParallel that broadcasts its buffers in the next forward, and check_finite() looks only for NaN in
+  // buffers.
   std::optional<bool> buffers = {};
   // For gradients: the largest relative error that passes. 0: 1e-3 for float, 1e-6 for double, 2e-2 for shorter types.
   double tolerance = 0;
@@ -26,8 +27,9 @@ enum class Draws {
   different,  // no two ranks draw the same
 };
 
-// Checks that run although the program does not ask for them. Simulations run them at each forward of a
-// DistributedDataParallel in training mode; `replicas` runs once more when the DistributedDataParallel is destroyed.
+// Checks that run although the program does not ask for them. Simulations run `replicas` and `draws` at each forward of
+// a DistributedDataParallel or FullyShardedDataParallel in training mode, and `replicas` once more when that object is
+// destroyed. They run `finite` at each transfer.
 struct AutomaticChecks {
   // The parameters are the same on all ranks, and so are the buffers if the DistributedDataParallel broadcasts them.
   bool replicas = false;

@@ -41,8 +41,8 @@ class ModelState;
 using LendWhole = std::function<std::shared_ptr<const ModelState>(const std::vector<NamedTensor>& values)>;
 
 // A rank's tensors with their names, for a state checker: those of a module, of a wrapper such as
-// DistributedDataParallel, or of a list. Parameters come first, and each tensor appears once. Shares the tensors with
-// the model.
+// DistributedDataParallel, or of a list. In the state of a module, parameters come first, and each tensor appears once.
+// Shares the tensors with the model.
 class ModelState {
  public:
   ModelState(std::vector<NamedTensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: implicit
@@ -88,7 +88,7 @@ class ModelState {
  private:
   std::vector<NamedTensor> tensors_;
   LendWhole lend_whole_;
-  // Each forward broadcasts one rank's buffers; between forwards each rank has its own.
+  // True if each forward broadcasts one rank's buffers, so that they may differ between forwards.
   bool rebroadcast_ = false;
 };
 

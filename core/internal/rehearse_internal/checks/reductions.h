@@ -23,7 +23,7 @@ class Reductions {
     std::string title;  // `allreduce #3 on group "world"`
     exec::CallSite where;
     std::vector<int> ranks;
-    std::vector<at::Tensor> inputs;  // by rank; lent for the call; they are also the outputs
+    std::vector<at::Tensor> inputs;  // by rank; add() copies them; they are also the outputs
     bool is_mean = false;            // otherwise a sum
     bool is_bucket = false;          // a bucket of DDP, which divides by the number of ranks before the sum
   };

@@ -27,8 +27,8 @@ namespace rehearse::checks {
 // collective is made, no time passes, and no number is drawn. A finding ends the world. Programs use
 // RankContext::check_replicas() and its siblings.
 //
-// Lent by exec::WorldLocal<WorldChecks> to rooms that do not know worlds. Fibers: call the functions in a rank's fiber,
-// except found() and origins(), which may be called anywhere on the executor's thread. None blocks. The constructor's
+// Lent by exec::WorldLocal<WorldChecks> to rooms that do not know worlds. Fibers: call the functions that check a
+// rank's state in that rank's fiber, the others anywhere on the executor's thread. None blocks. The constructor's
 // arguments must outlive the object.
 class WorldChecks {
  public:
@@ -48,8 +48,8 @@ class WorldChecks {
   void draws(int rank, const at::Generator& generator, Draws wanted, const CheckOptions& options);
   void finite(int rank, const ModelState& state, const CheckOptions& options);
 
-  // One forward of a DistributedDataParallel in training mode, the `model`-th that the rank made on `group`. Also
-  // describes the last forward when the object is destroyed, after it has trained or without ever being called.
+  // One forward of a DistributedDataParallel or FullyShardedDataParallel in training mode. Also describes the model
+  // when it is constructed, and when it is destroyed, even if it was never called.
   struct Forward {
     const std::vector<std::string>& ignored;
     bool buffers_are_equal = false;  // they have just been broadcast
@@ -57,21 +57,21 @@ class WorldChecks {
     std::string model;               // its name in reports: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
   };
-  // Call it once, after the constructor has made the replicas equal. From now on, writes to them are logged for
-  // at_end().
+  // Call it once, after the constructor of a DistributedDataParallel has made the replicas equal. From then on, writes
+  // to the parameters are logged, to explain the finding of the next comparison.
   void at_construction(int rank, const torch::nn::Module& module, const Forward& made);
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);
 
-  // The comparison at a forward of a FullyShardedDataParallel in training mode; `shown` has its rows of the parameters.
-  // `is_explained`: ranks should make the same writes, so the first write that differs explains a finding.
+  // The comparison at a forward of a FullyShardedDataParallel in training mode; `shown` has this rank's rows of the
+  // parameters. `is_explained`: ranks should make the same writes, so the first write that differs explains a finding.
   void at_sharded_forward(int rank, const ModelState& shown, const Forward& forward, bool is_explained);
   void draws_at_forward(int rank, const Forward& forward);
   void at_sharded_end(int rank, const ModelState& shown, const Forward& last);
 
   const AutomaticChecks& automatic() const noexcept { return automatic_; }
 
-  // Ends the world, unless it is already ending. Returns to the caller.
+  // Adds the finding and ends the world. Ignores the finding if the world is already ending. Returns to the caller.
   void found(StateFinding finding);
 
   // Where NaN and Inf come from, as far as operators are watched.
@@ -84,7 +84,7 @@ class WorldChecks {
   // Call it once, after a run in which all ranks returned: judges checks to which some ranks never came.
   void compare_what_is_left();
   const std::vector<StateFinding>& findings() const noexcept { return findings_; }
-  // A line for each check of the program to which some ranks never came.
+  // Lines about the checks of the program to which some ranks never came; see MissedRounds::lines().
   std::vector<std::string> remarks() const;
 
  private:
