@@ -46,8 +46,8 @@ struct Stored {
 // Returns an empty text if there is no such key: a get() would wait for it.
 std::string read(c10d::Store& store, const std::string& key) { return store.compareSet(key, "", ""); }
 
-// A rank of an earlier round, which has yet to find out that it is over, may replace the last checkpoint and delete it
-// between the two reads. Then "last" names a later one.
+// Another rank may replace the last checkpoint and delete it between the two reads, if that rank has not yet noticed
+// that its round is over. Then "last" names a newer checkpoint.
 Stored last_stored(c10d::Store& store) {
   for (auto text = read(store, "last");;) {
     const Version version = version_of(text);
@@ -61,8 +61,8 @@ Stored last_stored(c10d::Store& store) {
   }
 }
 
-// Broadcasts what the group's first rank has read. It alone reads the store, so all ranks take up from the same
-// checkpoint, even if another rank deletes that meanwhile.
+// Broadcasts what the group's first rank has read. Only that rank reads the store, so all ranks resume from the same
+// checkpoint, even if another rank deletes it meanwhile.
 Stored from_first_rank(const Group& group, Stored own) {
   auto head = at::full({3}, own.version.round, at::kLong);
   head[1].fill_(own.version.steps);
@@ -92,8 +92,8 @@ std::string layout_of(const at::Tensor& tensor) {
   return fmt::format("{}[{}]", c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
-// Module::load() replaces the module's own tensors by tensors of any shape. If shapes differ, the old ones are
-// restored.
+// Module::load() replaces the module's own tensors by tensors of any shape. If a shape or dtype differs, restores the
+// old tensors and throws c10::Error.
 void load_module(torch::nn::Module& module, torch::serialize::InputArchive& archive) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& each : module.named_parameters()) tensors.emplace_back(each.key(), each.value());

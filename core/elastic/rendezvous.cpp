@@ -84,7 +84,8 @@ int Rendezvous::open_round() {
 
 auto Rendezvous::joined(int round) -> Joined { return entries_of(read(key(round, "joined"))); }
 
-// The first rank to decide decides for all.
+// Decides the members of the round, unless another rank has already decided. Returns the members that were decided
+// first.
 std::string Rendezvous::complete(int round, const std::string& members) {
   return store_->compareSet(key(round, "members"), "", members);
 }

@@ -25,13 +25,14 @@ struct RoundIsOver {};
 // The result of one attempt.
 enum class Try { done, lost, over };
 
-// The runs of a rank's incarnation. A run that threw has not ended: calling it again returns to the same rounds.
+// How many runs a rank's incarnation has finished. A run that threw does not count: the next call of run() returns to
+// the same rounds.
 struct Runs {
   int over = 0;
 };
 
 // c10d's back end lets gloo's exceptions through unchanged. LibTorch does not contain the headers of their classes, so
-// this recognises them by gloo's namespace.
+// this function recognises them by gloo's namespace.
 bool is_of_a_back_end(const std::exception& error) {
   return dynamic_cast<const c10::DistBackendError*>(&error) != nullptr ||
          std::string_view(typeid(error).name()).starts_with("N4gloo");

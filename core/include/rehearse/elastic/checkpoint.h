@@ -34,8 +34,8 @@ class Checkpoint {
   // may save meanwhile.
   std::int64_t load();
 
-  // All ranks may call it; only the group's first rank saves. Its parameters are final as soon as its own optimizer
-  // step is done.
+  // All ranks may call it; only the group's first rank saves. The ranks need no barrier before: the first rank's
+  // parameters are final as soon as its own optimizer step is done.
   void save(std::int64_t steps_done);
 
  private:

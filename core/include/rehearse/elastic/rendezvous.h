@@ -28,8 +28,8 @@ struct RendezvousOptions {
   // one in a collective may join only after that collective has timed out.
   std::chrono::milliseconds join{0};
 
-  // The prefix of its keys in the store. If a job has several rendezvous, each needs its own name; run() takes care of
-  // that.
+  // The prefix of the rendezvous' keys in the store. If a job has several rendezvous, each needs its own name; run()
+  // derives a name for each of its calls.
   std::string name = "rendezvous";
 };
 

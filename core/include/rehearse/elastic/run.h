@@ -30,9 +30,9 @@ class Round {
   RankContext& context() const noexcept { return context_; }
 
   // Ends this round on all of its ranks if other ranks (lost, and back too late) wait to join. The group's first rank
-  // asks the store and broadcasts the answer. To end the round, it throws an exception that the body must let through
-  // and run() catches. For jobs that go on with fewer ranks (RendezvousOptions::min_ranks). Call it once per step, or
-  // once per checkpoint.
+  // asks the store and broadcasts the answer. To end the round, this function throws an exception that the body must
+  // let through; run() catches it. For jobs that go on with fewer ranks (RendezvousOptions::min_ranks). Call it once
+  // per step, or once per checkpoint.
   void let_in_waiting();
 
  private:
@@ -62,8 +62,8 @@ class Round {
 // so that no rank leaves while others may still need it.
 //
 // A job may call run() several times, one after the other but not nested. All ranks must make these calls in the same
-// order; each call has its own checkpoints. If a rank restarts during a later call, the earlier ones return false to
-// it.
+// order; each call has its own checkpoints. If a rank restarts during a later call, it repeats the earlier calls, and
+// these return false.
 //
 // Returns true if this rank was in the round that finished, false if the others finished before it was back. Blocking:
 // as the body, and between rounds until the next one is complete. Errors: all other exceptions that leave the body, and
