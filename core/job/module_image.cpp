@@ -95,8 +95,8 @@ std::size_t loaded_bytes(const std::string& bytes) {
   return std::min(most, bytes.size());
 }
 
-// A path by which no image was loaded yet. The loader treats equal paths as one file, and file descriptors are reused.
-// Inodes are not.
+// A path by which no image was loaded yet. The loader treats files with equal paths or equal inodes as one file. The
+// inodes differ, but file descriptors are reused, so the path also encodes a counter.
 std::string path_of(int memory) {
   static std::atomic<unsigned> loaded = 0;
   std::string path = "/proc/self/fd/";
@@ -121,7 +121,7 @@ bool keep_exit(void (*destroy)(void*), void* object, const void* library) noexce
 
 }  // namespace
 
-// A module's first static constructor calls this, while its variables still have the values from the file.
+// A module's first static constructor calls this, while the module's variables still have the values from the file.
 extern "C" [[gnu::visibility("default")]] void rehearse_module_loaded(const void* handle) {
   if (ModuleImage::with(handle) == nullptr) new ModuleImage(handle);  // lives as long as the process
 }

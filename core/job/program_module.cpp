@@ -36,8 +36,8 @@ class Module {
   }
 
  private:
-  // A copy that one rank uses. The destructor gives it back when the rank's body has ended. If the rank crashes, no
-  // destructor runs, so the copy stays in use forever.
+  // A copy that one rank uses. When the rank's body has ended, the destructor makes the copy available to other worlds.
+  // If the rank crashes, no destructor runs, so the copy stays in use forever.
   class Lent {
    public:
     explicit Lent(Module& module) : module_(module), image_(module.take()) {}
@@ -54,7 +54,8 @@ class Module {
     ModuleImage& image_;
   };
 
-  // Takes a copy that no rank of this world has used, because threads and callbacks of such a rank may still run in it.
+  // Takes a copy that no rank of this world has used, because threads and callbacks of a rank that used a copy may
+  // still run in it.
   ModuleImage& take() {
     for (auto copy = copies_.begin(); copy != copies_.end(); ++copy) {
       if (copy->first == exec::world_number()) continue;

@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// All programs known so far. Pointers into it stay valid.
+// All programs known so far. Pointers to the elements stay valid.
 std::deque<Program>& registered_programs();
 
 // Adds the programs of all RegisteredModules, once. Throws ModuleError.

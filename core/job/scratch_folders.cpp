@@ -10,7 +10,7 @@
 namespace rehearse {
 namespace {
 
-// Each world of a process gets its own folder, also if worlds run on several threads.
+// Each world of a process gets its own folder, even if worlds run on several threads.
 std::filesystem::path temporary_folder() {
   static std::atomic<int> number = 0;
   return std::filesystem::temp_directory_path() / fmt::format("rehearse-{}-{}", getpid(), ++number);

@@ -33,7 +33,7 @@ Addresses addresses_of(const std::string& host, std::uint16_t port) {
                           fmt::format("{}: {}", host, ::gai_strerror(error)));
 }
 
-// IPv4 first, because c10d's clients always try it, too.
+// IPv4 first, because c10d's clients always try IPv4.
 std::vector<const addrinfo*> in_order(const Addresses& addresses) {
   std::vector<const addrinfo*> all;
   for (const auto* each = addresses.get(); each != nullptr; each = each->ai_next) all.push_back(each);

@@ -15,15 +15,15 @@ namespace rehearse {
 using Work = c10::intrusive_ptr<c10d::Work>;
 
 // A process group with calls for one tensor each, for tests and small programs. For everything else use the
-// c10d::ProcessGroup, to which this converts. A value type: copies share the group. A default-constructed Group, and
+// c10d::ProcessGroup, to which a Group converts. A value type: copies share the group. A default-constructed Group, and
 // the Group of a rank that is not a member, is empty; calling it throws std::logic_error.
 //
-// A function captured by rehearse::compile() must use only groups that a guard covers, because a group becomes a
-// constant of the graph: an argument, a watched group, world_group(), or a group stored by value in the function object
-// itself. The capture refuses any other group: it throws or ends there.
+// A function captured by rehearse::compile() must use only groups that a guard covers: an argument, a watched group,
+// world_group(), or a group stored by value in the function object itself. The reason is that a group becomes a
+// constant of the graph. The capture refuses any other group: it throws or ends there.
 //
-// The calls do not wait for other ranks; the returned Work's wait() does. In a simulation, a call that differs from
-// those of other ranks may wait until the vote on the mismatch is over. Errors: as the c10d call.
+// The calls do not wait for other ranks; the returned Work's wait() does. In a simulation, a call that differs from the
+// calls of other ranks may wait until the vote on the mismatch is over. Errors: as the c10d call.
 class Group {
  public:
   Group() = default;
@@ -42,7 +42,8 @@ class Group {
   // The members as ranks of the world, in the order of the group. Throws std::logic_error if the back end does not know
   // them, as in a group that the program made from its own back end.
   std::vector<int> ranks() const;
-  // The name in reports and for c10d::resolve_process_group(): "world".
+  // The name for c10d::resolve_process_group(): "world". If the name occurs more than once, it ends with a number
+  // ("pair#2"), which reports leave out.
   const std::string& name() const { return checked().getGroupName(); }
 
   Work allreduce(at::Tensor tensor, c10d::ReduceOp op = c10d::ReduceOp::SUM) const;  // in place
@@ -58,12 +59,12 @@ class Group {
 
   // Call it on a rank that is slow or waits for a slow one. Adds `duration` to the time limits of this rank's next
   // operation on this group, and of operations that the rank starts before that one has ended. As torch.distributed's
-  // _add_ephemeral_timeout_for_all_pgs() for NCCL; back ends without time limits ignore it.
+  // _add_ephemeral_timeout_for_all_pgs() for NCCL; back ends that are not Rehearse's own ignore it.
   void extend_timeout_once(std::chrono::milliseconds duration) const;
 
   // Makes a group of the remaining ranks of this group; only these call it. Calls c10d::Backend::shrink(), for which
-  // c10d::ProcessGroup has no function. `abort`: first makes this rank's pending calls on this group fail. If the group
-  // has a store, the new group uses it with its name as prefix.
+  // c10d::ProcessGroup has no function. `abort`: first makes this rank's pending calls on this group fail. If this
+  // group has a store, the new group uses the store with the new group's name as prefix.
   Group shrink(const std::vector<int>& ranks_to_exclude, bool abort = false) const;
 
  private:

@@ -36,8 +36,9 @@ class Parameters {
   Parameters() = default;
 
   // The defaults of `specs`, overridden by `given`. `origin` says where the user gave a value ("lm.toml:7"), for
-  // errors. Throws ParameterError for an unknown name, a wrong type (integers may stand for doubles) or a value out of
-  // bounds; it lists all problems, one per line, by name. Throws std::logic_error if two specs have the same name.
+  // errors. Throws ParameterError for an unknown name, a wrong type (but an integer is valid for a double) or a value
+  // out of bounds; the error lists all problems, one per line, ordered by name. Throws std::logic_error if two specs
+  // have the same name.
   struct Given {
     ParameterValue value;
     std::string origin;

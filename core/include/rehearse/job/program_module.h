@@ -13,8 +13,8 @@ class ModuleError : public std::runtime_error {
 
 // A static object of this type registers the programs of a shared object as if they were linked. Each rank that runs
 // one has its own copy of the shared object, so that globals, statics and thread_locals belong to the rank.
-// rehearse_add_program(<name> ... MODULE) writes the object. The first call of programs() loads the file, and throws
-// ModuleError if that fails.
+// rehearse_add_program(<name> ... MODULE) generates the static object. The first call of programs() loads the file, and
+// throws ModuleError if that fails.
 class RegisteredModule {
  public:
   // `file`: a string literal, the file's name in the folder of the executable.

@@ -54,7 +54,8 @@ class RankContext {
   // The group of all ranks, "world".
   virtual const Group& group() const noexcept = 0;
 
-  // A key-value store that all ranks share. Its get() and wait() block, with timeouts in virtual time.
+  // A key-value store that all ranks share. Its get() and wait() block; in a simulation, their timeouts are in virtual
+  // time.
   virtual const c10::intrusive_ptr<c10d::Store>& store() const noexcept = 0;
 
   // Makes a group of some ranks of the world, in the given order. As with torch.distributed.new_group, every rank of
@@ -84,9 +85,10 @@ class RankContext {
   // std::filesystem::filesystem_error.
   virtual std::filesystem::path scratch_folder();
 
-  // Computes for the given time: this rank's virtual time moves on while other ranks run. May be called anywhere in a
-  // rank, also in backward hooks and in operators' kernels. Throws std::invalid_argument if the duration is negative,
-  // and RankAborted when the world ends. WorldOptions::compute gives operators a duration of their own.
+  // Takes as long as a computation of that duration. In a simulation, this rank waits until that much virtual time has
+  // passed, while other ranks run; in a real run, it sleeps. May be called anywhere in a rank, also in backward hooks
+  // and in operators' kernels. Throws std::invalid_argument if the duration is negative, and RankAborted when the world
+  // ends. WorldOptions::compute gives operators a duration of their own.
   virtual void compute(VirtualDuration duration) = 0;
 
   [[nodiscard]] Label label(std::string_view name) { return Label(*this, name); }
@@ -96,7 +98,7 @@ class RankContext {
   T& local() {
     static const char key = 0;
     std::any& slot = local_slot(&key);
-    // Through a pointer, because std::any wants copyable types and a T is often a module or holds a lock.
+    // Through a pointer, because std::any requires copyable types and a T is often a module or holds a lock.
     if (!slot.has_value()) slot = std::make_shared<T>();
     return *std::any_cast<std::shared_ptr<T>&>(slot);
   }
@@ -107,9 +109,9 @@ class RankContext {
 
   // State checkers (docs/STATE_CHECKS.md). A simulation compares the state of the ranks directly: the calls make no
   // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding is the verdict CHECK
-  // FAILED; it ends the world at the last rank to arrive. In real runs check_replicas() and check_draws() do nothing,
-  // and the others throw CheckError. The n-th check of a name is compared with the n-th one of the other ranks. Errors:
-  // std::invalid_argument for options that make no sense.
+  // FAILED; it ends the world at the last rank to arrive. In real runs check_replicas() and check_draws() do nothing;
+  // the other two check each rank alone, and throw CheckError for a finding. The n-th check of a name is compared with
+  // the n-th check of that name on the other ranks. Errors: std::invalid_argument for options that make no sense.
   //
   // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel, a module, or named
   // tensors.
@@ -117,7 +119,7 @@ class RankContext {
 
   // Checks that the gradients of `model` equal those of one process. `loss_of_all` must compute the loss of the whole
   // batch with the module itself, without collectives. Call it after backward and before the optimizer's step. The last
-  // rank to arrive runs the function; its buffers and generator are then restored.
+  // rank to arrive runs the function; then that rank's buffers and generator are restored.
   void check_gradients(const checks::ModelState& model, const std::function<at::Tensor()>& loss_of_all,
                        const checks::CheckOptions& options = {});
 
@@ -128,8 +130,8 @@ class RankContext {
   void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
   // Records a result of this rank, such as a loss or its parameters, for comparing runs. Keeps a copy on the CPU.
-  // `validate` compares results of the same name and rank; the n-th result of a name is compared with the n-th one of
-  // the other run.
+  // `validate` compares results of the same name and rank; the n-th result of a name is compared with the n-th result
+  // of that name in the other run.
   void result(std::string_view name, const at::Tensor& value);
 
   // Shows progress to people, for rank 0 only; it never influences the run. `done` of `total` steps.

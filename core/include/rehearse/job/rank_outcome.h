@@ -9,7 +9,7 @@ namespace rehearse {
 // The state of a rank when its world ended.
 enum class RankOutcome {
   returned,  // its body returned
-  failed,    // an exception left its body, or killed its process
+  failed,    // an exception left its body, or its process died
   blocked,   // in a call that had not ended
   stopped,   // it could have gone on
   crashed,   // by a planned fault, and never restarted

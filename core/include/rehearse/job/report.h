@@ -27,7 +27,7 @@ struct RankLine {
   std::string last;   // the last operation that it completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
-  std::string last_where{};  // where it called `last`; only if `where` is unknown, as that of ranks that returned
+  std::string last_where{};  // where it called `last`; set only if `where` is unknown, as for ranks that returned
 };
 
 // Calls that should have been equal.
@@ -44,7 +44,7 @@ struct Difference {
   struct Field {
     std::string name;
     std::string first, second;          // the value on the first side, and the next one that differs
-    std::vector<std::string> others{};  // further values, from others
+    std::vector<std::string> others{};  // further values, from the sides in `others`
   };
   std::vector<Field> fields;  // those that differ: first those between first and second, then those of others only
 };

@@ -60,7 +60,7 @@ class Runner {
   virtual std::unique_ptr<RunRecord> run(const RunRequest& request, const JobBody& body, const ShowProgress& show) = 0;
 };
 
-// This machine or this executable cannot run a job in that way. The text says what is missing and how to get it.
+// This machine or this executable cannot make the requested real run. The text says what is missing and how to get it.
 class RunnerUnavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

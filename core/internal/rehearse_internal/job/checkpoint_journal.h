@@ -71,8 +71,8 @@ struct StateDifference {
   std::vector<std::string> tensors;  // those that differ on the first of `ranks`
 };
 
-// Compares what each rank saved after each step with what the same rank saved there in `reference`. Returns nullopt if
-// everything comparable is equal. Both journals must have details.
+// Compares what each rank saved after each step with what the same rank saved after that step in `reference`. Returns
+// nullopt if everything comparable is equal. Both journals must have details.
 std::optional<StateDifference> first_difference(const CheckpointJournal& journal, const CheckpointJournal& reference);
 
 }  // namespace rehearse::elastic

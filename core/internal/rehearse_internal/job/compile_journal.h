@@ -21,7 +21,7 @@ class FunctionRecord {
   // A call that missed the cache, or that compiled because other ranks did.
   struct Compile {
     std::uint64_t call = 0;      // from 1
-    std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the first one
+    std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the function's first compilation
     exec::CallSite where;        // the call's
     bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
@@ -55,8 +55,9 @@ class FunctionRecord {
   }  // the entry; -1: the last call compiled, or there is none
   const std::vector<Compile>& compiles() const noexcept { return compiles_; }
 
-  // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is in call 3 of f", "hit entry 0 in call 2", "compiled f
-  // in call 1", "never called f". `several`: the text is about several ranks.
+  // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is agreeing with the other ranks in call 3 of f", "used
+  // compiled entry 0 in call 2", "compiled f in call 1", "never called f". `several`: the subject of the text is
+  // plural.
   std::string text(bool several = false) const;
 
  private:
@@ -82,8 +83,8 @@ class Journal {
   std::vector<std::shared_ptr<FunctionRecord>> functions_;
 };
 
-// Makes a record for the calling rank, in the journal of its world if there is one. `meets`: compilations of the
-// function are matched with those of other ranks (compiler or guard collectives).
+// Makes a record for the calling rank, in the journal of its world if there is one. `uses_collectives`: compilations of
+// the function are matched with those of other ranks (compiler or guard collectives).
 std::shared_ptr<FunctionRecord> record_function(std::string name, bool uses_collectives);
 
 // A call that some ranks compiled and others did not, of a function with neither compiler nor guard collectives.

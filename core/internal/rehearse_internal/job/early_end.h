@@ -20,11 +20,13 @@ struct EarlyEnd {
   pid_t thread = 0;  // the thread that runs the body; 0: the process's first one
 };
 
-// Writes the report; may end the process. Null: no report is written. Whoever sets it must reset it. Thread safe.
+// A function that writes the report of an early end, and may end the process. tell_early_end() sets it for this
+// process; null: none. The code that sets it must reset it. Thread safe.
 using TellEarlyEnd = void (*)(const EarlyEnd& end);
 void tell_early_end(TellEarlyEnd tell) noexcept;
 
-// Calls the function set above or, without one, writes to stderr. Then ends the process with the verdict's exit code.
+// Calls that function. If there is none, or if it returns, writes a line to stderr and ends the process with the
+// verdict's exit code.
 [[noreturn]] void end_early(const EarlyEnd& end);
 
 }  // namespace rehearse

@@ -18,7 +18,7 @@ struct WorldServices {
   comm::Communicators& communicators;
   RunRecord& record;
   const ShowProgress& show;
-  ScratchFolders* scratch = nullptr;  // null: RankContext::scratch_folder() makes them
+  ScratchFolders* scratch = nullptr;  // null: RankContext::scratch_folder() makes the folders
   WorldGroups groups = {};            // for world_group(); see WorldGroups
 };
 

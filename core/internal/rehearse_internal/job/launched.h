@@ -11,7 +11,7 @@ namespace rehearse {
 struct LaunchedProcess {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;     // among those of this host
+  int local_rank = 0;     // its number among the job's processes on this host
   int restart_count = 0;  // how many times torchrun has restarted it: TORCHELASTIC_RESTART_COUNT
   // The environment variable with the rank: "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID".
   std::string_view rank_variable;
@@ -19,8 +19,8 @@ struct LaunchedProcess {
 
 // Reads the environment: RANK, WORLD_SIZE, LOCAL_RANK; or OMPI_COMM_WORLD_RANK, ..._SIZE, ..._LOCAL_RANK; or, inside a
 // step, SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID. Uses the first of these sets that gives a rank. Returns nullopt if
-// this process was not started as one of several. Throws RunnerUnavailable if another variable of the set is missing or
-// has no valid number.
+// this process was not started as one of several. Throws RunnerUnavailable if the number of ranks is missing, or if a
+// variable of the set has no valid number. The local rank may be missing; then it is 0.
 std::optional<LaunchedProcess> launched_process();
 
 }  // namespace rehearse

@@ -5,8 +5,7 @@
 
 namespace rehearse {
 
-// Stands for the failure of a rank whose process is gone, so that the real failure is unknown. The verdict is then
-// CRASHED.
+// The failure of a rank whose process is gone. Used if nobody knows the real failure; the verdict is then CRASHED.
 class LostRankError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -60,7 +60,7 @@ class RankNote {
   // `waits_for`: what the coordinator knows about that wait; may be empty.
   void world_ends(std::string_view waits_on, std::span<const int> waits_for) noexcept;
 
-  // The rank's body is over: it returned, or `what` failed.
+  // The rank's body ended at `at`: it returned, or it failed. `what`: the failure's text.
   void body_ended(RankOutcome how, std::string_view what, VirtualTime at) noexcept;
 
   struct Known {

@@ -52,9 +52,9 @@ struct RunRecord {
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
   std::vector<RankResult> results;              // in the order in which ranks reported them
   std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
-  // Reasons why other ranks may wait for a rank, as text, each with the ranks that gave it (RankRemarks).
+  // Reasons why other ranks may wait for a rank, as text, each with the ranks that noted it (RankRemarks).
   std::map<std::string, std::set<int>> notes;
-  std::vector<std::string> check_remarks;  // one line each: what state checks found without a verdict
+  std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks
   // Remarks on what ranks did, as text, each with the ranks that it concerns.
   std::map<std::string, std::set<int>> habits;
   std::vector<exec::StaticThread> static_threads;  // including those of earlier worlds of the process

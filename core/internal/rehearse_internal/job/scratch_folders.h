@@ -7,13 +7,14 @@
 
 namespace rehearse {
 
-// A folder for each rank's files: "<base>/seed-7/rank-3". Made when a rank first asks for it, and emptied then of what
-// an earlier run has left. A restarted rank finds the files of its previous incarnation.
+// A folder for each rank's files: "<base>/seed-7/rank-3". When a rank first asks for its folder, ScratchFolders makes
+// it, and removes the files that an earlier run left there. A restarted rank finds the files of its previous
+// incarnation.
 //
 // Throws std::filesystem::filesystem_error.
 class ScratchFolders {
  public:
-  // `base`: empty stands for a folder of this process in the system's folder for temporary files.
+  // `base`: if empty, a new folder of this process in the system's folder for temporary files.
   ScratchFolders(const std::filesystem::path& base, std::uint64_t seed);
 
   std::filesystem::path of(int rank);

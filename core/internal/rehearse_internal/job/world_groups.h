@@ -7,10 +7,10 @@
 
 namespace rehearse {
 
-// The group of all ranks for each rank of a world; world_group() looks here. Lent by the world (exec::WorldLocal).
+// The world group of each rank of a world, for world_group(). Lent by the world (exec::WorldLocal).
 class WorldGroups {
  public:
-  // While it lives, `group` is the world group of `rank`. Both must outlive it.
+  // While it lives, `group` is the world group of `rank`. `groups` and `group` must outlive it.
   class Entry {
    public:
     Entry(WorldGroups& groups, int rank, const Group& group) : groups_(groups), rank_(rank), group_(group) {
@@ -30,7 +30,8 @@ class WorldGroups {
     const Group& group_;
   };
 
-  // The group of the calling rank. Does not tell a capture that it is used. Null outside of a rank.
+  // The world group of the calling rank. Unlike world_group(), does not note the use for a capture. Null outside of a
+  // rank.
   static const Group* find();
 
  private:
