@@ -108,7 +108,8 @@ class CommTest : public testing::Test {
     options.register_groups = false;  // all ranks share one registry here
   }
 
-  // Runs `body` on each rank with the world's group. The communicators, and all operations in flight, end with it.
+  // Runs `body` on each rank with the world's group. The communicators, and all operations in flight, end when run()
+  // returns.
   exec::RunOutcome run(int ranks, const Body& body) {
     exec::NoRankState state;
     return run(ranks, state, body);

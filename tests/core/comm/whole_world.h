@@ -12,7 +12,7 @@
 
 namespace rehearse::comm {
 
-// Runs the body on all ranks under a few schedules. Each world must end well.
+// Runs the body on all ranks under a few schedules. Each world must end with the verdict OK.
 inline void on_ranks(int ranks, const World::Body& body) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     World world({.ranks = ranks, .seed = seed});

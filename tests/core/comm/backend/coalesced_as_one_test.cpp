@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: with coalesced_as_one, coalesced sends and receives are one unit. None of them moves before all have met
-// their peers, and the peers' units wait, too. The report of a hang that this causes names the missing peer.
+// Contract: with coalesced_as_one, coalesced sends and receives are one unit. None of them moves before all are
+// matched, and the units of their peers wait, too. If this causes a hang, the report names the missing peer.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
@@ -106,7 +106,7 @@ TEST_F(CoalescedAsOne, WorldThatEnds_ReleasesHeldCalls) {
   for (const auto& work : works) EXPECT_THROW(work->wait(), CommError);
 }
 
-// A buffered send is complete at once, whatever its unit waits for.
+// A buffered send is complete at once, whatever the other calls wait for.
 TEST_F(CoalescedAsOne, BufferedSends_AreNoPartOfIt) {
   options.buffered_sends = true;
   EXPECT_EQ(run_a_chain().ending, exec::Ending::all_returned);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: coalesced calls reach the fabric as one transfer with a part for each operation. startCoalescing() and
-// endCoalescing() combine all calls between them, with one Work.
+// endCoalescing() combine all calls between them into one Work.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the description of a call, and the rule of what calls must agree on, need no executor, event log, matchers
-// or groups. This program links core/comm/call alone (and the texts for lists of ranks), so any further dependency
-// fails to link.
+// Contract: describing a call, and deciding whether two calls agree, need no executor, event log, matchers or groups.
+// This program links core/comm/call alone (and the texts for lists of ranks), so any further dependency fails to link.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: tensors whose memory Gloo or NCCL would read at the wrong places are refused before any rank waits. Layouts
-// that Gloo and NCCL read correctly are accepted; tests/parity checks the results of each call for those.
+// that Gloo and NCCL read correctly are accepted; tests/parity checks the results of each call with such layouts.
 #include <ostream>
 #include <utility>
 

@@ -46,7 +46,7 @@ TEST_P(FunctionalOps, AllGather_NewAndOut) {
     EXPECT_TRUE(at::equal(wait(fresh.call(input, ranks, "world")), expected));
     auto output = at::zeros({2 * ranks, 3}, at::kDouble);
     into.call(input, ranks, "world", output);
-    wait(output);  // not the call's result: if LibTorch boxes the call, that is the input
+    wait(output);  // not the call's result, which is the input if LibTorch boxes the call
     EXPECT_TRUE(at::equal(output, expected));
   });
 }
@@ -71,7 +71,7 @@ TEST_P(FunctionalOps, AllToAll_UnevenSplits) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto call = op<Tensor(const Tensor&, Splits, Splits, std::string)>("_c10d_functional::all_to_all_single");
     const auto rows = [](int from, int to) { return (from + to) % 3; };
-    std::vector<c10::SymInt> splits;  // symmetric: a rank sends as much to another as it gets from it
+    std::vector<c10::SymInt> splits;  // symmetric: a rank sends as much to another rank as it gets from that rank
     std::int64_t total = 0;
     std::vector<Tensor> expected;
     for (int other = 0; other < ranks; ++other) {
@@ -114,7 +114,7 @@ TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
   });
 }
 
-// A name stands for each rank's own end of a group. On a rank outside a group, that group's name is unknown.
+// Each rank finds its own ProcessGroup under the group's name. On a rank outside the group, the name is unknown.
 TEST_P(FunctionalOps, GroupsByName_AreTheRanksOwn) {
   on_ranks(ranks, [this](RankContext& ctx) {
     EXPECT_EQ(c10d::resolve_process_group("world")->getRank(), ctx.rank());

@@ -19,8 +19,8 @@ Tensor weights(at::IntArrayRef sizes, int rank) {
 
 class Functional : public ::testing::TestWithParam<int> {
  protected:
-  // On rank r: `collective(x_r)` with x_r = values(sizes, r), and the gradient of the sum of all ranks' weighted
-  // results. Both must equal those of `reference`, which gets all inputs and returns all results.
+  // Rank r computes `collective(x_r)` with x_r = values(sizes, r), and the gradient of the sum of all ranks' weighted
+  // results. Both must equal what comes from `reference`, which gets all inputs and returns all results.
   void compare(at::IntArrayRef sizes, const std::function<Tensor(const Tensor&, const RankContext&)>& collective,
                const std::function<Tensors(const Tensors&)>& reference) {
     Tensors inputs;
@@ -121,7 +121,8 @@ TEST_P(Functional, AllToAll_Even) {
       });
 }
 
-// Every rank has `ranks` rows. It sends one to each rank but the last two, which get none and two.
+// Every rank has `ranks` rows. It sends one row to each rank except for the last two ranks, which get no row and two
+// rows.
 TEST_P(Functional, AllToAll_Uneven) {
   const auto rows = [this](int to) { return to == ranks - 1 ? 2 : to == ranks - 2 ? 0 : 1; };
   compare(
@@ -147,8 +148,8 @@ TEST_P(Functional, AllToAll_Uneven) {
       });
 }
 
-// A layer whose columns the ranks share: gathered, multiplied and reduced, twice, and all of it backwards. With more
-// ranks, the numbers would exceed the integers that a double holds exactly.
+// Two layers whose columns are divided among the ranks. Each layer gathers, multiplies and reduces, and the test
+// compares gradients, too. With more ranks, the numbers would exceed the integers that a double holds exactly.
 class FunctionalLayers : public Functional {};
 
 TEST_P(FunctionalLayers, ShardedLayers_GradientsOfAll) {

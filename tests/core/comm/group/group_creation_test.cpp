@@ -115,7 +115,7 @@ TEST_F(GroupCreation, OtherOrder_IsAMismatch) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"name", "dp", "tp"}}));
 }
 
-// No rank waits in new_group here, but on a cluster the three would.
+// No rank waits in new_group here, but on a cluster ranks 0 and 1 would.
 TEST_F(GroupCreation, CallThatOneRankNeverMakes_IsLeftPending) {
   run(3, [&](int rank, const ProcessGroup&) {
     if (rank != 2) new_group({0, 1}, "pair");
@@ -176,7 +176,7 @@ TEST_F(GroupCreation, Store_IsPrefixedByTheGroup) {
   EXPECT_TRUE(store->check({"dp/key"}));
 }
 
-// Each rank finds its own end of the group under the group's name.
+// Each rank finds its own ProcessGroup under the group's name.
 TEST_F(GroupCreation, Groups_AreRegisteredForEachRank) {
   options.register_groups = true;
   torch_state::TorchRankState state;

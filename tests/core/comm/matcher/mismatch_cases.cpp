@@ -13,7 +13,7 @@ using Lists = std::vector<std::vector<at::Tensor>>;
 Call call_allreduce(at::Tensor tensor, ReduceOp op = ReduceOp::SUM) {
   return [=](const ProcessGroup& group) { allreduce(group, tensor, op)->wait(); };
 }
-// c10d finds no back end for this device.
+// c10d finds no back end for this device, so this calls the back end directly.
 Call call_allreduce_on_meta() {
   return [](const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, at::kMeta)};
@@ -168,7 +168,7 @@ std::vector<MismatchCase> mismatch_cases() {
        "broadcast(root=1, float32[3, 4, 2] strides=[2, 6, 1], cpu)",
        "broadcast(root=1, float32[3, 4, 2] strides=[8, 1, 4], cpu)",
        {{"strides", "[2, 6, 1]", "[8, 1, 4]"}}},
-      {"ShapeOfTwoOrders",  // same strides
+      {"ShapeOfTwoOrders",  // the sizes differ, so the strides are not compared
        call_allreduce(f32({2, 3})),
        call_allreduce(f32({4, 2}).t()),
        "allreduce(sum, float32[2, 3], cpu)",

@@ -152,8 +152,8 @@ TEST_F(CommTest, ExtraCall_IsNamedAtTheFirstPlaceThatDiffers) {
   EXPECT_EQ(mismatches[0].fields.at(0).name, "op");
 }
 
-// The extra call is the last, so no other rank makes one: the rank waits for ranks that have ended. That is no
-// mismatch.
+// The extra call is the last one. No other rank makes a call at that place, so the rank waits for ranks that have
+// ended. That is no mismatch.
 TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     allreduce(group, at::ones({2}))->wait();

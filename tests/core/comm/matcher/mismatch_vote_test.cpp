@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: before a world ends with a mismatch, the ranks on their way vote. If more than half of the group agrees,
-// the report names the odd ones, whoever came first. Nothing is launched meanwhile.
+// Contract: before a world ends with a mismatch, the ranks that are still on their way vote. If more than half of the
+// group agrees, the report names the odd ones, whoever came first. Nothing is launched meanwhile.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -13,7 +13,8 @@ using testing::IsEmpty;
 
 class MismatchVote : public CommTest {
  protected:
-  // Each rank makes the call of its letter: 's' sums. '-': the rank never comes.
+  // Each rank makes the call of its letter: an all-reduce by sum (s), max (m) or product (p), or a broadcast (b). '-':
+  // the rank makes no call.
   exec::RunOutcome run_calls(const std::string& calls) {
     EXPECT_CALL(fabric, launch).Times(0);
     return run(static_cast<int>(calls.size()), [&](int rank, const ProcessGroup& group) {
@@ -60,7 +61,8 @@ TEST_F(MismatchVote, RanksThatAllDiffer_AreAllNamed) {
             "in reduce_op (sum, max, product)");
 }
 
-// c10d itself finds no back end for the meta device. A custom device would reach our back end.
+// c10d itself finds no back end for the meta device, so the test calls the back end directly. A custom device would
+// reach the back end through c10d.
 TEST_F(MismatchVote, TensorOnAnotherDevice_IsAMismatch) {
   run(3, [&](int rank, const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, rank == 1 ? at::kMeta : at::kCPU)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: sends and receives match by (peer, tag) in order. Sizes and dtypes must agree (c10d's back ends silently
-// cut off or leave a rest). Messages that find no match show in the wait-for graph.
+// cut the message off, or leave the rest of the tensor unchanged). Messages that find no match show in the wait-for
+// graph.
 #include <algorithm>
 
 #include <rehearse_internal/comm/wait_for_graph.h>
@@ -21,7 +22,7 @@ std::string cycle_of(const std::vector<exec::BlockedFiber>& blocked) {
   return analysis.cycles.empty() ? "" : chain_text(analysis.cycles.front());
 }
 
-// Records which send matched which receive, by the first element of their tensors.
+// Copies each message, so that its first element shows which send matched which receive.
 class PointToPoint : public CommTest {
  protected:
   PointToPoint() {
@@ -85,7 +86,8 @@ TEST_F(PointToPoint, Send_CompletesWhenItIsReceived) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// Both ranks send before they receive. With rendezvous sends that is a deadlock, reported as a cycle.
+// Both ranks send before they receive. Because sends wait for their receives, that is a deadlock, which the report
+// shows as a cycle.
 TEST_F(PointToPoint, SendSendCycle_IsNamed) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     send(group, at::ones({1}), 1 - rank)->wait();
@@ -251,8 +253,8 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 2));
 }
 
-// The oracle's failure belongs to the world: no rank has failed, and run() throws the oracle's exception. A program
-// that swallows this exception stops at its next switch.
+// If the oracle fails, the world fails, and no rank does: run() throws the oracle's exception. A program that swallows
+// this exception stops at its next switch.
 TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
   for (const bool swallowed : {false, true}) {
     bool went_on = false;

@@ -37,7 +37,7 @@ TEST(WaitForGraph, Ring_IsFoundAcrossGroupsAndMessages) {
 
 BlockedCall store_wait(int rank, std::string key = "store key") { return {rank, std::move(key), {}, "", true}; }
 
-// A wait for any rank is hopeless if all remaining ranks wait for the rank that waits.
+// A wait that any rank could end is hopeless if all remaining ranks wait for the waiting rank.
 TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
   const auto ring = [](const std::vector<BlockedCall>& blocked, const std::vector<int>& ended = {}) {
     return chain_text(analyse_waits(blocked, ended).ring_of_any);
@@ -90,7 +90,8 @@ TEST(WaitForGraph, ThreadsOfARank_AllCount) {
               ElementsAre("rank 0 waits for rank 2 (helper) -> rank 2 waits for rank 0 (other)"));
 }
 
-// Rank 2's wait has an unknown cause. All chains lead to it, and rank 0's own wait leads to rank 0.
+// Nobody knows for whom ranks 0, 2 and 4 wait. Two ranks wait for rank 2, one waits for rank 0, and none waits for rank
+// 4.
 TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
   const auto analysis = analyse_waits(
       {{0, "store key", {}}, {1, "recv", {2}}, {2, "condition", {}}, {3, "barrier", {0, 1, 2}}, {4, "alone", {}}}, {});
@@ -124,10 +125,10 @@ TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   EXPECT_THAT(through_thread.dead_ends, IsEmpty());
 }
 
-// First a thousand ranks in one ring, then half of a group waiting for the other half. In the ring, each rank's search
-// goes round once and leaves nothing to search again. In the halves, every cycle has two ranks. Search k, which begins
-// at the lowest remaining rank, follows its 512 - k edges to the ranks that remain in the other half, and then the
-// first edge of one of them, which leads back.
+// First, a thousand ranks form one ring. Then each half of a group waits for the other half. In the ring, each rank's
+// search goes round once, and then no rank remains. In the halves, every cycle has two ranks. Search k (from 0) begins
+// at the lowest remaining rank. It follows that rank's 512 - k edges to the remaining ranks of the other half, and then
+// the first edge of one of those ranks, which leads back.
 TEST(WaitForGraph, ManyRanks_FollowFewEdges) {
   std::vector<BlockedCall> ring, halves;
   std::vector<int> low, high;

@@ -230,7 +230,7 @@ TEST_F(WorkExpiry, CompleteWork_LeavesNoTimer) {
   EXPECT_EQ(outcome.end_time, kTimeZero + 1ms);
 }
 
-// The report lists a timeout that no rank noticed as a call without a wait.
+// If no rank notices a timeout, the call stays listed as pending, and gave_up is false.
 TEST_F(WorkExpiry, WithoutAQuestion_TheProgramDoesNotKnow) {
   options.timeout = 10ms;
   run(2, [](int rank, const ProcessGroup& group) {

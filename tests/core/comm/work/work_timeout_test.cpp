@@ -76,7 +76,7 @@ TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
   EXPECT_EQ(timed_out, 2);
 }
 
-// Code writes it that wants to wait for ever.
+// Code that wants to wait forever passes this timeout.
 TEST_F(WorkTest, LongestTimeout_NeverComes) {
   options.timeout = std::chrono::milliseconds::max();
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -89,7 +89,7 @@ TEST_F(WorkTest, LongestTimeout_NeverComes) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// A rank that is missing then is a deadlock: no clock jumps to the end of time.
+// With this timeout, a missing rank is a deadlock: the clock must not jump to the end of time.
 TEST_F(WorkTest, LongestTimeout_EndsNoDeadlock) {
   options.timeout = std::chrono::milliseconds::max();
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -153,8 +153,8 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
-// The barrier fails for any ranks that are there, in any order, because Gloo computes the remaining time before it
-// waits.
+// The barrier fails whichever ranks are there, and in whatever order they came, because Gloo computes the remaining
+// time before it waits.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   for (const int ranks : {2, 3, 8}) {
     for (const int first : {0, 1}) {
@@ -201,7 +201,7 @@ void extend_once(const ProcessGroup& group, std::chrono::milliseconds duration) 
   dynamic_cast<RankBackend&>(*group->getDefaultBackend()).extend_timeout_once(duration);
 }
 
-// The time from the call of an all-reduce, to which rank 1 never comes, until it fails.
+// How long it takes until an all-reduce fails that rank 1 never calls.
 std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   const auto begin = exec::this_rank::now();
   EXPECT_THROW(allreduce(group, at::ones({1}))->wait(), TimeoutError);
