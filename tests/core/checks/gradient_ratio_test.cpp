@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the ratio of a gradient to that of a single process, and the meaning of each ratio.
+// Contract: the ratio of a gradient to the gradient of a single process, and the meaning of each ratio.
 #include <limits>
 
 #include <ATen/ops/arange.h>
