@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: load() restores the last saved state, to the bit, including the optimizer's. A round that is over saves
-// nothing, and takes no checkpoint away from the round that loads it.
+// Contract: load() restores the last saved state, to the bit, including the optimizer's. After a later round has saved,
+// an earlier round saves nothing. A late rank of an earlier round takes no checkpoint away from a rank that loads it.
 #include <rehearse/elastic/checkpoint.h>
 
 #include <chrono>
@@ -87,7 +87,7 @@ TEST(Checkpoint, OfARoundThatIsOver_IsNotKept) {
   });
 }
 
-// Calls a function before each read of a checkpoint, and not of the key that names the last one.
+// Calls a function before each read of a checkpoint, but not before reads of the key that names the last checkpoint.
 class WatchedStore final : public c10d::PrefixStore {
  public:
   WatchedStore(c10::intrusive_ptr<c10d::Store> store, std::function<void()> before_read)
@@ -112,7 +112,8 @@ class WatchedStore final : public c10d::PrefixStore {
   const std::function<void()> before_read_;
 };
 
-// The rank reads which checkpoint is the last; before it reads that, a late rank replaces it.
+// The rank reads which checkpoint is the last one. Before it reads this checkpoint, a late rank replaces the
+// checkpoint.
 TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);
@@ -130,7 +131,7 @@ TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
   });
 }
 
-// Rank 0 has loaded it; before rank 1 has, a late rank replaces it.
+// Rank 0 has loaded the checkpoint. Before rank 1 has loaded it, a late rank replaces the checkpoint.
 TEST(Checkpoint, ReplacedByALateRankWhileOthersLoad_IsTheSameOnAll) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);

@@ -13,11 +13,11 @@
 
 namespace rehearse::test {
 
-// The result of a run of the example.
+// The result of a run of one of the elastic examples.
 struct ElasticRun {
   Report report;
   std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
-  std::vector<std::int64_t> took_up;   // the start step of each round, of the rank with the most rounds
+  std::vector<std::int64_t> took_up;   // by round: the first step of the rank that had the most rounds
 
   // The start step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the same jobs on real processes, by c10d's gloo and TCPStore. If a process is killed, all end as without
-// the kill: with elastic_ddp it is started again; with elastic_fsdp the others go on without it.
+// Contract: the same jobs on real processes, by c10d's gloo and TCPStore. If a process is killed, the job ends as
+// without the kill. With elastic_ddp the process is started again; with elastic_fsdp the others go on without it.
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -35,9 +35,9 @@ TEST(KilledProcess, StartedAgain_EndsAsWithoutTheKill) {
   }
 }
 
-// The parameters at the end, the step at which the last round took up, and the number of calls of this rank.
+// Returns the parameters at the end, the first step of the last round, and the number of calls of this rank.
 at::Tensor train_shards(BareContext& context) {
-  context.wait_for_all();  // so that the first round has all of them
+  context.wait_for_all();  // so that the first round has all ranks
   elastic::Options options;
   options.rendezvous.min_ranks = context.size() - 1;
   options.rendezvous.last_call = std::chrono::seconds(3);
@@ -53,7 +53,7 @@ struct Shards {
   int took_up, calls;
 };
 
-// Whatever the call in which the process is killed: in the middle of the forward, of the backward, at a checkpoint.
+// Kills the process in different calls: in the middle of the forward or the backward, or at a checkpoint.
 TEST(KilledProcess, OfAShardedJob_LeavesTheOthersToGoOn) {
   constexpr int kProcesses = 3;
   const Shards expected(Processes("shards", kProcesses).run().at(0));
@@ -75,7 +75,7 @@ TEST(KilledProcess, OfAShardedJob_LeavesTheOthersToGoOn) {
     EXPECT_TRUE(at::allclose(others[0].parameters, expected.parameters, 1e-13, 0));
     later += others[0].took_up > 0 ? 1 : 0;
   }
-  EXPECT_GE(later, 3);  // of a checkpoint of three
+  EXPECT_GE(later, 3);  // most kills come after the first checkpoint
 }
 
 }  // namespace

@@ -41,7 +41,7 @@
 
 namespace rehearse::test {
 
-// A rank that kills itself in its first life. Negative: never.
+// A rank that kills itself in its first incarnation. Negative numbers: never.
 struct Kill {
   int rank = -1;
   int step = -1;  // when it reports the beginning of this step
@@ -61,7 +61,7 @@ struct Who {
 
 inline void kill_own_process() { kill(getpid(), SIGKILL); }
 
-// Gloo that tells when it has begun a call: a process may kill itself in the middle of one.
+// Gloo that calls a function when it has begun a call, so that a process can kill itself in the middle of the call.
 class MortalGloo final : public c10d::ProcessGroupGloo {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;
@@ -101,7 +101,7 @@ class MortalGloo final : public c10d::ProcessGroupGloo {
   std::function<void()> on_begun_;
 };
 
-// As little as a job needs of a context.
+// A context that has only what these jobs need.
 class BareContext final : public RankContext {
  public:
   explicit BareContext(Who who) : who_(std::move(who)), generator_(at::detail::getDefaultCPUGenerator()) {
@@ -177,7 +177,7 @@ using Job = at::Tensor (*)(BareContext& context);
 
 constexpr const char* kRankMark = "--elastic-rank";
 
-// The exit code, if this process is a rank.
+// If this process is a rank, runs that rank and returns the exit code. Otherwise returns nullopt.
 inline std::optional<int> run_as_rank(int argc, char** argv, const std::map<std::string, Job>& jobs) {
   if (argc != 11 || std::string_view(argv[1]) != kRankMark) return std::nullopt;
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves no process behind
@@ -197,7 +197,7 @@ inline std::optional<int> run_as_rank(int argc, char** argv, const std::map<std:
   }
 }
 
-// Does the killed process come back?
+// Whether the killed process is started again.
 enum class Afterwards { StartedAgain, Gone };
 
 class Processes {
@@ -221,7 +221,7 @@ class Processes {
     std::filesystem::remove_all(folder_, ignored);
   }
 
-  // What each rank left. Undefined: it was killed, and did not come back.
+  // Returns the tensor that each rank's job returned. Undefined: the rank was killed, and was not started again.
   std::vector<at::Tensor> run(const Kill& kill = {}, Afterwards afterwards = Afterwards::StartedAgain) {
     for (int rank = 0; rank < ranks_; ++rank) start({job_, rank, ranks_, 0, store_->getPort(), kill});
     while (!running_.empty()) {
@@ -235,7 +235,7 @@ class Processes {
         ++who.incarnation;
         if (afterwards == Afterwards::StartedAgain) start(who);
       } else if (status != 0) {
-        // The others would wait for it as long as their calls do.
+        // Do not wait for the other ranks, which wait for this rank until their calls time out.
         throw std::runtime_error(
             fmt::format("rank {} ended with status {}: {}", who.rank, status, text_of(file(who.rank, "output"))));
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if any rank of a sharded job crashes in any of its calls, the others take over its rows from the last
-// checkpoint. They end with the same bits as a job that goes on from there with that number of ranks, and (but for
-// rounding) with the result of all ranks.
+// checkpoint. They end with the same bits as a job that goes on from that checkpoint with the remaining ranks and,
+// except for rounding, with the result of a job that loses no rank.
 #include <chrono>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace rehearse::test {
 namespace {
 
 // Every number of ranks in these tests divides the number of rows. So a step has the same gradient, however many ranks
-// share it.
+// share its rows.
 const elastic_fsdp::Job kShardedJob{.steps = 3, .rows = 12, .save_every = 1};
 
 elastic::Options with_fewer(int ranks) {

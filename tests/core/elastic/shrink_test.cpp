@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if ranks do not come back, the others go on without them from the last checkpoint, and get the result of a
-// job that goes on from there with that number of ranks. A rank that comes late joins.
+// job that goes on from that checkpoint with the remaining ranks. A rank that comes back late joins the others.
 #include <algorithm>
 #include <chrono>
 
