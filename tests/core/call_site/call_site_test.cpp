@@ -16,8 +16,8 @@
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
 
-// user_frames() leaves out frames of libraries. It knows LibTorch's by their namespaces, and Rehearse's also by their
-// source files.
+// user_frames() leaves out frames of libraries. It recognises LibTorch's frames by their namespaces, and Rehearse's
+// frames also by their source files.
 using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;
@@ -48,7 +48,7 @@ namespace {
 
 namespace fakes = c10d::fakes_of_call_site_test;
 
-// Only debug builds have line tables. Without them, a frame is just a name.
+// A build may have no line tables. Then a frame is just a name.
 bool has_lines() { return !user_frame(CallSite::capture()).file.empty(); }
 
 [[gnu::noinline]] CallSite train_step(int& line) {
@@ -239,7 +239,8 @@ TEST(CallSite, HowToSeeLines_IsNothingWhereThereAre) {
   EXPECT_EQ(CallSite().how_to_see_lines(), "");
 }
 
-// without_lines.cpp has no line tables. It calls back from a function of the C++ library, which the compiler inlines.
+// without_lines.cpp has no line tables. std::function calls the lambda in which it captures, and the compiler inlines
+// the code of std::function.
 TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileWith) {
   const auto site = without_lines::in_a_function();
   EXPECT_THAT(site.describe(), StartsWith("without_lines::in_a_function::lambda"));
@@ -247,8 +248,8 @@ TEST(CallSite, WithoutLineTables_FunctionsAreNamedAndTheReportSaysWhatToCompileW
   EXPECT_EQ(site.how_to_see_lines(), "compile with -g1 to see lines");
 }
 
-// The helper belongs to a library without line tables. Its user can change the line that called it, so that line is
-// named.
+// The function belongs to a library without line tables. The library's user can change the line that called the
+// function, so describe() names that line.
 TEST(CallSite, FunctionWithoutALine_IsNamedWithTheFirstCallerThatHasOne) {
   if (!has_lines()) GTEST_SKIP() << "built without line tables";
   const int line = __LINE__ + 1;
@@ -280,8 +281,8 @@ Frame frame_of_plugin(const char* library_name) {
   return plugin != frames.end() ? *plugin : Frame{"it has no lines", "", 0};
 }
 
-// The test opens the library by a relative path, under a name that begins like one of LibTorch's. When it asks for
-// lines, the current folder is another one.
+// The test opens the library by a relative path, under a name that begins like the names of LibTorch's libraries. When
+// the test asks for lines, the current folder is another one.
 TEST(CallSite, CodeLoadedByDlopen_HasLines) {
   const auto frame = frame_of_plugin("./libtorch_extension.so");
   EXPECT_EQ(frame.line, 4);

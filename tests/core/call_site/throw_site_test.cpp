@@ -15,7 +15,7 @@
 #include "core/call_site/user_frame.h"
 #include "core/exec/no_rank_state.h"
 
-// User code is outside our namespaces, because user_frames() leaves those out.
+// This code is outside of our namespaces, because user_frames() leaves out the code inside them.
 namespace {
 
 using namespace rehearse::exec;
@@ -168,7 +168,7 @@ TEST(ThrowSite, ThrowOfAnotherRankMeanwhile_DoesNotChangeIt) {
   });
 }
 
-// A destructor notes here what last_throw() says about the exception that runs it.
+// A destructor that runs because of an exception notes here what exception_under_way() returns.
 std::string seen_under_way;
 struct AsksWhileUnwinding {
   ~AsksWhileUnwinding() {

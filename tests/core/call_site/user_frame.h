@@ -5,7 +5,7 @@
 
 namespace rehearse::exec {
 
-// The innermost frame of the user's own; an empty one if there is none.
+// The innermost frame of user code; an empty frame if there is none.
 inline Frame user_frame(const CallSite& site) {
   const auto frames = site.user_frames();
   return frames.empty() ? Frame{} : frames.front();

@@ -6,7 +6,7 @@
 // A user's code, compiled without debug information.
 namespace without_lines {
 
-rehearse::exec::CallSite in_a_function();  // called through std::function from a lambda
+rehearse::exec::CallSite in_a_function();  // captures in a lambda that std::function calls
 rehearse::exec::CallSite in_a_named_function();
 
 }  // namespace without_lines
