@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// exit() on a rank is that rank's failure, not the end of all of them.
+// exit() on a rank fails that rank, and does not end the process of all ranks.
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace {
 
-// Outside Rehearse's namespaces, because reports do not take lines inside them for the user's.
+// This function is outside of Rehearse's namespaces, because reports do not count code inside them as user code.
 [[noreturn]] void leave(int status) { std::exit(status); }
 
 }  // namespace

@@ -188,7 +188,7 @@ TEST_P(Mutex, WorldEndsWhileItIsHeld_WaitersGetItAsHoldersUnwind) {
   mutex.unlock();
 }
 
-// A rank that was left behind still holds the mutex. The next world reports that instead of hanging.
+// A rank of an earlier world still holds the mutex. The next world reports that instead of hanging.
 TEST_P(Mutex, LeftLockedByAnEarlierWorld_IsReported) {
   std::mutex mutex;
   world().run([&](int rank) {
@@ -203,7 +203,7 @@ TEST_P(Mutex, LeftLockedByAnEarlierWorld_IsReported) {
   mutex.unlock();
 }
 
-// Threads that are not ranks, and ranks, exclude each other by libc's own means.
+// Ranks and threads outside of ranks exclude each other by libc's own means.
 TEST_P(Mutex, SharedWithAThread_ReallyBlocks) {
   auto w = world();
   std::mutex mutex;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that uses nothing of OpenMP but regions: the linker finds them in Rehearse, and leaves libgomp out.
+// A program that uses nothing of OpenMP but regions. The linker finds the functions that start regions in Rehearse, and
+// leaves libgomp out.
 #include <atomic>
 
 #include "core/exec/world_fixture.h"

@@ -140,7 +140,7 @@ TEST(OutsideThread, AllRanksOnOneObject_AreWokenTogether) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// The executor is never idle here. It sees the signal at its next look.
+// The executor is never idle here. It sees the signal at its next poll.
 TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   std::mutex mutex;
   std::condition_variable changed;

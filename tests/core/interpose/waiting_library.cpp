@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library that waits by itself, as a driver does: for threads of its own, with locks of its own. The result of each
-// function tells whether libc blocked or Rehearse suspended a rank.
+// A library that waits by itself, as a driver does: for threads of its own, with locks of its own. The effect of each
+// function shows whether libc blocked or Rehearse suspended a rank.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -63,7 +63,8 @@ pid_t waiting_library_ask_thread() {
   return call.thread;
 }
 
-// The same through the C++ library, with a static variable that two threads may initialise.
+// As waiting_library_ask_thread(), but through the C++ library, and with a static variable that two threads may
+// initialise.
 pid_t waiting_library_ask_std_thread() {
   static const pid_t process = getpid();
   std::mutex mutex;
