@@ -16,7 +16,7 @@ inline constexpr const char* kFinite = "finite";
 
 struct NonFinite {
   StateFinding finding;
-  at::Tensor tensor;  // the tensor that contains it
+  at::Tensor tensor;  // the tensor that contains the NaN or Inf
 };
 
 // Finds the first NaN or Inf in a rank's state: in its tensors, then in their gradients. Returns nullopt if all are

@@ -205,7 +205,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   const auto wanted = gradients_of(parameters);
   const auto scale = scale_of(reference);
   std::vector<Group> groups;
-  std::optional<OddRow> odd;  // the first that differs between ranks
+  std::optional<OddRow> odd;  // the first row that differs between ranks
   std::vector<ReducedGradient> reduced;
   std::vector<Multiple> multiples;
   std::vector<std::string> no_multiples, details;

@@ -31,7 +31,7 @@ inline constexpr const char* kGradients = "gradients";
 ModelState gradients_of(const ModelState& parameters);
 
 // The gradients of `loss()` in one process, in the order of the parameters. Restores buffers and the generator
-// afterwards. Throws std::invalid_argument if the result of `loss` is no loss.
+// afterwards. Throws std::invalid_argument if `loss` does not return one number that is computed from the parameters.
 std::vector<at::Tensor> reference_gradients(const ModelState& state, at::Generator generator,
                                             const std::function<at::Tensor()>& loss);
 

@@ -11,8 +11,8 @@
 
 namespace rehearse::checks {
 
-// The n-th check of a name. Ranks arrive at their own time and do not wait for each other. `Shown`: the state that they
-// show.
+// One round of checks: the n-th check of a name on every rank. Ranks arrive at their own time and do not wait for each
+// other. `Shown`: the state that they show.
 template <class Shown>
 struct Round {
   std::string key;  // the name, and what distinguishes it from other checks of the name

@@ -37,12 +37,12 @@ class ShardTable {
     std::string name;
     std::vector<std::int64_t> sizes;
     bool is_trained = false;
-    std::map<std::int64_t, std::vector<Shard>> shards;  // by their first row, in order of arrival
+    std::map<std::int64_t, std::vector<Shard>> shards;  // by first row; the shards of a row in order of arrival
   };
 
   Whole& whole_of(const NamedTensor& tensor);
 
-  std::vector<Whole> wholes_;  // in the order of the first state
+  std::vector<Whole> wholes_;  // in the order of the first state that was added
 };
 
 }  // namespace rehearse::checks

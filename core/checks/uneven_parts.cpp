@@ -16,7 +16,8 @@
 namespace rehearse::checks {
 namespace {
 
-// "0.2 on rank 0, 1.8 on ranks 1,3": groups ranks with equal values.
+// "0.2 on rank 0, 1.8 on ranks 1,3": groups ranks with equal values. `behind_first`: a text to add behind the first
+// value.
 std::string by_rank(const std::vector<int>& ranks, const std::vector<double>& values, const char* behind_first) {
   constexpr std::size_t kSidesShown = 6;
   std::vector<std::pair<std::string, std::vector<int>>> sides;

@@ -7,11 +7,11 @@
 
 namespace rehearse::checks {
 
-// The relation of a gradient to the right one.
+// The relation of a gradient to the right gradient.
 struct GradientRatio {
   enum class Kind {
     equal,
-    multiple,     // `ratio` times the right one
+    multiple,     // `ratio` times the right gradient
     no_multiple,  // it points in another direction
     missing,      // it is absent or all zeros, and should not be
     unexpected,   // it should be absent or all zeros

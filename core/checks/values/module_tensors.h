@@ -26,7 +26,8 @@ struct ModuleTensor {
 std::vector<ModuleTensor> parameters_of(const torch::nn::Module& module);
 std::vector<ModuleTensor> buffers_of(const torch::nn::Module& module);
 
-// Keeps each tensor once: under the first of its names that is not in `left_out`, and not at all if all of them are.
+// Keeps each tensor once: under the first of its names that is not in `left_out`. Drops a tensor if `left_out` has all
+// of its names.
 std::vector<ModuleTensor> each_once(std::vector<ModuleTensor> tensors, const std::unordered_set<std::string>& left_out);
 
 // Returns Module::name().

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kDrawsMost = 100'000;  // bounds the memory
 constexpr std::size_t kLinesShown = 3;
 
-// A line of the report. Draws are counted by its text, because many stacks may lead to the same line of code.
+// A line of the report. Draws with equal texts share a line, because many stacks may lead to the same line of code.
 struct Line {
   std::string text;
   std::array<std::uint64_t, 2> times{};

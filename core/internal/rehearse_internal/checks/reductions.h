@@ -34,13 +34,15 @@ class Reductions {
   struct Parts {
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;
-    bool is_mean = false;  // the gradient is the mean of what the ranks computed, whoever divided; otherwise the sum
+    // The gradient is the mean of what the ranks computed, even if a rank divided before the all-reduce; otherwise the
+    // sum.
+    bool is_mean = false;
   };
   // Finds the last all-reduce whose result, or a piece of it, is `gradient` (one-dimensional, doubles), either as it is
   // or divided by the number of ranks. Returns nullopt if there is none.
   std::optional<Parts> parts_of(const at::Tensor& gradient) const;
 
-  // The all-reduces, with their places, that have worked in the memory of the rank's tensor `gradient` since the rank's
+  // The all-reduces, with their places, that have reduced the memory of the rank's tensor `gradient` since the rank's
   // last begin().
   std::vector<std::string> calls_on(int rank, const at::Tensor& gradient) const;
   void begin(int rank) { begun_[rank] = number_; }
