@@ -33,7 +33,7 @@ class CallVote {
   };
   struct Parties {
     Vote vote;
-    std::vector<const Operation*> calls;  // one of each party
+    std::vector<const Operation*> calls;  // one call of each party
   };
 
   // Counts the calls anew in order of rank. A call without a payload name fits several parties, and its party must not

@@ -27,7 +27,7 @@ namespace rehearse::comm {
 // Ranks are ranks in the group unless stated otherwise. One object is reused for one collective after another.
 class CollectiveCalls {
  public:
-  // Returns the place of a rank's call, which has arrived. Called only for reports.
+  // Returns where a rank that has arrived made its call. Called only for reports.
   using Places = c10::function_ref<exec::CallSite(int rank)>;
 
   explicit CollectiveCalls(const GroupIdentity& group);
@@ -59,7 +59,7 @@ class CollectiveCalls {
   // Text for reports. `title`: title_of() the rank's call.
   std::string describe(std::string_view title) const;
   // The ranks of the world for which `rank` waits, ascending; its call must be present. These are the missing ranks or,
-  // in a mismatch, those with calls that its own does not match.
+  // in a mismatch, the ranks whose calls do not match the call of `rank`.
   std::vector<int> waits_for(int rank) const;
 
  private:

@@ -51,7 +51,7 @@ class CreationCalls {
 
   const std::size_t index_;
   Vote vote_;
-  std::vector<Call> calls_;  // one of each party
+  std::vector<Call> calls_;  // one call of each party
 };
 
 }  // namespace rehearse::comm

@@ -13,7 +13,7 @@ namespace rehearse::comm {
 namespace {
 
 // A tensor of the call that has elements; null: none has. All tensors of an all-to-all have the same memory format, so
-// any of them will serve.
+// it does not matter which tensor this is.
 const at::Tensor* sample_of(const Operation& call) {
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     for (const auto& tensor : *list) {

@@ -19,7 +19,7 @@ namespace rehearse::comm {
 // majority. Ranks that run the same step arrive within that time, and a run that waited longer would look hung.
 inline constexpr VirtualDuration kVotePeriod = std::chrono::seconds(1);
 
-// The first mismatch of a world, or of a job of processes, ends it. Later ones add nothing.
+// The first mismatch ends a world, or a job of processes. Later mismatches add nothing.
 class FirstMismatch {
  public:
   // Returns true only the first time.

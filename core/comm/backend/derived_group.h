@@ -17,8 +17,8 @@ std::string derived_name(const std::string& group, std::string_view how, const s
 // twice.
 void check_members(const char* call, const std::vector<int>& ranks, int size);
 
-// The ranks of a group of `size` without `excluded`, for its member `self`. Throws a ValueError if check_members()
-// refuses `excluded`, or if it contains `self`.
+// The ranks of a group of `size` without `excluded`. `self`: the calling rank, which must stay. Throws a ValueError if
+// check_members() refuses `excluded`, or if it contains `self`.
 std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int self, int size);
 
 // Whether the flags of shrink() ask to abort. They may be 0 or kShrinkAbort; throws a ValueError for any other value.

@@ -20,7 +20,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// A larger size must be an error; refuse it before memory is allocated for it.
+// A larger size can only come from an error. Refuse it before memory is allocated for it.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
 
 void check_group(const ProcessGroupPtr& group, const char* call) {

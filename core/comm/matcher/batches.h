@@ -14,8 +14,8 @@ namespace rehearse::comm {
 class MatchedPair;
 
 // The coalesced sends and receives of ranks, until they move. Used only with CommunicatorOptions::coalesced_as_one:
-// then the sends and receives that a rank coalesces form one unit, a batch. A pair moves when all calls of its two
-// batches are matched, all calls of the batches of their peers, and so on.
+// then the sends and receives that a rank coalesces form one unit, a batch. A pair moves when all calls are matched in
+// its two batches, in the batches of their peers, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }

@@ -29,7 +29,7 @@ class CollectiveFailure {
  private:
   bool given_up_ = false;       // rank 0 gave up a monitored barrier
   std::vector<int> timed_out_;  // ranks of the world, in the order in which they reached their time limits
-  VirtualTime since_{};         // when the first of them did
+  VirtualTime since_{};         // when the first of them reached its limit
 };
 
 }  // namespace rehearse::comm

@@ -55,7 +55,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   void fail_monitored_barrier();
 
   // `prior`, a call of collective number `sequence`, has failed. If this slot is a later barrier that the same rank has
-  // called, that call fails too, as Gloo's does. Otherwise this does nothing.
+  // called, that call fails too, as in Gloo. Otherwise this does nothing.
   void follow_failure(const RankWork& prior, std::uint64_t sequence);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
@@ -118,8 +118,8 @@ class CollectiveMatcher {
   // The next collective of `rank` will be a monitored barrier that must fail for all ranks.
   void fail_monitored_barrier_of(int rank);
 
-  // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks, and for later ones when
-  // they arrive. Throws TimeoutError with the text for rank 0.
+  // Rank 0 has timed out in the monitored barrier of `work`: the barrier fails for all ranks; ranks that arrive later
+  // fail at once. Throws TimeoutError with the text for rank 0.
   [[noreturn]] void give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all);
 
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;

@@ -65,7 +65,7 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
 // That rank tells most about the cause, and the more ranks wait for it, the more likely it is the cause. If one of a
 // rank's fibers waits for another rank, the chain goes on there instead.
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
-  std::set<int> go_on;  // they wait for other ranks
+  std::set<int> go_on;  // ranks that wait for other ranks
   for (const auto& call : blocked) {
     if (!call.waits_for.empty() && !waits_for_its_own(call)) go_on.insert(call.rank);
   }
@@ -133,7 +133,7 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
   }
   analysis.dead_ends = find_dead_ends(blocked, graph);
   // Takes the shortest cycle first: it is the easiest to understand, and longer ones often go through its ranks. Then
-  // removes its ranks, so that each rank is in one cycle.
+  // removes its ranks, so that each rank is in at most one cycle.
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {

@@ -9,8 +9,8 @@
 
 namespace rehearse::comm {
 
-// The calls of a rank (a fiber) between startCoalescing() and endCoalescing(): its collectives as one work, then its
-// sends and receives.
+// The calls that a fiber of a rank makes between startCoalescing() and endCoalescing(): its collectives as one work,
+// then its sends and receives.
 class CoalescedWork final : public SeveralWorks<RankWork> {
  public:
   using SeveralWorks::SeveralWorks;

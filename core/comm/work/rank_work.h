@@ -55,7 +55,7 @@ class RankWork final
 
   bool isCompleted() override;
   bool isSuccess() const override;
-  std::exception_ptr exception() const override;  // while incomplete: of the last wait() that timed out
+  std::exception_ptr exception() const override;  // while incomplete: that of the last timed-out wait()
 
   // The rank in the group from which a receive got its data. Throws until that is known, and for other operations.
   int sourceRank() const override;
@@ -73,7 +73,8 @@ class RankWork final
   // next one, returns false; the operation stays in flight and may be waited for again.
   void abort() override;
 
-  // Holds the list of output tensors, as NCCL's. It is marked, and its callbacks run, in this rank's context.
+  // Holds the list of output tensors, as NCCL's future does. The future is marked, and its callbacks run, in this
+  // rank's context.
   WorkFutures::Future getFuture() override;
 
   // Holds a c10d::WorkResult: SUCCESS, COMM_ERROR after a failure, or TIMEOUT after the first timeout of the operation
@@ -162,7 +163,7 @@ class RankWork final
   bool is_over(Until until) const noexcept { return until == Until::done ? !incomplete() : state_ != State::pending; }
   bool done_on_device() const noexcept { return state_ == State::launched && operation.end->done(); }
   void finish(State state, Wake wake = Wake::as_progress);
-  // The failure; null if it has not failed. `exception_` may also be that of a wait() that timed out.
+  // The failure; null if the operation has not failed. `exception_` may also be that of a wait() that timed out.
   std::exception_ptr failure() const noexcept { return state_ == State::failed ? exception_ : nullptr; }
   void post_marks();
   void mark_futures();

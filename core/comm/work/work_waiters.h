@@ -20,7 +20,7 @@ class WorkWaiters {
 
   // Blocks the calling fiber until `over()` is true, abort() ends the wait, or `clock` reaches `limit`. `waiting`
   // describes the blocked call. Throws RankAborted when the world ends. Inline, because the stack of each waiting rank
-  // holds its frame, and with a thousand stacks each cache line of it counts.
+  // would hold the frame of wait(), and with a thousand stacks each cache line counts.
   template <class Over>
   Ended wait(const Over& over, const exec::Clock& clock, std::optional<VirtualTime> limit,
              const exec::Observer& waiting) {

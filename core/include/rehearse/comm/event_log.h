@@ -71,8 +71,8 @@ struct EventLogOptions {
 
 // Every collective and point-to-point call of a world: the last few of each rank or all of them, and a hash over all.
 //
-// Equal runs have equal hashes; this hash and that of the decision log are the run's identity. Groups write the log,
-// and reports read it. Not thread safe. Reading does not block. References to events are valid until the next record().
+// Equal runs have equal hashes; this hash is part of the run's identity. Groups write the log, and reports read it. Not
+// thread safe. Reading does not block. References to events are valid until the next record().
 class EventLog {
  public:
   struct Group {

@@ -43,11 +43,11 @@ class RankBackend final : public DescribedBackend {
   // timeout of 0 ms expires at once, even if all ranks are there; with `wait_all_ranks` it means the group's timeout.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // Between the two, calls are only checked and gathered. All of them return the same Work; it cannot be waited for
-  // before endCoalescing() has submitted the calls. The collectives become one call that all ranks must coalesce alike.
-  // Then follow the sends and receives in order, each alone or all as one unit (CommunicatorOptions::coalesced_as_one);
-  // a rank may send to itself. endCoalescing() returns that Work, or null if there was no call (as NCCL's). Both throw
-  // c10::Error unless they come in pairs.
+  // Between startCoalescing() and endCoalescing(), calls are only checked and gathered. All of them return the same
+  // Work; it cannot be waited for before endCoalescing() has submitted the calls. The collectives become one call that
+  // all ranks must coalesce alike. Then follow the sends and receives in order, each alone or all as one unit
+  // (CommunicatorOptions::coalesced_as_one); a rank may send to itself. endCoalescing() returns that Work, or null if
+  // there was no call (as NCCL's). Both throw c10::Error unless they come in pairs.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 
@@ -56,9 +56,9 @@ class RankBackend final : public DescribedBackend {
   std::uint64_t getSequenceNumberForGroup() override;
   void setSequenceNumberForGroup() override {}
 
-  // Makes a group of some of this group's ranks; `options` gives its name and timeout. Returns null on ranks that are
-  // not in `ranks`, which need not call it. Each member must call it, but may make other calls before. The n-th splits
-  // of the members into the same ranks under the same name make one group. The store is not used.
+  // Makes a group of some of this group's ranks; `options` gives the new group's name and timeout. Returns null on
+  // ranks that are not in `ranks`, which need not call it. Each member must call it, but may make other calls before.
+  // The n-th splits of the members into the same ranks under the same name make one group. The store is not used.
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<Options>& options) override;
 

@@ -14,7 +14,7 @@ struct BlockedCall {
   std::string call;            // `allreduce #3 on group "a"`
   std::vector<int> waits_for;  // empty: unknown
   std::string where{};         // the call's place in the user's code; empty: unknown
-  bool any_rank = false;       // any other rank could end it (a store's key); then waits_for is empty
+  bool any_rank = false;       // any other rank could end it (a wait for a store's key); then waits_for is empty
 };
 
 // `from` waits for `to` in `call`.
