@@ -62,7 +62,7 @@ std::uint16_t port_of(int file) {
 // Returns -1 if the address does not belong to this host.
 int bound_to(const addrinfo& address) {
   const int file = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // The port of a job that has just ended is still in TIME_WAIT.
+  // The port of a job that has just ended may still be in TIME_WAIT, so allow its reuse.
   constexpr int kOn = 1;
   if (file >= 0 && ::setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &kOn, sizeof kOn) == 0 &&
       ::bind(file, address.ai_addr, address.ai_addrlen) == 0 && ::listen(file, SOMAXCONN) == 0)

@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// The additional parts of a report that explains the flight recorder's dumps of a real job. Plain data that owns
-// nothing else; nothing here blocks or throws. Ranks are ranks of the world, ascending.
+// The additional parts of a report that explains the flight recorder's dumps of a real job. Plain data; nothing here
+// blocks or throws. Ranks are ranks of the world, ascending.
 struct DumpFacts {
   // Ranks that were in the same call, or made it last, at the same place.
   struct Stack {

@@ -7,7 +7,7 @@
 
 namespace rehearse {
 
-// For "did you mean": the word of `among` that is nearest to `word`, ignoring case; of equally near words the first.
+// For "did you mean": the word of `among` that is nearest to `word`, ignoring case; the first of equally near words.
 // Empty if none is near: more than one letter, and more than a third of the word, would have to change.
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
 
