@@ -172,7 +172,7 @@ TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
 TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   interpose::WaitTable table;
   interpose::OutsideWaits waits;
-  std::array<int, 2048> objects{};  // together they have every number that an object can have
+  std::array<int, 2048> objects{};  // together they map to every number of outside_wait.cpp
   for (const int& object : objects) waits.begin(&object, table);
   std::atomic<bool> woken{false};
   std::thread sleeper([&] {
