@@ -34,7 +34,8 @@ TEST(DrawsBetween, AnotherSequence_IsNeverMet) {
   EXPECT_EQ(draws_between(place_of(7, 5), place_of(7, 0)), std::nullopt);
 }
 
-// The generator keeps the second number of each normal pair, so its next draw is not the next of the sequence.
+// The generator keeps the second number of each pair of normal numbers for a later draw. So generators at the same
+// place in the sequence may still differ.
 TEST(GeneratorPlace, KnowsTheNormalThatIsKept) {
   auto one = generator_of(3, 0), other = generator_of(3, 0);
   EXPECT_TRUE(GeneratorPlace::of(one) == GeneratorPlace::of(other));
