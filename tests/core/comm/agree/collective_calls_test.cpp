@@ -104,7 +104,8 @@ TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
   EXPECT_EQ(fingerprint_text(unknown), "alltoall_base(float32[8], cpu)");
 }
 
-// Rank 5 (place 1) sends 1 element to rank 2 (place 0), which expects 2. Only these two disagree.
+// Rank 5 (rank 1 in the group) sends 1 element to rank 2 (rank 0 in the group), which expects 2. Only these two
+// disagree.
 TEST_F(CallsOfThree, SplitsThatDoNotFit_SetTwoRanksApart) {
   const Operation made[] = {alltoall({1, 1, 1}, {1, 2, 1}), alltoall({1, 1, 1}, {1, 1, 1}),
                             alltoall({1, 1, 1}, {1, 1, 1})};

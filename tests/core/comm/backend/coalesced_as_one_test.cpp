@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: with coalesced_as_one, coalesced sends and receives are one unit. None of them moves before all are
-// matched, and the units of their peers wait, too. If this causes a hang, the report names the missing peer.
+// Contract: with coalesced_as_one, coalesced sends and receives are one unit. A unit moves only when all its calls, and
+// all calls in the units of its peers, are matched. If this causes a hang, the report names the missing peer.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {
@@ -25,7 +25,7 @@ class CoalescedAsOne : public CommTest {
     return group->endCoalescing(at::kCPU);
   }
 
-  // In one batch, rank 0 sends to rank 1 and receives from rank 2. The others receive first and then send.
+  // In one batch, rank 0 sends to rank 1 and receives from rank 2. Ranks 1 and 2 receive first and then send.
   exec::RunOutcome run_a_chain() {
     return run(3, [](int rank, const ProcessGroup& group) {
       if (rank == 0) {

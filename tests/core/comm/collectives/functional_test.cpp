@@ -20,7 +20,7 @@ Tensor weights(at::IntArrayRef sizes, int rank) {
 class Functional : public ::testing::TestWithParam<int> {
  protected:
   // Rank r computes `collective(x_r)` with x_r = values(sizes, r), and the gradient of the sum of all ranks' weighted
-  // results. Both must equal what comes from `reference`, which gets all inputs and returns all results.
+  // results. Both must equal those of `reference`, which gets all inputs and returns all results.
   void compare(at::IntArrayRef sizes, const std::function<Tensor(const Tensor&, const RankContext&)>& collective,
                const std::function<Tensors(const Tensors&)>& reference) {
     Tensors inputs;
@@ -149,7 +149,7 @@ TEST_P(Functional, AllToAll_Uneven) {
 }
 
 // Two layers whose columns are divided among the ranks. Each layer gathers, multiplies and reduces, and the test
-// compares gradients, too. With more ranks, the numbers would exceed the integers that a double holds exactly.
+// compares gradients, too. With many more ranks, the numbers would exceed the integers that a double holds exactly.
 class FunctionalLayers : public Functional {};
 
 TEST_P(FunctionalLayers, ShardedLayers_GradientsOfAll) {

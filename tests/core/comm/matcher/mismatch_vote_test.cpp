@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: before a world ends with a mismatch, the ranks that are still on their way vote. If more than half of the
-// group agrees, the report names the odd ones, whoever came first. Nothing is launched meanwhile.
+// Contract: after a mismatch, the other ranks still get time to make their calls, which count as votes. If more than
+// half of the group agrees, the report names the odd ones, whoever came first. The world then ends, and nothing is
+// launched.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -113,7 +114,7 @@ TEST_F(MismatchVote, SeveralOddRanks_AreAllKept) {
             "broadcast, not allreduce, reduce_op max and product, not sum");
 }
 
-// The ranks that agree are more than half of those that came, but not of the group. The others might have voted
+// The ranks that agree are more than half of those that came, but not of the group. The missing ranks might have voted
 // differently.
 TEST_F(MismatchVote, MajorityOfTheArrivedRanks_IsNotEnough) {
   run_calls("ssm--");

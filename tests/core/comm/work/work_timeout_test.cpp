@@ -201,7 +201,7 @@ void extend_once(const ProcessGroup& group, std::chrono::milliseconds duration) 
   dynamic_cast<RankBackend&>(*group->getDefaultBackend()).extend_timeout_once(duration);
 }
 
-// How long it takes until an all-reduce fails that rank 1 never calls.
+// Calls an all-reduce that rank 1 never calls. Returns the time until it fails.
 std::chrono::milliseconds limit_of_call(const ProcessGroup& group) {
   const auto begin = exec::this_rank::now();
   EXPECT_THROW(allreduce(group, at::ones({1}))->wait(), TimeoutError);
