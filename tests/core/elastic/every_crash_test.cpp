@@ -52,7 +52,7 @@ TEST(EveryExit, PeersDisconnect_EndsAsWithoutFaults) {
             kRanks * 2 * static_cast<int>(kJob.steps));
 }
 
-// The rank comes back before the others notice, or long after.
+// The rank comes back before the others notice the crash, or long after.
 TEST(EveryCrash, EachDelayOfTheRestart_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   for (const std::string delay : {"1ns", "1us", "10us", "1ms", "1s", "20min"}) {

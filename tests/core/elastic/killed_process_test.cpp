@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the same jobs on real processes, by c10d's gloo and TCPStore. If a process is killed, the job ends as
-// without the kill. With elastic_ddp the process is started again; with elastic_fsdp the others go on without it.
+// without the kill. With elastic_ddp the process is started again; with elastic_fsdp the others go on without it, and
+// the result is equal except for rounding.
 #include <chrono>
 #include <utility>
 #include <vector>
