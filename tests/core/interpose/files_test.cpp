@@ -260,7 +260,7 @@ TEST_P(RankFiles, FlockThatIsNeverGivenBack_IsADeadlockWithItsName) {
   ::close(wanted);
 }
 
-// The kernel waits for other processes as always, and the rank does not count as hung.
+// The rank waits in the kernel for another process, and does not count as hung.
 TEST_P(RankFiles, PipeOfAnotherProcess_IsReadToItsEnd) {
   Ends there(make_pipe), back(make_pipe);
   const pid_t child = ::fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that uses nothing of OpenMP but regions. The linker finds the functions that start regions in Rehearse, and
+// A program that uses nothing of OpenMP but regions. The linker finds in Rehearse the functions that start regions, and
 // leaves libgomp out.
 #include <atomic>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeps and clocks are virtual in a rank, and a loop that only reads the clock reaches its time.
+// Sleeps and clocks are virtual in a rank, and a loop that only reads the clock reaches its time limit.
 #include <thread>
 
 #include <sys/syscall.h>
