@@ -42,7 +42,7 @@ class CallVote {
 
   const GroupIdentity& group_;
   const std::uint64_t sequence_;
-  std::vector<Call> calls_;  // those that have arrived, by rank
+  std::vector<Call> calls_;  // the calls that have arrived, by rank
 };
 
 }  // namespace rehearse::comm

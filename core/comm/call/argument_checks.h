@@ -43,7 +43,7 @@ class ArgumentChecks {
   // Returns the only list, which must have one tensor for each rank. `is_output` selects the wording.
   const Tensors& one_for_each_rank(const std::vector<Tensors>& lists, bool is_output) const;
 
-  // As one_for_each_rank(), for an all-gather's outputs: c10d has its own wording for them.
+  // Does what one_for_each_rank() does, for an all-gather's outputs. c10d has its own wording for them.
   const Tensors& gathered_by_all(const std::vector<Tensors>& outputs) const;
 
   void same_type(const at::Tensor& expected, const Tensors& tensors) const;

@@ -19,7 +19,7 @@ class CallDescriber {
   using Tensors = ArgumentChecks::Tensors;
   using TensorLists = std::vector<Tensors>;
 
-  // `rank`: in the group. `size`: the group's.
+  // `rank`: the caller's rank in the group. `size`: the group's size.
   CallDescriber(int rank, int size) : rank_(rank), size_(size) {}
 
   void broadcast(const Tensors& tensors, const c10d::BroadcastOptions& options, Operation& call) const;

@@ -29,7 +29,7 @@ c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 // has its own layout.
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept;
 
-// As moved_as_it_lies(), but null if the tensor counts as contiguous (see same_layout()).
+// Returns moved_as_it_lies(), but null if the tensor counts as contiguous (see same_layout()).
 const at::Tensor* tensor_laid_out(const Operation& call) noexcept;
 
 // "[5, 1]": the normalised strides.

@@ -73,7 +73,7 @@ class GroupState final : public WorkOwner {
   // `only_of`: a rank of the world; negative: all ranks.
   void list_pending(std::vector<PendingOperation>& pending, int only_of) const;
 
-  // See Communicators::lose(); `rank` is the one in the group.
+  // See Communicators::lose(); `rank` is a rank in the group.
   void lose(int rank, bool connections_break);
 
   // Releases all operations in flight. Their works do not change.

@@ -23,7 +23,8 @@ class Batches {
   // Makes one batch of sends and receives of one rank. Call it before they join the matcher.
   void add(Works works);
 
-  // A send and its receive are matched. Returns the pairs that can move now: this one and those held with it, or none.
+  // A send and its receive are matched. Returns the pairs that can move now: this pair and the pairs held with it, or
+  // none.
   std::vector<MatchedPair*> add(MatchedPair& pair);
 
   // The pair has failed, so the other calls of its batches never move.

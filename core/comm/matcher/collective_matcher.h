@@ -28,7 +28,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
 
   void open(std::uint64_t sequence) noexcept;
 
-  // Adds the call, and compares it with those that have arrived. If they disagree, the world ends: the call throws
+  // Adds the call, and compares it with the calls that have arrived. If they disagree, the world ends: the call throws
   // MismatchError or RankAborted, and may block during the vote.
   void add(c10::intrusive_ptr<RankWork> work);
   bool full() const noexcept { return calls_.full(); }
@@ -149,7 +149,7 @@ class CollectiveMatcher {
   std::deque<CollectiveSlot*> open_;
   std::uint64_t first_open_ = 0;
   std::deque<CollectiveSlot*> under_way_;  // in the fabric; they end in this order
-  std::deque<CollectiveSlot*> barriers_;   // those that wait for the collectives before them
+  std::deque<CollectiveSlot*> barriers_;   // the barriers that wait for earlier collectives
   std::vector<std::unique_ptr<CollectiveSlot>> slots_;
   std::vector<CollectiveSlot*> free_;
 };

@@ -49,7 +49,7 @@ class RankWork final
       // In the list of its rank's works until destroyed; see GroupWorld::release_works().
       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
-  // `rank`: in the group.
+  // `rank`: the caller's rank in the group.
   RankWork(c10::intrusive_ptr<WorkOwner> owner, int rank, c10d::OpType type);
   ~RankWork() override;
 
@@ -134,13 +134,13 @@ class RankWork final
   void launch();
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
-  void break_off(std::exception_ptr error);  // as fail(); also sets the rank's c10d::Backend::getError()
+  void break_off(std::exception_ptr error);  // calls fail(), and sets the rank's c10d::Backend::getError()
   // For its match, at the time limit. Does not count as progress, so that reports show the hang that the timeout ends.
   // `prior`: the failure of an earlier operation for which this operation waited; null: this operation has reached its
   // own limit.
   void time_out(std::exception_ptr prior = nullptr);
   void cancel();  // does for any operation what abort() does for collectives
-  // As cancel(). The error consists of the work's title and `why`, and blames `rank`, a rank of the world.
+  // Does what cancel() does. The error consists of the work's title and `why`, and blames `rank`, a rank of the world.
   void withdraw(const std::string& why, int rank);
   // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;

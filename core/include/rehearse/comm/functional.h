@@ -18,7 +18,7 @@
 // Any registered c10d::ProcessGroup works. The operators find the group by its name in the registry of the calling
 // rank, in backward too.
 //
-// Blocking: each call waits for its result, and so does its gradient in backward. To overlap communication and
+// Blocking: each call waits for its result, and in backward it waits for its gradient. To overlap communication and
 // computation use <rehearse/comm/async_tensor.h>, whose results wait at their first use.
 // Fibers, threads: as the group.
 // Ownership: results are new tensors; inputs are not changed.

@@ -47,7 +47,7 @@ class DescribedBackend : public c10d::Backend {
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) final;
   // Also takes a sparse COO tensor, on the CPU: replaces its values by the coalesced sum of all ranks' tensors.
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) final;
-  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) final;  // the same, as Gloo's
+  WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) final;  // the same, as in Gloo
   // Reduces each tensor as a separate call would, but reads all of them before it writes any. A tensor that occurs
   // twice is reduced once. `tensors` must have one dtype and device.
   WorkPtr allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) final;

@@ -89,7 +89,7 @@ class Fabric {
   // calls.
   virtual void abort(const GroupIdentity& /*group*/, int /*rank*/) noexcept {}
 
-  // Prepares each call before it is matched, in the fiber of its rank; `rank` is the one in the group. A coalesced call
+  // Prepares each call before it is matched, in the fiber of its rank; `rank` is a rank in the group. A coalesced call
   // is prepared when it is made, and again as part of the whole. Throws c10::Error, with the text for the user, if the
   // fabric cannot carry out the call (dtype, reduce op, device, layout). A fabric of devices notes the caller's streams
   // here and makes Operation::end.

@@ -28,7 +28,7 @@ class FollowedTransfers {
   bool follows(const Followed* followed) noexcept {
     return find([&](const Followed& each) { return &each == followed; }) != nullptr;
   }
-  // The oldest one for which `is_it` returns true; null: none.
+  // The oldest followed transfer for which `is_it` returns true; null: none.
   template <class Predicate>
   Followed* find(const Predicate& is_it) noexcept {
     const auto found = std::find_if(under_way_.begin(), under_way_.end(), is_it);

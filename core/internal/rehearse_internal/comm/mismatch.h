@@ -35,8 +35,9 @@ struct Mismatch {
   bool has_majority = false;   // more than half of the group's ranks made the first call
   Side first;   // the majority's call; else the call of the lowest rank or, for a message, the call that arrived first
   Side second;  // the call of the lowest rank that disagrees with `first`
-  std::vector<Side> others;   // calls that equal neither, ordered by their lowest rank
-  std::vector<Field> fields;  // those that differ: first those between first and second, the most telling first
+  std::vector<Side> others;  // calls that equal neither `first` nor `second`, ordered by their lowest rank
+  // The fields that differ: first the fields in which `first` and `second` differ, the most telling first.
+  std::vector<Field> fields;
 };
 
 // "new_group #1"; if nobody knows which one of the world it is, as in dumps, `new_group() of group "1"`.

@@ -32,7 +32,7 @@ class TimeoutExtension;
 // MismatchError if other ranks made a different call at this position; CommError after the end of the world.
 class RankBackend final : public DescribedBackend {
  public:
-  // `rank`: in the group.
+  // `rank`: the owner's rank in the group.
   RankBackend(c10::intrusive_ptr<GroupState> group, int rank, std::chrono::milliseconds timeout);
   ~RankBackend() override;
 
@@ -47,7 +47,7 @@ class RankBackend final : public DescribedBackend {
   // Work; it cannot be waited for before endCoalescing() has submitted the calls. The collectives become one call that
   // all ranks must coalesce alike. Then follow the sends and receives in order, each alone or all as one unit
   // (CommunicatorOptions::coalesced_as_one); a rank may send to itself. endCoalescing() returns that Work, or null if
-  // there was no call (as NCCL's). Both throw c10::Error unless they come in pairs.
+  // there was no call (as in NCCL). Both throw c10::Error unless they come in pairs.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 

@@ -32,7 +32,7 @@ struct DeadEnd {
   int rank = -1;
   std::string call, where{};      // the rank's first wait; a wait that any rank could end has precedence
   bool any_rank = false;          // as in BlockedCall
-  std::vector<WaitEdge> held_up;  // one for each rank that waits for this one
+  std::vector<WaitEdge> held_up;  // one edge for each rank that waits for `rank`
 };
 
 // Why no rank can go on.
