@@ -29,7 +29,7 @@ struct WatchedCall {
     at::Tensor tensor;
     bool is_written = false;
     OriginPtr origin;        // as known before the call
-    std::uint64_t hash = 0;  // of the values, if the call writes to a watched tensor and not to this one
+    std::uint64_t hash = 0;  // of the values, if the call writes to a watched tensor and not to this tensor
   };
   std::vector<Input> inputs;
   bool writes_watched = false;

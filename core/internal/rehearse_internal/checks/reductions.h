@@ -16,7 +16,7 @@
 namespace rehearse::checks {
 
 // The inputs of a world's all-reduces, recorded if a checker needs them, so that it can trace a wrong gradient back to
-// its parts. Keeps copies of the latest ones, up to 256 MiB. Not thread safe.
+// its parts. Keeps copies of the latest inputs, up to 256 MiB. Not thread safe.
 class Reductions {
  public:
   struct Call {
