@@ -40,13 +40,14 @@ struct Difference {
     std::string where;  // where one of them made the call
   };
   Side first, second;        // if more than half of the ranks agree, first is theirs
-  std::vector<Side> others;  // calls that equal neither
+  std::vector<Side> others;  // calls that equal neither `first` nor `second`
   struct Field {
     std::string name;
     std::string first, second;          // the value on the first side, and the next one that differs
     std::vector<std::string> others{};  // further values, from the sides in `others`
   };
-  std::vector<Field> fields;  // those that differ: first those between first and second, then those of others only
+  // The fields that differ: first the fields in which `first` and `second` differ, then those of `others` only.
+  std::vector<Field> fields;
 };
 
 // A collective that ranks called from different places.
