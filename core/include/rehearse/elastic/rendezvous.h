@@ -64,9 +64,9 @@ struct Members {
 // open. If the round is complete, the new incarnation is not a member; the members notice the loss at their first call
 // that needs the rank.
 //
-// Each rank makes one, with equal options. Blocking: next(). Threads: as the context's store. The context must outlive
-// it.
-// Errors: as each function says, and those of the store.
+// Each rank makes one Rendezvous, with equal options. Blocking: next(). Threads: as the context's store. The context
+// must outlive it.
+// Errors: those that each function states, and the errors of the store.
 class Rendezvous {
  public:
   // Throws std::invalid_argument if min_ranks is not in 0 ... world size, or if a limit is negative.
