@@ -15,7 +15,7 @@ namespace {
 using c10d::OpType;
 using Splits = c10::SmallVector<std::int64_t, 0>;
 
-// Says which number of rows does not fit, and which would.
+// Says which number of rows does not fit, and which number would.
 std::string unequal_rows(std::int64_t rows, int size) {
   const auto less = rows / size * size;
   return fmt::format(
@@ -23,7 +23,7 @@ std::string unequal_rows(std::int64_t rows, int size) {
       size, less > 0 ? fmt::format("{} or ", less) : "", less + size);
 }
 
-// Converts splits of dimension 0 to numbers of elements. Without splits, makes equal ones.
+// Converts splits of dimension 0 to numbers of elements. Without splits, makes equal parts.
 void set_splits(const ArgumentChecks& check, const std::vector<std::int64_t>& rows, const at::Tensor& tensor, int size,
                 Splits& splits) {
   const auto all_rows = tensor.dim() > 0 ? tensor.size(0) : 0;

@@ -84,7 +84,7 @@ std::uint64_t signature_hash(const Operation& call, std::uint64_t agreement) noe
   hash.add(static_cast<std::uint64_t>(call.timeout.count()));
   if (call.type == OpType::COALESCED) hash.add(static_cast<std::uint64_t>(call.tag));
   if (call.payload != nullptr) hash.add(call.payload->hash);
-  if (!op_row(call.type).own_sizes) return hash.value();  // the other sizes follow from what is alike
+  if (!op_row(call.type).own_sizes) return hash.value();  // the sizes in `agreement` determine the others
   for (const auto* const list : {&call.inputs, &call.outputs}) {
     hash.add(list->size());
     for (const auto& tensor : *list) hash.add_sizes(tensor);

@@ -11,7 +11,7 @@
 #include "collective_matcher.h"
 
 namespace rehearse::comm {
-// Keeps the earliest deadline; later calls usually have later ones.
+// Keeps the earliest deadline; later calls usually have later deadlines.
 void CollectiveSlot::watch(VirtualTime deadline) {
   auto& timers = services_.timers();
   if (armed()) {

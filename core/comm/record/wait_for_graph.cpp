@@ -132,8 +132,8 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
     }
   }
   analysis.dead_ends = find_dead_ends(blocked, graph);
-  // Takes the shortest cycle first: it is the easiest to understand, and longer ones often go through its ranks. Then
-  // removes its ranks, so that each rank is in at most one cycle.
+  // Takes the shortest cycle first: it is the easiest to understand, and longer cycles often go through the same ranks.
+  // Then removes its ranks, so that each rank is in at most one cycle.
   for (;;) {
     std::vector<WaitEdge> shortest;
     for (const auto& [rank, edges] : graph) {
