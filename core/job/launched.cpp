@@ -18,7 +18,7 @@ struct Variables {
   const char* rank;
   const char* size;
   const char* local_rank;
-  const char* only_with;  // the others count only together with this variable; null: always
+  const char* only_with;  // the other variables count only together with this one; null: always
 };
 
 // Slurm also sets SLURM_PROCID for a batch script, which is not one of several processes. Only a step has

@@ -6,7 +6,8 @@
 
 namespace rehearse {
 
-// All processes of a job have the same parent, including restarted ones.
+// The name contains the parent's process id, because all processes of a job have the same parent, including restarted
+// ones.
 std::filesystem::path RankContext::scratch_folder() {
   auto folder =
       std::filesystem::temp_directory_path() / fmt::format("rehearse-{}", getppid()) / fmt::format("rank-{}", rank());
