@@ -41,7 +41,7 @@ class SegmentedCapture final : public capture::SegmentListener {
 
   // Ends the capture after the last step that the call has passed; the rest of the code runs eagerly.
   void stop_after_passed() { stop_ = true; }
-  // As stop_after_passed(). Call it if the tracer has refused the code behind that step; errors then say so.
+  // Like stop_after_passed(). Call it if the tracer has refused the code behind that step; errors then say so.
   void stop_before_refused() { stop_ = is_refused_ = true; }
 
   // `leaves`: the numbers that the capture gave to the call's tensors and integers. Call this once, before the code

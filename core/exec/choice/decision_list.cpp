@@ -24,7 +24,7 @@ std::uint64_t DecisionList::take(const char*& at) noexcept {
   }
 }
 
-// As take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number does not fit in 64
+// Like take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number does not fit in 64
 // bits.
 std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
   constexpr std::size_t kWhole = 64 / kPayloadBits;  // bytes of which 64 bits take the whole payload

@@ -37,10 +37,10 @@ class FiberLife {
 
   // The running fiber cannot unwind any further: it stays suspended forever.
   [[noreturn]] void leave_behind(Fiber& fiber);
-  // As leave_behind(), for a fiber that is not running: removes it from everything that might run it again, without
+  // Like leave_behind(), for a fiber that is not running: removes it from everything that might run it again, without
   // calling the owner. Timers on its stack may still fire; they notice that it has ended.
   void stop_for_ever(Fiber& fiber) noexcept;
-  // As leave_behind(), for a fiber that waits in a primitive of Boost.Fiber when the world ends.
+  // Like leave_behind(), for a fiber that waits in a primitive of Boost.Fiber when the world ends.
   void give_up(Fiber& fiber) noexcept;
 
   std::size_t alive() const noexcept { return alive_; }

@@ -45,7 +45,7 @@ class Switcher {
   // The next three functions are for the running fiber.
   // Blocks it; returns when it runs again.
   void suspend(Fiber& fiber) noexcept;
-  // As exec::yield(), but never throws: if the world has ended, the fiber's next blocking call throws RankAborted.
+  // Like exec::yield(), but never throws: if the world has ended, the fiber's next blocking call throws RankAborted.
   void give_way(Fiber& fiber) noexcept;
   // See this_rank::preempt().
   void preempt(Fiber& fiber) noexcept;
@@ -59,7 +59,7 @@ class Switcher {
 
   // Ends the world if an interrupt was requested. Does not return in a process that a rank has forked.
   bool stop_if_interrupted() noexcept;
-  // As stop_if_interrupted(), for use while no fiber runs. Also ends the world at the place of an InterruptedAgain.
+  // Like stop_if_interrupted(), for use while no fiber runs. Also ends the world at the place of an InterruptedAgain.
   void stop_between_switches() noexcept;
 
  private:

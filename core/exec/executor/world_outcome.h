@@ -25,7 +25,7 @@ class WorldOutcome {
 
   // Only the first call counts.
   void end(Ending ending, std::string reason) noexcept;
-  // As end(); run() will then throw the exception that is being handled. A later call may replace the exception.
+  // Like end(); run() will then throw the exception that is being handled. A later call may replace the exception.
   void end_by_error(std::string reason) noexcept;
   bool ended() const noexcept { return ended_; }
   // Whether the world has ended, or the rank that this fiber helps.
@@ -48,7 +48,7 @@ class WorldOutcome {
 
   // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that it is in; null: none.
   void note_blocked(Fiber& fiber, const Observer* observer);
-  // As note_blocked(), and adds the place of the running fiber.
+  // Like note_blocked(), and adds the place of the running fiber.
   void note_where(Fiber& fiber, const Observer* observer);
   // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
   // ranks: when the world ends, the fiber may be gone.

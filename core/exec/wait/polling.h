@@ -11,7 +11,7 @@ namespace rehearse::exec {
 // See this_rank::poll().
 void poll(Fiber& fiber, const Observer* asked = nullptr);
 
-// As poll(), for a clock read: the first 10,000 in a row count as measuring. In real time it does not wait, and only
+// Like poll(), for a clock read: the first 10,000 in a row count as measuring. In real time it does not wait, and only
 // tells the next poll() that its caller may depend on the clock.
 void poll_clock(Fiber& fiber);
 

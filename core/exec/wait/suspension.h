@@ -13,7 +13,7 @@ namespace rehearse::exec {
 // take a second exception; it is left behind instead, and the call never returns.
 void suspend_blocked(Fiber& fiber, const Observer& observer);
 
-// As suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().
+// Like suspend_blocked(), but returns false instead of throwing; then the caller must call abort_wait().
 bool suspend_or_end(Fiber& fiber, const Observer& observer);
 [[noreturn]] void abort_wait(Fiber& fiber, const Observer& observer);
 

@@ -39,7 +39,7 @@ class ShardedUnit {
   void make_whole();
   // Frees the module's memory. If an all-gather is in flight, waits for it and drops its result.
   void free();
-  // As free(), after an error: waits for nothing.
+  // Like free(), after an error: waits for nothing.
   void abandon() noexcept;
 
   // The whole values of all parameters, in the dtype of the shards, in new tensors. All ranks must call it; waits.

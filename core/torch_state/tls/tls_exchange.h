@@ -42,7 +42,7 @@ class TlsExchange {
   // Saves the live state into `out` and makes `in` live.
   void exchange(std::byte* out, const std::byte* in) noexcept { exchange_(*this, out, in); }
 
-  // As exchange(), without vector instructions.
+  // Like exchange(), without vector instructions.
   static void exchange_portable(TlsExchange& self, std::byte* out, const std::byte* in) noexcept;
 
   // The number of pieces that each exchange copies. For tests: nothing else shows this number.

@@ -30,7 +30,7 @@ class WaitQueue {
   // `observer` must live until the call returns; put it on the stack.
   WaitResult wait(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 
-  // As wait(), but returns nullopt instead of throwing. For callers that must clean up first; they then call
+  // Like wait(), but returns nullopt instead of throwing. For callers that must clean up first; they then call
   // abort_wait() (exec/wait/suspension.h) themselves.
   std::optional<WaitResult> wait_or_end(const Observer& observer, std::optional<VirtualTime> deadline = std::nullopt);
 

@@ -73,7 +73,7 @@ ExportedProgram parse_exported_program(std::string_view json);
 // one. Throws ImportError.
 ExportedProgram load_pt2(const std::string& path, const std::string& model = "");
 
-// As load_pt2(), but does not read the data: attributes have only metadata. Throws ImportError.
+// Like load_pt2(), but does not read the data: attributes have only metadata. Throws ImportError.
 ExportedProgram load_pt2_graph(const std::string& path, const std::string& model = "");
 
 // Runs an exported program. If the program changes parameters or buffers, they stay changed in the program's

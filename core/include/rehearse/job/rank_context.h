@@ -65,7 +65,7 @@ class RankContext {
   // name, whatever its ranks.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
-  // As new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
+  // Like new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
   // use_local_synchronization. The n-th such call of a rank with these ranks and this name joins the n-th such group,
   // so names may repeat. Throws c10::ValueError if the calling rank is not among `ranks`.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;

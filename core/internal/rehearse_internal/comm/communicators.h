@@ -49,7 +49,7 @@ class Communicators final : public exec::WaitExplainer {
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
-  // As new_group(), but only the members call it: torch.distributed.new_group() with use_local_synchronization. The
+  // Like new_group(), but only the members call it: torch.distributed.new_group() with use_local_synchronization. The
   // n-th such call of a rank with these ranks and this name joins the n-th such group. An empty name becomes one that
   // lists the ranks. Never returns null. Throws c10::ValueError if ranks are out of range or repeated, or if the
   // calling rank is not among them.

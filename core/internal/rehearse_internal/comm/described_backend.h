@@ -76,8 +76,8 @@ class DescribedBackend : public c10d::Backend {
 
   virtual const GroupIdentity& identity() const noexcept = 0;
 
-  // As Communicators::name_payload() and forget_payload() for this rank. forget_payload() does nothing after the world
-  // has ended.
+  // Like Communicators::name_payload() and forget_payload() for this rank. forget_payload() does nothing after the
+  // world has ended.
   virtual void name_payload(const at::Tensor& tensor, const std::string& name) = 0;
   virtual void forget_payload(const c10::TensorImpl* tensor) noexcept = 0;
 

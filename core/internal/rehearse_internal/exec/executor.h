@@ -147,9 +147,9 @@ class RankExecutor {
   // timed out.
   void note_step() noexcept;
 
-  // As this_rank::note_given_up(), for `rank`, from anywhere. Call it when a wait of the rank has reached its timeout,
-  // or when an operation whose future the rank will read has reached its timeout. Of several calls at the same time,
-  // the first one counts.
+  // Like this_rank::note_given_up(), for `rank`, from anywhere. Call it when a wait of the rank has reached its
+  // timeout, or when an operation whose future the rank will read has reached its timeout. Of several calls at the same
+  // time, the first one counts.
   void note_given_up(int rank, const Observer& observer);
 
   // Sets who explains opaque waits (see Observer::is_opaque()). Not owned; null: no one.

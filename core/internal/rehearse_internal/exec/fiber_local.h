@@ -43,7 +43,7 @@ class FiberLocal {
     return *made.release();
   }
 
-  // As get(), but null if get() has not been called.
+  // Like get(), but null if get() has not been called.
   T* find() const noexcept { return static_cast<T*>(detail::find_fiber_local(slot_)); }
 
   T& operator*() const { return get(); }

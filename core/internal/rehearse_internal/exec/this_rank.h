@@ -25,7 +25,7 @@ VirtualTime now();
 // A scheduling point: lets other fibers run.
 void yield();
 
-// As yield(), for callers that must not throw: if the world has ended, it returns, and the rank's next blocking call
+// Like yield(), for callers that must not throw: if the world has ended, it returns, and the rank's next blocking call
 // throws RankAborted. Does nothing outside of a fiber.
 void give_way() noexcept;
 
@@ -69,7 +69,7 @@ void make_store_call(const Call& call) {
   end_call(CallOn::store);
 }
 
-// As sleep_for(), for use inside a call that may poll: the sleep does not end the rank's series of polls in a row.
+// Like sleep_for(), for use inside a call that may poll: the sleep does not end the rank's series of polls in a row.
 void spend(VirtualDuration duration, const char* doing);
 
 // Call it on a rank that must not go on, because it has found an error for which another rank will end the world, or
