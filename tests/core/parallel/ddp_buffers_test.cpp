@@ -44,7 +44,8 @@ TEST(DdpBuffers, RunningMean_FollowsRankZero) {
   }
 }
 
-// PyTorch's flag require_forward_param_sync.
+// A forward without grad mode turns off the broadcast of the next forward. PyTorch has the flag
+// require_forward_param_sync for this.
 TEST(DdpBuffers, ForwardAfterOneWithoutGradMode_NoBroadcast) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Norm net;

@@ -22,7 +22,8 @@ using ::testing::ElementsAre;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// In the order of their use. Gradients arrive in reverse order. 57 MiB in all.
+// Name and bytes of each parameter, in the order in which the forward uses them. Gradients arrive in reverse order. The
+// parameters have 57 MiB in all.
 const std::vector<std::pair<std::string, std::size_t>> kParameters = {
     {"embedding", 2 * kMiB}, {"stem", 4 * kMiB}, {"scale", 4},       {"up", 25 * kMiB - 4}, {"gate", kMiB / 2},
     {"down", 25 * kMiB / 2}, {"mix", 12 * kMiB}, {"head", kMiB / 2}, {"bias", kMiB / 2},
@@ -81,8 +82,8 @@ std::vector<std::size_t> order_of_use() {
   return order;
 }
 
-// Each rank's layouts before the first iteration, and after the second forward. Also checks that gradients are means by
-// then.
+// Returns each rank's layouts before the first iteration and after the second one. Also checks that the gradients of
+// the second iteration are means over ranks.
 std::vector<std::pair<BytesAndNames, BytesAndNames>> layouts(const rehearse::WorldOptions& world,
                                                              const DistributedDataParallelOptions& options) {
   std::vector<std::pair<BytesAndNames, BytesAndNames>> result(static_cast<std::size_t>(world.ranks));

@@ -32,7 +32,7 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
-// The rows on which `rank` of `ranks` trains in `step`. The whole batch is the rows of all ranks, one after the other.
+// The rows on which `rank` trains in `step`. The whole batch has the rows of all ranks, one rank after the other.
 at::Tensor batch_of(int rank, int step, int rows = 4, int columns = 6);
 at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 
@@ -42,7 +42,8 @@ void descend(const std::vector<at::Tensor>& parameters, double rate);
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);
 std::vector<at::Tensor> gradient_copies(const std::vector<at::Tensor>& parameters);  // undefined ones stay undefined
 
-// Compares the bits of tensors. Two undefined tensors count as equal.
+// Compares dtypes, sizes and values: same_bits() exactly (by at::equal()), close() within `tolerance`. Two undefined
+// tensors count as equal.
 ::testing::AssertionResult same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
 ::testing::AssertionResult close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b,
                                  double tolerance = 1e-12);

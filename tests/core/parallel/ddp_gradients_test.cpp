@@ -88,7 +88,7 @@ TEST_P(DdpGradients, EachStep_EqualsOneProcessWithTheWholeBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Options, DdpGradients, ::testing::Combine(::testing::Bool(), ::testing::Bool()));
 
-// Integers in doubles, and numbers of ranks that divide without rounding: the results must be exact.
+// The values are multiples of 1/16, and the numbers of ranks are powers of two, so no sum and no mean rounds.
 TEST(DdpGradientsExact, IntegersOnPowersOfTwo_NoRounding) {
   for (const int ranks : {2, 4, 8}) {
     torch::nn::Linear net(6, 3);
@@ -107,7 +107,7 @@ TEST(DdpGradientsExact, IntegersOnPowersOfTwo_NoRounding) {
   }
 }
 
-// With floats, any other order of additions would show.
+// The parameters are floats, so that another order of additions would give other bits.
 TEST(DdpSchedules, SeedsAndSchedulers_SameBits) {
   std::vector<at::Tensor> first;
   const auto train_with = [&](std::uint64_t seed, rehearse::Schedule schedule) {

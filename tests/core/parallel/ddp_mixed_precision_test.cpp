@@ -21,7 +21,8 @@ using Options = rehearse::DistributedDataParallelOptions;
 
 const rehearse::MixedPrecision kSingle = {.param_dtype = at::kFloat};
 
-// The gradients of all ranks' batches on float copies of the parameters, and their mean in double.
+// Computes the gradients of all ranks' batches in float, on copies of the parameters. Returns the means over ranks, in
+// double.
 template <class Net>
 std::vector<at::Tensor> mean_in_float(const Net& net, int ranks, std::vector<int> batches) {
   Net low;

@@ -115,7 +115,7 @@ TEST(DdpStaticGraph, FirstIterationInsideNoSync_SaysWhatToDo) {
   });
 }
 
-// Each rank's gradient of bucket b is (rank + 1) * (b + 1). The hook doubles the mean.
+// The hook returns twice the mean over ranks, so the gradients must be twice those of one process.
 TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
   for_ranks_and_seeds([](RankContext& ctx) {
     Mlp net, alone;
@@ -146,7 +146,8 @@ TEST(DdpHooks, OwnHook_ItsFutureIsTheGradient) {
   });
 }
 
-// At a rank as high as the matrices' number of columns, PowerSGD loses nothing. Several buckets, whatever the schedule.
+// If the rank of PowerSGD's approximation is at least the rank of each gradient matrix, PowerSGD loses nothing. This
+// must hold for several buckets and for every schedule.
 TEST(DdpHooks, PowerSgdOfFullRank_IsTheMean) {
   for_ranks_and_seeds([](RankContext& ctx) {
     Mlp net, alone;

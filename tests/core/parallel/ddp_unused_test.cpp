@@ -63,7 +63,7 @@ TEST(DdpUnused, BranchByRank_GradientsOfOthersAndUndefinedInUnusedBranches) {
   }
 }
 
-// Without a common node behind the outputs, the second forward would find an unfinished reduction.
+// The loss uses only one of two outputs. The reduction of a step must end all the same, or the next forward would fail.
 TEST(DdpUnused, OutputLeftOutOfLoss_NextIterationWorks) {
   struct TwoHeads : torch::nn::Module {
     TwoHeads() : a(register_module("a", double_linear(6, 1))), b(register_module("b", double_linear(6, 1))) {}

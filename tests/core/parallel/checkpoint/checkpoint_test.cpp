@@ -29,8 +29,7 @@ at::Tensor leaf(at::IntArrayRef sizes, std::uint64_t seed) {
   return at::randn(sizes).requires_grad_();
 }
 
-// Runs `step` on leaves of the same values, with a checkpoint and without one. Results, gradients and the generator's
-// state must be the same.
+// Calls code with inputs: through checkpoint(), or directly.
 using Wrap = std::function<std::vector<at::Tensor>(
     const std::function<std::vector<at::Tensor>(std::vector<at::Tensor>)>&, std::vector<at::Tensor>)>;
 using Step = std::function<at::Tensor(const Wrap& wrap, const std::vector<at::Tensor>& leaves)>;
@@ -46,6 +45,8 @@ std::vector<at::Tensor> run(const Step& step, const Wrap& wrap, const std::vecto
   return found;
 }
 
+// Runs `step` with a checkpoint and without one, on leaves of the same values. Results, gradients and the generator's
+// state must be the same.
 void expect_like_without(const Step& step, const std::vector<at::Tensor>& leaves) {
   const auto plain =
       run(step, [](const auto& code, std::vector<at::Tensor> inputs) { return code(std::move(inputs)); }, leaves);
@@ -103,8 +104,8 @@ TEST(Checkpoint, Dropout_DrawsTheSameValuesAgain) {
       {leaf({6, 5}, 1), leaf({5, 5}, 2)});
 }
 
-// The code uses tensors from outside that are no parameters, one of which other code uses, too. One input is passed
-// twice, and one is unused.
+// The checkpoint's code uses `scale` and a leaf, which are neither its inputs nor parameters of a module. Code behind
+// the checkpoint uses both, too. One input is passed twice, and the code returns another one unchanged.
 TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
   expect_like_without(
       [](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {
@@ -151,8 +152,8 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
       {leaf({4, 3}, 1), leaf({3}, 2)});
 }
 
-// LibTorch gives such a view a new autograd node at its first use, here in the checkpoint's code. The view, which is
-// older than the code, keeps that node.
+// If the base of a view has changed, LibTorch gives the view a new autograd node when code next uses the view. Here
+// that is the checkpoint's code. The view is older than the code, so it must keep the new node.
 TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   for (const bool returns_the_view : {false, true}) {
     for (const bool is_used_outside : {false, true}) {
@@ -186,7 +187,7 @@ at::Tensor nested(const Wrap& wrap, const at::Tensor& weight, const at::Tensor& 
   return wrap(code, {x})[0];
 }
 
-// A view that is made without grad mode reports that it requires grad, but no gradient flows from it.
+// A view that is made without grad mode says that it requires a gradient, but no gradient reaches its base.
 TEST(Checkpoint, ViewsWithoutGradMode_JustComeThrough) {
   const at::Tensor x = leaf({3, 4}, 1);
   std::vector<at::Tensor> rows;

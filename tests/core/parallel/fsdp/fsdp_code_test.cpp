@@ -226,7 +226,8 @@ TEST(FsdpCode, GradientOfAnInput_NeedsNoReduction) {
   });
 }
 
-// The previous forward gives only a guess at the next units.
+// FSDP prefetches the units in the order of the previous forward. If the order changes, that costs only memory and
+// time.
 TEST(FsdpCode, OrderThatChanges_PrefetchesInVain) {
   run_ranks({.ranks = 3}, [](RankContext& ctx) {
     Mlp net, whole;
@@ -315,7 +316,7 @@ TEST(FsdpCode, UsedWhenItsModelIsGone_IsRefused) {
       loss = fsdp(batch_of(0, 0)).sum();
     }
     EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.const_data_ptr<double>(); }), gone("the"));
-    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // its bias comes first
+    EXPECT_THAT(error_of<c10::Error>([&] { net->forward(batch_of(0, 0)); }),  // first.bias is read first
                 HasSubstr("the FullyShardedDataParallel that sharded it is gone"));
     EXPECT_THAT(error_of<c10::Error>([&] { net->first->weight.grad().clone(); }), gone("the gradient of"));
     EXPECT_THAT(error_of<c10::Error>([&] { loss.backward(); }),

@@ -27,7 +27,7 @@ inline std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& tensors, c
   return rows;
 }
 
-// The gradients of `loss_of(net, rank's batch)` in one process, as the mean over ranks.
+// Returns the mean over ranks of the gradients of `loss_of(net, batch of the rank)`, computed in one process.
 template <class Loss>
 std::vector<at::Tensor> mean_gradients(int ranks, Loss&& loss_of) {
   Mlp net;
@@ -36,7 +36,8 @@ std::vector<at::Tensor> mean_gradients(int ranks, Loss&& loss_of) {
   return gradient_copies(net->parameters());
 }
 
-// Expects the same gradients on all ranks of a sharded model. `loss_of` gets a callable that takes a batch.
+// Expects that each rank of a sharded model has its rows of mean_gradients(ranks, reference). `loss_of` gets the
+// sharded model, which is a callable that takes a batch, and the rank's batch.
 template <class Loss, class Reference>
 void expect_gradients(const rehearse::FullyShardedOptions& options, Loss&& loss_of, Reference&& reference) {
   for (const int ranks : {1, 2, 3, 8}) {

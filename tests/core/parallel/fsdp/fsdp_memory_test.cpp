@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank of a sharded transformer takes as much memory as the formula in docs/FSDP.md says.
+// Contract: a rank of a sharded transformer takes about as much memory as the formula in docs/FSDP.md says.
 #include <gtest/gtest.h>
 
 #include "core/parallel/fsdp/memory_formula.h"

@@ -29,7 +29,7 @@ struct LayerImpl : torch::nn::Module {
 };
 TORCH_MODULE(Layer);
 
-// No number of ranks except 1 divides the first layer's 7 rows, and the root has a parameter of its own.
+// No number of ranks in these tests, except 1, divides the first layer's 7 rows. The root has a parameter of its own.
 struct NetImpl : torch::nn::Module {
   explicit NetImpl(at::Device device, int width = 7)
       : first(register_module("first", Layer(6, width, options(device)))),
@@ -182,7 +182,7 @@ TEST(FsdpMeta, NoRankHasTheWholeModel) {
   EXPECT_EQ(make_in(4 * kMiB, at::kCPU).verdict, rehearse::Verdict::out_of_memory);
 }
 
-// Layers of LibTorch's own, with 1 MiB each.
+// Four of LibTorch's own layers, with 1 MiB each.
 struct ManyLinearsImpl : torch::nn::Module {
   explicit ManyLinearsImpl(bool on_meta) {
     for (int i = 0; i < 4; ++i) {

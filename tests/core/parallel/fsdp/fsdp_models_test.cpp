@@ -27,7 +27,7 @@ constexpr int kModelSteps = 3;
 
 // Small double values, the same in every module.
 void initialise(torch::nn::Module& module) {
-  for (auto& each : module.parameters()) each.set_data(each.detach().to(at::kDouble));  // no integer buffers
+  for (auto& each : module.parameters()) each.set_data(each.detach().to(at::kDouble));  // buffers keep their dtypes
   fill(module);
   const at::NoGradGuard no_grad;
   for (auto& each : module.parameters()) each.mul_(0.25);

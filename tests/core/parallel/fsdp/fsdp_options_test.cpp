@@ -71,7 +71,8 @@ TEST(FsdpOptions, ClipGradNorm_IsTheWholeModels) {
   }
 }
 
-// Each rank's gradient is in bfloat16, and the sum in float. The bits must agree, because both add in order of ranks.
+// Each rank's gradient is in bfloat16, and the sum over ranks in float. FSDP and the reference below add in order of
+// rank, so their bits must agree.
 TEST(FsdpOptions, MixedPrecision_ComputesLowAndReducesHigh) {
   constexpr int kRanks = 3;
   std::vector<at::Tensor> sums;

@@ -133,9 +133,9 @@ void expect_values(const Named& ours, const json& recorded, const Named& slack =
   }
 }
 
-// Some gradients are only rounding noise, both in the script's run and in ours: for example that of a key's bias, on
-// which attention does not depend. AdamW divides a gradient by its own size plus 1e-8, so noise makes steps of visible
-// size. Adds the largest difference that such a step can make.
+// Some gradients are only rounding noise, both in the script's run and in ours. An example is the gradient of a key's
+// bias, because attention does not depend on that bias. AdamW divides a gradient by its own size plus 1e-8, so noise
+// makes steps of visible size. Adds the largest difference that such a step can make.
 void add_noise(Named& slack, const Named& ours, const json& recorded) {
   constexpr double kRate = 1e-2, kEpsilon = 1e-8;
   for (const auto& [name, gradient] : ours) {

@@ -24,7 +24,7 @@ using rehearse::RankContext;
 using rehearse::UnitPolicy;
 using ::testing::HasSubstr;
 
-// Runs on one rank, without any call of a group.
+// Runs `body` on a single rank, with a sharded Mlp.
 template <class Body>
 void alone(Body&& body) {
   run_ranks({.ranks = 1}, [&](RankContext& ctx) {

@@ -114,7 +114,8 @@ TEST(FsdpState, ShardedStateDict_LoadsIntoGroupsOfOtherSizes) {
   }
 }
 
-// Two steps on 3 ranks and two more on 2 ranks equal four steps of one process with the same batches.
+// Two steps on 3 ranks, and then two more on 2 ranks, give the parameters of four steps of one process with the same
+// batches.
 TEST(FsdpState, OptimizerState_MovesToAnotherNumberOfRanks) {
   const auto step_of = [](auto& model, auto& optimizer, const at::Tensor& batch) {
     model.zero_grad();

@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(std::optional<bool>(), std::optional(true), std::optional(false)),
                        ::testing::Bool(), ::testing::Bool()));
 
-// Integers in doubles, and numbers of ranks that divide without rounding: the results must be exact.
+// The values are multiples of 1/16, and the numbers of ranks are powers of two, so no sum and no mean rounds.
 TEST(FsdpExact, IntegersOnPowersOfTwo_NoRounding) {
   for (const int ranks : {2, 4, 8}) {
     auto net = double_linear(6, 3);
@@ -159,7 +159,8 @@ TEST(FsdpUnits, Policies_CutTheModule) {
   });
 }
 
-// The forward frees a unit as soon as another one begins. The backward frees it when its gradients are complete.
+// The forward frees a unit as soon as the next one begins. The backward frees a unit when the unit's gradients are
+// complete.
 TEST(FsdpUnits, Memory_IsThereWhileItIsUsed) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Fsdp = FullyShardedDataParallel<Mlp>;
 
-// Actions of a rank in the second of three steps, which bypass the wrapper.
+// Code that changes the model behind FSDP's back, at three places of the second of three steps.
 struct Spoils {
   std::function<void(RankContext&, Fsdp&)> in_forward = {}, before_backward = {}, after_step = {};
 };
@@ -131,7 +131,7 @@ TEST(FsdpWatch, ShardChangedBetweenForwardAndBackward_IsNamed) {
   }
 }
 
-// The step increments versions. If the backward needs the values, FSDP refuses it and names the unit.
+// The change increments the versions of the shards. FSDP then refuses a backward that needs their old values.
 TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
   const auto report = train(watching(2),
                             {.before_backward =
@@ -164,7 +164,7 @@ TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
   EXPECT_THAT(details, HasSubstr("fsdp_watch_test.cpp"));
 }
 
-// The check at the end must find it, because no forward follows the last step.
+// No forward follows the last step, so only the check at the end can find this difference.
 TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtTheEnd) {
   rehearse::World world(watching(6));
   const auto report = world.run([](RankContext& ctx) {

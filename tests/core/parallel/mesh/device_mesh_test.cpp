@@ -31,7 +31,7 @@ std::int64_t sum_over(const Group& group, int rank) {
   return sum.item<std::int64_t>();
 }
 
-// The error for making this mesh on one of four ranks. The other ranks make it, too.
+// Makes this mesh on four ranks, and returns the error on rank 3; "none" if there is none.
 std::string error_of(std::vector<std::int64_t> sizes, std::vector<std::string> names, DeviceMeshOptions options = {}) {
   std::string found = "none";
   World({.ranks = 4}).run([&](RankContext& ctx) {
@@ -135,7 +135,7 @@ TEST(DeviceMesh, Slices_HaveTheGroupsOfTheMesh) {
     EXPECT_EQ(tp.group().get(), mesh.group("tp").get());
     EXPECT_EQ(tp.ranks(), mesh.group("tp").ranks());
     EXPECT_EQ(tp.local_rank(), mesh.local_rank("tp"));
-    const int odd = ctx.rank() / 2 % 2 * 2;  // along "cp"
+    const int odd = ctx.rank() / 2 % 2 * 2;  // the first rank in this rank's plane of equal "cp"
     EXPECT_EQ(dp_tp.ranks(), (Ranks{odd, odd + 1, odd + 4, odd + 5}));
     EXPECT_EQ(dp_tp.coordinate(), (Place{ctx.rank() / 4, ctx.rank() % 2}));
     EXPECT_EQ(dp_tp.group("dp").get(), mesh.group("dp").get());
@@ -231,7 +231,7 @@ TEST(DeviceMesh, DimensionsThatAreNotThere_AreErrorsWithThoseThatAre) {
   });
 }
 
-// If one rank's mesh differs, so do its groups. The report names the groups.
+// If one rank's mesh differs, the rank's new_group() calls differ, too. The report shows the groups.
 TEST(DeviceMesh, RanksThatMakeMeshesInAnotherOrder_AreAMismatch) {
   const Report report = World({.ranks = 4}).run([](RankContext& ctx) {
     const std::vector<std::int64_t> sizes{2, 2}, others{4, 1};

@@ -18,7 +18,7 @@ TEST(DdpRecordedHooks, Allreduce) {
                   }));
 }
 
-// Sums of short floats depend on the order of ranks, by up to half an ulp per rank.
+// The sum of 16-bit floats depends on the order in which ranks are added: each addition may round by half an ulp.
 TEST(DdpRecordedHooks, Fp16) {
   expect_recorded("hook_fp16",
                   training<recorded::Mlp>(
@@ -35,7 +35,7 @@ TEST(DdpRecordedHooks, Bf16) {
                   {.relative = 1.6e-2, .exact_at_first = false});
 }
 
-// The wrapped hook's own values are short floats, too.
+// The wrapper converts gradients to 16-bit floats, and the hook inside it sums these.
 Body wrapped(decltype(&parallel::fp16_compress_wrapper) wrapper) {
   return training<recorded::Mlp>({}, kSum, [=](auto& ddp, RankContext& ctx) {
     ddp.register_comm_hook(wrapper(parallel::allreduce_hook(ctx.group())));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Uneven inputs: in turns, ranks have 0, 1 or 2 more inputs than the fewest.
+// Uneven inputs: rank r has r % 3 inputs more than rank 0.
 #include <gtest/gtest.h>
 
 #include "core/parallel/recorded/recorded_training.h"

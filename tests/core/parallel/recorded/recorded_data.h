@@ -21,10 +21,10 @@ struct RecordedState {
 // Everything recorded for a case. Throws std::runtime_error for an unknown case.
 std::vector<RecordedState> recorded_states(const std::string& name);
 
-// The logger's data, with numbers as text.
+// The data of c10d's logger on one rank, with numbers as text. Throws std::runtime_error if it was not recorded.
 std::map<std::string, std::string> recorded_logging_data(const std::string& name, int ranks, int rank);
 
-// The error on one of two ranks.
+// The text of the error that `rank` got in a world of two ranks. Throws std::runtime_error if it was not recorded.
 std::string recorded_error(const std::string& name, int rank);
 
 // Big-endian hexadecimal digits of each element's bits, one after the other, and back.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo: ranks must have the recorded
-// parameters and buffers. These must agree to the bit if every sum is exact (two steps, numbers of ranks that are
-// powers of two). Otherwise they agree within rounding, because gloo adds in another order.
+// parameters and buffers. If the number of ranks is a power of two, every sum of the first two steps is exact, so the
+// values after these steps must agree to the bit. All others agree within rounding, because gloo adds in another order.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ using Options = rehearse::DistributedDataParallelOptions;
 constexpr double kSmall = 104.0 / (1 << 20);  // in MiB: 13 doubles
 constexpr int kSteps = 4;
 
-// The states of one case in one world.
+// The parameters and buffers of each rank after some steps of one case in one world.
 class Notes {
  public:
   void note(const RankContext& ctx, int step, const torch::nn::Module& module);
@@ -34,10 +34,10 @@ using Body = std::function<void(RankContext&, Notes&)>;
 
 struct Rounding {
   double relative = 1e-12;
-  bool exact_at_first = true;  // steps 0 and 1 with powers of two as numbers of ranks
+  bool exact_at_first = true;  // after step 1, if the number of ranks is a power of two
 };
 
-// Runs the body on all recorded numbers of ranks, and compares its notes with the case.
+// Runs the body on each recorded number of ranks, and compares its notes with the recorded states of the case.
 void expect_recorded(const std::string& name, const Body& body, Rounding rounding = {});
 
 struct Training {

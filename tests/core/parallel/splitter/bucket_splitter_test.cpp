@@ -110,7 +110,8 @@ TEST_F(BucketSplitter, BucketOfFetches_HasNoPieceInPyTorchAndDoesNotAriseForDdp)
               testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
 }
 
-// For DDP, an in-place change without a result is no piece, even if an attribute's fetch is beside it.
+// The only nodes that could end the first bucket fetch an attribute and change a parameter in place. By DDP's rules,
+// these make no piece, so the bucket takes them in and goes on.
 TEST_F(BucketSplitter, FetchBesideAChangeInPlace_EndsNoBucketForDdp) {
   module->set_attribute("w", {parameter_meta(), {}, false});
   Node& x = input("x");

@@ -130,7 +130,7 @@ TEST_F(Counting, FetchedAndCalledParameter_CountsOnceForDdp) {
   EXPECT_THAT(parameters(CountingRules::ddp()), ElementsAre(ElementsAre("a_weight"), ElementsAre("b_weight")));
 }
 
-// A parameter's gradient is complete where its value is first fetched, also if that is in a list.
+// A fetched parameter counts at the first node that uses its value, even if the value is in a list.
 TEST_F(Counting, FetchedParameter_CountsForDdpWhereItIsFirstTaken) {
   for (const char* name : {"v", "w"}) module->set_attribute(name, {parameter_meta(), {}, false});
   Node& x = input("x");

@@ -45,9 +45,9 @@ bool is_unbacked(const std::string& symbol) {
          std::all_of(symbol.begin() + 1, symbol.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// The symbols as text. Unbacked symbols may have other names, so each becomes `u`, and only their number counts.
-// PyTorch turned some backed symbols into numbers when it ran the piece on fake tensors (a matrix product fixed them).
-// Here they are still inputs; both become `number`.
+// The symbols as text. Unbacked symbols may have other names, so each becomes `u`, and the test compares only how many
+// there are. PyTorch turned some backed symbols into numbers when it ran the piece on fake tensors (a matrix product
+// fixed them). In our pieces, these symbols are inputs. So numbers and such symbols all become `number`.
 std::string symbols(const Lines& expressions, const std::set<std::string>& specialised) {
   Lines texts;
   for (const auto& text : expressions) {
@@ -293,7 +293,8 @@ INSTANTIATE_TEST_SUITE_P(Recorded, Splits, testing::ValuesIn(case_names_if_reada
   return name;
 });
 
-// One test for all of the folder. It also covers a folder that appeared after the list of tests was made.
+// Compares all cases of the folder in one test. This test also covers a folder that appeared after the list of the
+// tests above was made.
 TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   int compared = 0;
   for (const auto& name : case_names()) {
@@ -305,8 +306,8 @@ TEST(SplitsFolder, EveryCase_EqualsPyTorchs) {
   std::cout << case_names().size() << " cases, " << compared << " graphs at a cap compared\n";
 }
 
-// If attributes are fetched, a bucket of PyTorch's may have no piece. By the rule that counts each parameter once, each
-// bucket has a piece.
+// By PyTorch's rules, a bucket that only fetches attributes has no piece. By DDP's rules, which count each parameter
+// once, every bucket has a piece.
 TEST(SplitsFolder, EveryCase_HasAPieceForEachBucketByDdpsRules) {
   int split_graphs = 0;
   for (const auto& name : case_names()) {

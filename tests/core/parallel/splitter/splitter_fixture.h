@@ -12,7 +12,7 @@
 
 namespace rehearse::parallel {
 
-// A chain of matrix products with one parameter of 64 bytes each.
+// Builds a graph, usually a chain of matrix products, each with a parameter of 64 bytes.
 class SplitterFixture : public testing::Test {
  protected:
   graph::Node& input(const std::string& name) { return module->graph().placeholder(name); }
