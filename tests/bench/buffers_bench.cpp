@@ -2,8 +2,8 @@
 // CPU time of the memory checkers: a training step under DistributedDataParallel with each checker, and with both,
 // compared with the same step without them. The variants take turns in one process. `ratio` is the quotient of the
 // least times.
-//   wide   an MLP 1024-1024-1024-10, batch 8: memory decides
-//   deep   24 layers of 64, batch 8: small operators, whose boxing shows
+//   wide   an MLP 1024-1024-1024-10, batch 8: memory traffic takes most of the time
+//   deep   24 layers of 64, batch 8: small operators, so that the cost of boxing their arguments shows
 // A second benchmark measures many all-gathers in flight at once, with all waits at the end.
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time to capture models as graphs (a capture computes nothing), and of a call that a compiled function's cache serves.
+// Time to capture models as graphs (a capture computes nothing), and time of a call that the cache of a compiled
+// function serves.
 #include <string>
 #include <utility>
 #include <vector>

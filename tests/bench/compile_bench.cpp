@@ -33,7 +33,7 @@ class Cached final : public compiler::Backend {
   at::Tensor result_;
 };
 
-// `result` must have the shape of the compiled function's result. Otherwise each call would copy it into that layout.
+// `result` must have the layout of the compiled function's result. Otherwise each call would copy it into that layout.
 CompileOptions cached_options(std::optional<bool> dynamic, at::Tensor result) {
   return {.backend = std::make_shared<Cached>(std::move(result)),
           .dynamic = dynamic,

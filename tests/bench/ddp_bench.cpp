@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CPU time of DistributedDataParallel: a training step of an MLP 1024-1024-1024-10, batch 8, SGD, per rank, beside a
+// CPU time of DistributedDataParallel: a training step of an MLP 1024-1024-1024-10, batch 8, SGD, per rank, and of a
 // reference in the same run. `ratio` is the quotient of the least times of both.
 //   ddp_step/views    gradient_as_bucket_view; the reference trains the same models one after the other and averages
 //                     their gradients in place

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Resident memory per rank, measured in fresh processes: the memory of a world of n ranks, less that of the same
 // program after a world of two ranks (libraries, caches, touched pages of code), divided by n. Measured while all ranks
-// live, at their last barrier. `peak_KB` is the same for the highest value of the whole run.
+// live, at their last barrier. `peak_KB` is computed in the same way from the highest value of the whole run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time of a switch between ranks beside a plain Boost.Fiber yield in the same run, and time of a FiberLocal access.
+// Time of a switch between ranks, compared with a plain Boost.Fiber yield in the same run. Also the time of a
+// FiberLocal access.
 #include <functional>
 #include <thread>
 #include <vector>

@@ -26,7 +26,8 @@ WorldOptions options_for(int ranks) {
   return options;
 }
 
-// CPU seconds for `rounds` calls of `operation` by every rank, from the time when all are ready until the last is done.
+// CPU seconds for `rounds` calls of `operation` by every rank, from the time when all ranks are ready until the last
+// rank is done.
 template <class Operation>
 double timed(int ranks, int rounds, Operation operation) {
   double start = 0;

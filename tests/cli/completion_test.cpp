@@ -92,7 +92,7 @@ TEST_F(Completion, Fish_OffersTheSame) {
   EXPECT_THAT(offers("job help re"), HasSubstr("replay"));
 }
 
-// Tries the script as a sourced file and as a file of $fpath. It passes its offers to _arguments.
+// Tries the script as a sourced file and as a file of $fpath. The script passes its offers to zsh's _arguments.
 TEST_F(Completion, Zsh_OffersTheSame) {
   if (!has("zsh")) GTEST_SKIP() << "zsh is not installed: its script was made, not tried";
   const auto sourced =

@@ -113,8 +113,8 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
 }
 
-// The rank also closes the command's own files. Nevertheless, stdout has the whole report, and the exit code matches
-// it.
+// The rank closes every open file but the standard ones, so also the command's own files. Nevertheless, stdout has the
+// whole report, and the exit code matches it.
 TEST_F(Crash, RankThatClosesFilesOfOthers_ChangesNothing) {
   const struct {
     const char* by;

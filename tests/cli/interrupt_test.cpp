@@ -11,7 +11,7 @@
 
 // Contract: after Ctrl-C, the command still leaves report, log and trace. A second Ctrl-C ends the process; in a sweep,
 // it ends all workers, too. If the disk is full, the files are lost, but not the report. If the reader of the output
-// goes away, neither is lost.
+// goes away, neither the files nor the report are lost.
 namespace rehearse::test {
 namespace {
 
@@ -210,7 +210,7 @@ TEST_F(FullDisk, Stdout_IsReported) {
   }
 }
 
-// The command must not open one of the run's files as the closed stdout.
+// stdout is closed, so its file descriptor is free. The command must not open one of the run's files under it.
 TEST_F(FullDisk, ClosedStdout_IsReported) {
   scenario("prints");
   const auto finished = shell("'" CLI_JOB "' run prints.toml >&-");

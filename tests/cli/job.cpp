@@ -126,7 +126,7 @@ REHEARSE_PROGRAM(saves){.summary = "rank 1 writes a file",
                           ctx.expect(parameters.flag("holds"), "the model is good");
                         }};
 
-// Not deterministic on purpose: each rank yields as often as the system's randomness says.
+// Not deterministic, on purpose: the system's random numbers decide how often each rank yields.
 REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](RankContext& ctx, const Parameters&) {
                           const int times = 1 + std::ifstream("/dev/urandom", std::ios::binary).get() % 64;
                           for (int i = 0; i < times; ++i) rehearse::exec::this_rank::yield();
@@ -162,7 +162,7 @@ REHEARSE_PROGRAM(moody){.summary = "takes another way each time", .body = [](Ran
   }
 }
 
-// Closes all files but the standard ones, as a program does that becomes a daemon.
+// Closes all files but the standard ones, as a program does if it becomes a daemon.
 void close_files_of_others() {
   for (int file = 3; file < 256; ++file) ::close(file);
 }

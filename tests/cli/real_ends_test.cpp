@@ -203,7 +203,8 @@ TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   }
 }
 
-// std::terminate() is called here, too, but it is not a rank's failure.
+// The end of the world throws through a noexcept function of the waiting ranks, so the run-time library calls
+// std::terminate() there. The report must not count that as a failure of these ranks.
 TEST_F(RealEnds, TheEndOfTheWorldInANoexceptFunction_IsNoFailure) {
   scenario("waits_in_noexcept", "");
   const auto finished = run_process(CLI_MODES_JOB, {"run", "waits_in_noexcept.toml", "--with=gloo", "--quiet"}, folder_,

@@ -12,8 +12,9 @@
 
 #include "cli/process.h"
 
-// Contract: `run --with=gloo` runs one process per rank and makes one report. Whatever happens to one process, all end,
-// and the report names the culprit. `merge` makes the same report from the files that they left.
+// Contract: `run --with=gloo` runs one process per rank and makes one report. Whatever happens to one process, all
+// processes end, and the report names the culprit. `merge` makes the same report from the files that the processes
+// left.
 namespace rehearse::test {
 namespace {
 

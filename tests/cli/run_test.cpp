@@ -132,7 +132,7 @@ TEST_F(Run, Json_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
 
-// The file lists every call under its rank, numbered from 0. For a run that failed, it also has how the last call
+// The file lists every call under its rank, numbered from 0. If the run failed, the file also says how the last call
 // ended.
 TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
   for (const char* seed : {"--seed=1", "--seed=2", "--seed=3"}) {
@@ -201,7 +201,7 @@ TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
 }
 
-// The limit of address space allows some thousands of such stacks.
+// The limit of address space allows several thousand such stacks, but not as many as this run needs.
 TEST_F(Run, MoreStacksThanThereIsRoomFor_AreRefused) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";

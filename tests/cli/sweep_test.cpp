@@ -184,7 +184,7 @@ TEST_F(Sweep, EarlierSweepsFolders_AreTakenAway) {
   write_file(folder_ / "rehearse-out/sum/seed-7/run.rlog.77.part", "of a worker that was killed");
   write_file(folder_ / "rehearse-out/sum/seed-7/notes.txt", "a user's own");
   write_file(folder_ / "rehearse-out/sum/seed-mine/run.rlog", "a user's own");
-  // The sweep must leave these alone: a seed of another sweep, a link, and a file that is no folder.
+  // The sweep must not remove these: a seed of another sweep, a link, and a file under the name of a seed's folder.
   std::filesystem::create_directories(folder_ / "rehearse-out/sum/seed-9");
   write_file(folder_ / "rehearse-out/sum/seed-9/run.rlog", "another sweep's");
   std::filesystem::create_directories(folder_ / "elsewhere");

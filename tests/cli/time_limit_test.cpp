@@ -58,7 +58,7 @@ class TimeLimit : public ::testing::Test {
   const std::filesystem::path folder_ = fresh_folder();
 };
 
-// The report says where rank 2 computes. The other seeds show the same bugs as in a sweep without a rank that computes
+// The report says where rank 2 computes. The other seeds show the same bugs as in a sweep in which no rank computes
 // forever.
 TEST_F(TimeLimit, SeedThatComputesForEver_FailsAndTheOthersGoOn) {
   scenario("races", "preempt = false\n");

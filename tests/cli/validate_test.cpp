@@ -7,8 +7,8 @@
 
 #include "cli/process.h"
 
-// Contract: `validate` runs a scenario in simulation and by processes, and says whether they agree: for a correct
-// program, and for each kind of mistake, by verdict and culprit.
+// Contract: `validate` runs a scenario in simulation and by processes, and says whether both agree. They agree for a
+// correct program, and for each kind of mistake in verdict and culprit.
 namespace rehearse::test {
 namespace {
 

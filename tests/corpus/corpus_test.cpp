@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: for programs with the mistakes of published bug reports, a run reports the verdict, rank, operation and
-// line, whatever the schedule. The corrected programs run without findings.
+// Contract: for programs with the mistakes of published bug reports, a run reports verdict, rank, operation and line,
+// on every schedule that shows the mistake. The corrected programs run without findings.
 #include <cstdlib>
 #include <ostream>
 #include <set>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a real job that hung leaves only the flight recorder's dumps. For the reported programs, they name the
-// ranks that the run itself names, or none. docs/EXPLAIN.md says how often, also for PyTorch's analyzer, whose answers
-// are in tests/data/flight_recorder/fr_trace.tsv. REHEARSE_UPDATE_GOLDEN=1 writes that table.
-// REHEARSE_CORPUS_DUMPS=folder keeps the dumps, for the analyzer.
+// Contract: a real job that hung leaves only the flight recorder's dumps. For the programs of the corpus, `explain`
+// finds in the dumps the ranks that the run itself names, or some of them, or none. A table in docs/EXPLAIN.md counts
+// these cases, for `explain` and for PyTorch's analyzer; tests/data/flight_recorder/fr_trace.tsv has the analyzer's
+// answers. If REHEARSE_UPDATE_GOLDEN=1 is set, the test writes the table. REHEARSE_CORPUS_DUMPS=folder keeps the dumps,
+// for the analyzer.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -91,7 +92,8 @@ bool is_of_calls(Verdict verdict) {
          verdict == Verdict::livelock;
 }
 
-// Locks and new_group() leave no dump entry, so dumps may name only some of the run's ranks. Both lists ascend.
+// Returns whether `all` contains `some`; both lists ascend. Locks and new_group() leave no entry in a dump, so dumps
+// may name only some of the ranks that the run names.
 bool are_among(const std::vector<int>& some, const std::vector<int>& all) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
@@ -166,7 +168,7 @@ TEST(CorpusDumps, NameTheCulpritsOfTheRun_OrNone) {
   EXPECT_GT(told, 50);
 }
 
-// A program without one would count as one for which the analyzer names nobody.
+// If a program's answer were missing, the table would count the program as one for which the analyzer names nobody.
 TEST(CorpusDumps, AnalyzersAnswers_AreThereForAll) {
   const auto by_fr_trace = names_by_fr_trace();
   for (const auto& each : all_answers())

@@ -8,7 +8,8 @@
 
 #include <rehearse/sim/world.h>
 
-// Programs with the mistakes of published bug reports. Outside rehearse, because its frames are not user code.
+// Programs with the mistakes of published bug reports. They are outside namespace rehearse, because its functions are
+// not user code for reports.
 namespace corpus {
 
 using rehearse::RankContext;
@@ -24,17 +25,17 @@ struct Entry {
   WorldOptions options = {};
 
   // ok with a headline: the headline is the run's only remark. ok without a headline: the reported program was correct,
-  // and the tool that simulated it was wrong. The program must pass here.
+  // and the library or simulator that ran it was wrong. In Rehearse, the program must pass.
   Verdict verdict = Verdict::ok;
-  std::vector<int> culprits = {};  // ranks; empty: none, or whichever comes first
-  // Names the rank and the operation. "{}" stands for the marked line, such as "train.cpp:31"; "*" for any text.
+  std::vector<int> culprits = {};  // ranks; empty: the test does not compare them
+  // Names the rank and the operation. "{}" is the place of the mark, such as "train.cpp:31"; "*" fits any text.
   std::string_view headline = {};
 
   // A further line of the report, in the headline's notation: a finding, a remark or a hint.
   std::string_view evidence = {};
 
-  bool on_every_schedule = true;  // false: a race, which some of the first schedules find, all with the same report
-  std::optional<WorldOptions> corrected_options = {};  // if the correction is not in the program alone
+  bool on_every_schedule = true;                       // false: a race, which only some of the first schedules show
+  std::optional<WorldOptions> corrected_options = {};  // if the correction needs other options, too
 
   bool is_wrong() const { return !(verdict == Verdict::ok && headline.empty()); }
 };

@@ -8,12 +8,12 @@
 
 namespace corpus {
 
-// Returns whether a place that the report names begins with `place`: in its headline, its ranks, the calls that differ,
-// the calls counted or compared by line, or its remarks. The list of last events does not count, because any call may
-// be in it.
+// Returns whether the report names `place`, a file with its line, followed by a function: in its headline, remarks or
+// findings, as a rank's place, or as the place of a call that the report compares or counts. The list of last events
+// does not count, because any call may be in it.
 bool leads_to(const rehearse::Report& report, const std::string& place);
 
-// Returns whether a finding, remark or hint of the report fits `pattern`.
+// Returns whether a remark, the hint, or a detail of a finding fits `pattern`.
 bool says(const rehearse::Report& report, std::string_view pattern);
 
 // `pattern` with the place for each "{}".

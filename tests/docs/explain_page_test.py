@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """explain_page_test.py <root> <rehearse>: checks what docs/EXPLAIN.md shows.
 
-Its command, run beside recorded dumps, prints the block below it. The variables that it names exist in LibTorch. Its
-Python code compiles. If a Python can import torch (as in pytorch_lines_test.py), two ranks with gloo use that code and
-hang, and the test explains their dumps.
+The page's command, run beside recorded dumps, prints the block that the page shows below it. The environment variables
+that the page names exist in LibTorch. The page's Python code compiles. If a Python can import torch (as in
+pytorch_lines_test.py), two ranks with gloo use that code and hang, and the test explains their dumps.
 """
 
 import os

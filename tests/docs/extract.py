@@ -3,11 +3,12 @@
 """extract.py <root> <out>: writes the code blocks of README.md, GUIDE.md, COMPILE.md, FAULTS.md, CHECKERS.md and
 STATE_CHECKS.md into files, to build and run.
 
-README.md's C++ is a whole test file, its TOML part of an example's scenario. GUIDE.md has that same test, then a whole
-program without GoogleTest, statements inside a rank's body twice, and a program, whose scenario is its only TOML block;
-its Python makes dumps from the files of that program. The C++ of COMPILE.md, one block after the other, is a test file.
-So are those of CHECKERS.md, FAULTS.md and STATE_CHECKS.md; the last two also have scenarios for the GUIDE's program. A
-missing or additional block is an error, because it would not be built.
+The C++ of README.md is a whole test file; its TOML is a part of an example's scenario. GUIDE.md has these C++ blocks:
+the same test, a whole program without GoogleTest, two blocks with statements of a rank's body, a function that uses
+checkpoints, and a program. The TOML of GUIDE.md is that program's scenario, and the Python of GUIDE.md makes dumps from
+that program's files. The C++ blocks of COMPILE.md, one after the other, are a test file. So are the C++ blocks of
+CHECKERS.md, of FAULTS.md and of STATE_CHECKS.md. The TOML blocks of FAULTS.md and STATE_CHECKS.md are scenarios for the
+GUIDE's program. A missing or additional block is an error, because it would not be built.
 """
 import pathlib
 import re

@@ -47,7 +47,7 @@ TEST(AnySchedule, UnevenAllToAll_NamesTheEdge) {
   }
 }
 
-// Three kinds of waits in one cycle. Rank 3 is not in the cycle, but waits for it.
+// Three kinds of waits in one cycle. Rank 3 is not in the cycle, but waits for ranks in it.
 TEST(AnySchedule, CycleOfTwoGroupsAndAReceive_HasEachWait) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = of_any_schedule(waits_in_two_groups_and_a_receive, 4, seed);

@@ -10,7 +10,7 @@
 
 namespace rehearse::golden {
 
-// Compares `text` with a file beside the tests. If REHEARSE_UPDATE_GOLDEN is set, writes the file instead.
+// Compares `text` with the named file of the tests' folder. If REHEARSE_UPDATE_GOLDEN is set, writes the file instead.
 inline void expect_golden(const std::string& text, const std::string& file) {
   const std::string path = std::string(REHEARSE_GOLDEN_FOLDER "/") + file;
   if (std::getenv("REHEARSE_UPDATE_GOLDEN") != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a report explains its verdict: the caller of a helper, the exception that started it all, the group that a
-// rank left out, the call without a wait.
+// Contract: a report explains its verdict. It names the caller of a helper, the exception that caused all others, the
+// group that a rank left out, the call without a wait.
 #include "told_programs.h"
 
 #include <string>

@@ -17,7 +17,7 @@ inline Report run_world(const World::Body& body, int ranks, std::uint64_t seed =
   return World(options).run(body);
 }
 
-// Compares the report with its file, without the numbers that depend on the schedule and not on the mistake.
+// Compares the report with its file. Leaves out the numbers that depend on the schedule and not on the mistake.
 inline void expect_golden_report(Report report, const std::string& name) {
   report.identity = report.decisions = report.switches = 0;
   expect_golden(sim::to_text(report), "world_" + name + ".txt");

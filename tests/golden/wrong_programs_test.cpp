@@ -110,7 +110,7 @@ TEST(WrongPrograms, PollForWhatNeverComes_IsALivelockOfThePoller) {
   expect_golden_report(run_world(polls_for_a_key, 3), "polls_for_a_key");
 }
 
-// Time passes for the polling rank, so it might still do something else. The other ranks time out first.
+// The polling rank pauses between polls, so time passes and it might still go on. The other ranks time out first.
 TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);
@@ -284,7 +284,7 @@ TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
   }
 }
 
-// A wait in a condition variable does not fail by a timeout: the waiting rank might have gone on.
+// A timed wait in a condition variable ends without an error. So the waiting rank might have gone on.
 TEST(WrongPrograms, PauseInAConditionVariable_IsStillOnTheWay) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(pauses_in_a_condition_variable, 3, seed);

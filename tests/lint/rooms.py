@@ -22,7 +22,8 @@ def ladder(*names, below=()):
 
 SIMULATION = ("schedule", "report/writers", "record", "report/ranks", "report/calls", "report/diagnosis",
               "report/page", "dumps", "world", "run", "scenario")
-# "cli" stands for the files of no other room: run, replay, explain, list. The larger commands do not know each other.
+# "cli" is the room of the files beside the other rooms: run, replay, explain, list. The larger commands do not know
+# each other.
 COMMAND = ("cli/terminal", "cli/grammar", "cli/death", "cli")
 
 HOUSES = (
@@ -157,7 +158,7 @@ HOUSES = (
     }),
 )
 
-# Code must be able to compare calls where nothing runs. So of exec it knows only places in the code.
+# Calls are compared in the coordinator, too, where no executor runs. So this room knows only call sites of exec.
 CALLS = "core/comm/call"
 EXEC_FOR_CALLS = ("rehearse/exec/call_site.h",)
 

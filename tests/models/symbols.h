@@ -26,8 +26,8 @@ struct SymbolSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(SymbolSplitting);
 
-// test_unbacked_symbol_splitting_direct: the first piece makes a number from data, and the second multiplies by it.
-// In these models, y is two whole numbers; the model uses the first.
+// test_unbacked_symbol_splitting_direct: the first piece makes a number from data, and the second multiplies by it. In
+// this model and the next two, y has two whole numbers, and the model uses the first one.
 struct DirectSplittingImpl : torch::nn::Module {
   DirectSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),

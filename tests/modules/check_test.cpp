@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a test runs a program from a shared object like any other, with fresh state in every run.
+// Contract: a test runs a program from a shared object like any other program, with fresh state in every run.
 #include <gtest/gtest.h>
 
 #include <rehearse/rehearse.h>

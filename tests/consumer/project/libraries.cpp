@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program without test or command: it runs a world of its own, from the three libraries.
+// A program that uses neither check() nor the command. It links three libraries, and runs a world itself.
 #include <iostream>
 #include <memory>
 

@@ -92,7 +92,7 @@ AnyExpr any_expr(int depth) {
               return *holds ? then : otherwise;
             }};
   }
-  // A division by the number 0 throws at once, which expr_test covers.
+  // A division by the number 0 throws at once. expr_test covers that.
   const bool divides = operation == 3 || operation == 4;
   if (divides && right.expr.is_number() && right.expr.number() == 0) right = any_leaf();
   if (divides && right.expr.is_number() && right.expr.number() == 0) return left;

@@ -13,7 +13,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// The ranges in a capture: sizes of inputs start at 2, all others at 0.
+// The ranges in a capture: sizes of inputs are at least 2, and sizes that come from data at least 0.
 Range range_of_symbol(const Expr& expr) {
   if (!expr.is_symbol()) return {};
   return {expr.symbol_name() == "u0" ? 0 : 2, Range::kUnboundedAbove};

@@ -43,7 +43,7 @@ Predicates of_symbols(const std::vector<SymInt>& sizes, const std::vector<SymInt
   const std::vector<SymNode> of_strides = nodes_of(base, strides);
   const auto answer = [](const SymNode& node) { return node->guard_bool("layout_test", 0); };
   const bool contiguous = answer(base->is_contiguous(of_sizes, of_strides));
-  // A tensor asks in this order.
+  // A tensor asks these questions in this order.
   return {{contiguous, answer(base->is_channels_last_contiguous_2d(of_sizes, of_strides)),
            answer(base->is_channels_last_contiguous_3d(of_sizes, of_strides)),
            answer(base->is_channels_last_strides_2d(of_sizes, of_strides)),

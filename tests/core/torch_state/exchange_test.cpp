@@ -165,7 +165,8 @@ TEST(TorchRankState, ThreadId_IsOneForEachRankAndTheSameInEveryWorld) {
   EXPECT_EQ(ids[1], ids[3]);
 }
 
-// The settings that at::ThreadLocalState and DisableRecordFunctionGuard use. They live in a shared cache.
+// at::ThreadLocalState and DisableRecordFunctionGuard use these settings. LibTorch keeps them in its cache of
+// callbacks. Fibers share that cache, so each switch exchanges the settings alone.
 TEST(TorchRankState, RecordFunctionSettings_AreEachFibersOwn) {
   TorchRankState state;
   HandFibers fibers(state, 2);

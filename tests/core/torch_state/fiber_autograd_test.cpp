@@ -63,7 +63,7 @@ exec::RunOutcome run(int ranks, std::uint64_t seed, const std::function<void(int
   return executor.run(body);
 }
 
-// A rank that threw would have skipped its checks, and the others would go on without it.
+// If a rank throws, it skips its checks, and the others go on. So each test must check that all ranks have returned.
 void expect_all_returned(const exec::RunOutcome& outcome) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned);
   EXPECT_TRUE(outcome.failures.empty());

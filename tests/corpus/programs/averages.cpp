@@ -26,7 +26,7 @@ void reduce(const RankContext& ctx, const at::Tensor& gradient, double divisor) 
   gradient.div_(divisor);
 }
 
-// Each rank averages its loss over its tokens, then ranks average: ranks with few valid tokens weigh too much.
+// Each rank averages its loss over its tokens, and ranks average the gradients. Ranks with few tokens weigh too much.
 void averages_averages(RankContext& ctx, bool corrected) {
   OneWeight model;
   const std::int64_t counts[] = {10, 90};
@@ -81,7 +81,7 @@ void averages_over_ranks_in_backward(RankContext& ctx, bool corrected) {
   ctx.check_gradients(model.state("bn.weight"), [&] { return model.loss(samples(8)) / 8; });  // <- B072
 }
 
-// DDP recorded in the first window how many backwards precede a bucket's reduction. That window had two micro-batches.
+// In the first window, of 2 micro-batches, DDP learns how many backwards precede a reduction. The second window has 3.
 void learns_the_number_of_micro_batches(RankContext& ctx, bool corrected) {
   OneWeight model;
   int learned = 0;

@@ -69,7 +69,7 @@ void refills_a_double_buffer(RankContext& ctx, bool corrected) {
   for (const auto& reduction : reductions) reduction->wait();
 }
 
-// A module called twice has two gradients. The first one's bucket is reduced while the second is added.
+// A module is called twice, so its gradient is a sum of two. The program adds the second while the bucket is reduced.
 void reduces_between_two_uses(RankContext& ctx, bool corrected) {
   const auto gradient = at::zeros({4});
   rehearse::Work reduction;

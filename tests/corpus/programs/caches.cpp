@@ -7,7 +7,7 @@
 namespace corpus {
 namespace {
 
-// Ranks without a cached graph make an all-reduce to decide; rank 0 has one. Training reduces a tensor of that size.
+// Ranks without a cached graph make an extra all-reduce; rank 0 has a graph. Training's all-reduces have the same size.
 void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   const bool is_warm = ctx.rank() == 0;
   const auto hit = at::full({1}, is_warm ? 1.0 : 0.0);
@@ -16,7 +16,7 @@ void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({1}))->wait();
 }
 
-// Each rank times kernels and takes its fastest. The kernels register memory together, in different sizes.
+// Each rank times kernels and takes the one that is fastest there. Each kernel broadcasts a buffer of another size.
 void chooses_kernel_by_own_time(RankContext& ctx, bool corrected) {
   const auto times = at::full({2}, 1.02);
   times[1] = ctx.rank() == 3 ? 1.01 : 1.03;

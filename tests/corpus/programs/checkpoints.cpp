@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Saving and loading. The store stands for the file system that ranks share.
+// Saving and loading. The store takes the place of the file system that ranks share.
 #include <ATen/ATen.h>
 
 #include <stdexcept>

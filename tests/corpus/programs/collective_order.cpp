@@ -12,7 +12,7 @@
 namespace corpus {
 namespace {
 
-// A full reduce-scatter bucket closes. Gradients fill it in the order in which they become ready on each rank.
+// A reduce-scatter bucket closes when it is full. Each rank fills it in the order in which its gradients become ready.
 void closes_bucket_when_full(RankContext& ctx, bool corrected) {
   std::vector<std::string> ready{"g0", "g1", "g2"};
   if (ctx.rank() == 1 && !corrected) std::swap(ready[1], ready[2]);
@@ -88,7 +88,7 @@ void moves_collective_to_its_wait(RankContext& ctx, bool corrected) {
   first->wait();
 }
 
-// Accumulated gradients are float, fresh ones bfloat16. Which of them a rank has depends on the parameters it used.
+// Accumulated gradients are float, fresh ones bfloat16. The parameters that a rank used decide which kind it has.
 void reduces_fresh_gradients_in_their_type(RankContext& ctx, bool corrected) {
   const bool is_fresh = ctx.rank() == 1;
   const auto type = is_fresh && !corrected ? at::kBFloat16 : at::kFloat;

@@ -12,7 +12,7 @@ namespace {
 
 at::Tensor score_of(const at::Tensor& x) { return at::tanh(x).sum(); }
 
-// One rank's guard fails: it compiles, and so waits for all. The others hit the cache and go on to the all-reduce.
+// One rank's guard fails, so it compiles and waits for the others. Those hit the cache and go on to the all-reduce.
 void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
   auto score = rehearse::compile(
       score_of, {.fullgraph = true, .group = ctx.group(), .guard_collectives = corrected, .name = "score_of"});
@@ -24,7 +24,7 @@ void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
 
 at::Tensor shifted(const at::Tensor& x, std::int64_t by) { return x + by; }
 
-// Tracing ran real collectives. Here it runs none: a rank that traces alone gets a remark, without consequences.
+// In the bug report, tracing ran real collectives. Here it runs none: if one rank traces alone, it only gets a remark.
 void traces_on_one_rank(RankContext& ctx, bool corrected) {
   const auto body = [&ctx](const at::Tensor& x, std::int64_t by) {
     return rehearse::functional::all_reduce(shifted(x, by), ctx.group());

@@ -12,7 +12,7 @@
 namespace corpus {
 namespace {
 
-// A peer on the same host is killed. Nothing tells the others, unless they check.
+// A peer on the same host is killed. The other ranks learn this only if they check for it.
 void reduces_with_a_dead_peer(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 4; ++step) {
     try {
@@ -24,7 +24,7 @@ void reduces_with_a_dead_peer(RankContext& ctx, bool corrected) {
   }
 }
 
-// The same with a back end that does not report the failure to the agent.
+// As before, a peer is killed. Here the back end does not report the failure to the agent.
 void trains_with_a_dead_worker(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 8; ++step) {
     try {
@@ -53,7 +53,7 @@ void takes_an_error_for_the_end(RankContext& ctx, bool corrected) {
   ctx.group().allgather(room_for(metrics, ctx.size()), metrics)->wait();  // <- B067
 }
 
-// A planned end, "save and exit(0)", that not all ranks have seen.
+// The job plans to end ("save and exit(0)"), but only rank 0 knows of the plan.
 void leaves_as_planned(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 6; ++step) {
     const auto stop = at::full({1}, step == 4 && ctx.rank() == 0 ? 1 : 0);

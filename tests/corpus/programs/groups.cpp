@@ -24,7 +24,7 @@ void makes_own_pair(RankContext& ctx, bool corrected) {
   pair.allreduce(at::ones({4}))->wait();
 }
 
-// A communicator for all ranks of a node, which only ranks with a neighbour in their row or column make.
+// Only ranks with a neighbour in their row or column make the communicator of all ranks of a node.
 void makes_node_group_where_needed(RankContext& ctx, bool corrected) {
   const bool needed = ctx.rank() != 3;
   rehearse::Group node;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several communicators at once. A rank with a few threads stands for a device with a few queues: each thread runs its
-// collectives one after the other, each to its end.
+// Several communicators at once. A rank with a few threads behaves like a device with a few queues: each thread runs
+// its collectives one after the other, each to its end.
 #include <ATen/ATen.h>
 
 #include <algorithm>

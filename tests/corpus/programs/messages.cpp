@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sends and receives in orders that do not fit. A rank that waits after each call stands for an in-order stream.
+// Sends and receives in orders that do not fit. A rank that waits after each call behaves like an in-order stream.
 #include <ATen/ATen.h>
 
 #include "corpus/entry.h"

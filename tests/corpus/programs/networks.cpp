@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Rank 0 hosts the store's server, and has ended when rank 3 still reads. Rank 3 cannot reach the store.
+// Rank 0 hosts the store's server. It ends before rank 3 reads a key, so rank 3 cannot reach the store.
 void reads_from_an_owner_that_has_ended(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0) ctx.store()->set("global_step", "100");
   ctx.group().barrier()->wait();
@@ -24,7 +24,7 @@ void reads_from_an_owner_that_has_ended(RankContext& ctx, bool corrected) {
   if (corrected) ctx.group().barrier()->wait();
 }
 
-// The link between two nodes fails in an all-reduce. Asking for its status would show that; this program only waits.
+// The link between two nodes fails in an all-reduce. The program does not query the link's status, but only waits.
 void waits_for_a_broken_link(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 8; ++step) {
     try {

@@ -12,7 +12,7 @@
 namespace corpus {
 namespace {
 
-// The sizes of texts meet the payload of another gather, which reads as a "size" that no rank can allocate.
+// The sizes of texts meet the payload of another gather. Read as a size, this payload is more than a rank can allocate.
 void gathers_texts_beside_metrics(RankContext& ctx, bool corrected) {
   const auto metric = at::full({1}, 0.25);
   if (ctx.rank() == 1 || corrected) ctx.group().allgather(room_for(metric, ctx.size()), metric)->wait();
@@ -20,8 +20,8 @@ void gathers_texts_beside_metrics(RankContext& ctx, bool corrected) {
   if (ctx.rank() != 1 && !corrected) ctx.group().allgather(room_for(metric, ctx.size()), metric)->wait();
 }
 
-// Unpacking copies to a device and waits for that device's work. Here a lock stands for the device, and the next
-// collective of a rank that is further ahead holds it.
+// Unpacking copies to a device and waits for that device's work. Here a lock takes the place of the device: the next
+// collective of rank 0, which is further ahead, holds the lock.
 void unpacks_onto_a_busy_device(RankContext& ctx, bool corrected) {
   static std::mutex device;
   const auto bytes = rehearse::comm::broadcast_object(ctx.group(), "a tensor on device 0");

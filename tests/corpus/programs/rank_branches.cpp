@@ -24,7 +24,7 @@ void saves_if_better(RankContext& ctx, bool corrected) {
   }
 }
 
-// Ranks ask whether a checkpoint exists. Rank 0 may already have written its own. The store stands for the file system.
+// Ranks ask whether a checkpoint exists. Rank 0 may already have written one. The store takes the file system's place.
 void takes_version_of_file(RankContext& ctx, bool corrected) {
   const auto version = at::zeros({1}, at::kLong);
   bool there = false;
@@ -76,7 +76,7 @@ void asks_for_more_data(RankContext& ctx, bool corrected) {
 
 bool profiler_enabled(const RankContext& ctx, bool corrected) { return corrected || ctx.rank() == 0; }
 
-// A helper hides the test for process 0.
+// The test for process 0 is hidden in a helper function.
 void profiles_on_process_0(RankContext& ctx, bool corrected) {
   if (profiler_enabled(ctx, corrected)) ctx.group().allreduce(at::ones({8}))->wait();  // <- B007
 }

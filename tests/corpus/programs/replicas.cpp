@@ -42,7 +42,7 @@ struct BranchesImpl : torch::nn::Module {
 };
 TORCH_MODULE(Branches);
 
-// Only the first micro-batch uses the parameter, under no_sync(). Reducing the second counted it as unused.
+// Only the first micro-batch, under no_sync(), uses the branch nn1. The second one's reduction counted nn1 as unused.
 void uses_a_branch_under_no_sync(RankContext& ctx, bool) {
   DistributedDataParallel ddp(Branches(), ctx.group(), {.find_unused_parameters = true});
   const auto train = [&](bool second) { ddp.forward(own_batch(ctx), second).sum().backward(); };

@@ -20,7 +20,7 @@ void skips_backward_of_an_empty_batch(RankContext& ctx, bool corrected) {
   }
 }
 
-// Shards of 10 and 12 samples, batches of 5: each rank makes as many steps as its own shard gives.
+// Shards of 10 and 12 samples, batches of 5: each rank makes as many steps as its own shard has batches.
 void trains_to_exhaustion(RankContext& ctx, bool corrected) {
   const std::int64_t samples = ctx.rank() == 0 ? 10 : 12;
   const auto batches = at::full({1}, (samples + 4) / 5);

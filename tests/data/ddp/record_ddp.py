@@ -61,7 +61,7 @@ def descend(module, rate=0.0625):
 
 
 class NoStream:
-    """Stands for streams and events, which mixed precision uses and the CPU does not have: everything runs in order."""
+    """Replaces the streams and events that mixed precision uses. The CPU has none: everything runs in order."""
 
     def __init__(self, *_):
         pass

@@ -17,8 +17,8 @@
 #include "capture/fake/call/tensors_in.h"
 #include "operator_case.h"
 
-// Calls every operator of LibTorch that needs only tensors as arguments on fakes and on real tensors, and compares the
-// layouts of the results.
+// Finds every ATen operator that needs no arguments but one to three tensors. Calls each of them on fakes and on real
+// tensors, and compares the layouts of the results.
 namespace rehearse::capture::test {
 namespace {
 
@@ -26,8 +26,8 @@ using torch::jit::Stack;
 
 bool is_tensor(const c10::Type& type) { return type.isSubtypeOf(*c10::TensorType::get()); }
 
-// The number of tensor arguments. All other arguments take their defaults. Returns nothing if another argument has no
-// default, or the operator writes to an argument.
+// Returns the number of tensor arguments. All other arguments take their defaults. Returns nothing if another argument
+// has no default, if the operator writes to an argument, or if it takes no tensor or more than three.
 std::optional<std::size_t> tensors_wanted(const c10::FunctionSchema& schema) {
   std::size_t tensors = 0;
   for (const c10::Argument& argument : schema.arguments()) {

@@ -33,7 +33,7 @@ Names names_here(Names recorded) {
   return recorded;
 }
 
-// Includes the loss, in training mode, like the recorded graph.
+// The graph includes the loss, and is captured in training mode, like the recorded graph.
 CapturedGraph capture_bert(rehearse::test::BertForMaskedLM& model) {
   const Function forward = [&](const Tensors& in) {
     const auto [loss, logits] = model->loss(in[0], in[1]);

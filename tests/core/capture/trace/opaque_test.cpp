@@ -15,7 +15,7 @@
 namespace rehearse::capture::test {
 namespace {
 
-// The gradient differs from the derivative of the forward, so that the test can tell which of them ran.
+// The backward differs from the derivative of the forward, so that the test can tell whether this backward ran.
 struct TenfoldGradient : torch::autograd::Function<TenfoldGradient> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * x; }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
@@ -62,7 +62,7 @@ TEST(CaptureCollectives, AreNodesThatSendWhenTheGraphRuns) {
                      functional::reduce_scatter_tensor(x[0], group)};
     };
     const Tensors inputs = {at::ones({4, 3}) * (ctx.rank() + 1)};
-    // Rank 1 captures alone. A capture must neither send nor wait for other ranks.
+    // Rank 1 captures another graph, with a symbolic size. A capture must neither send nor wait for other ranks.
     const auto captured = ctx.rank() == 1 ? trace(function, inputs, {{0, 1}}) : trace(function, inputs);
     const Tensors results = replay(captured, inputs);
     EXPECT_TRUE(at::equal(results[0], at::full({4, 3}, 6.0)));

@@ -15,7 +15,8 @@
 namespace rehearse::capture::test {
 namespace {
 
-// The error of a capture of `body` with one input that requires a gradient. It must name a line of this file.
+// Captures `body` with one input that requires a gradient, and returns the text of the error. The text must name a line
+// of this file.
 template <class Error>
 std::string refusal_of(const std::function<void(const at::Tensor&)>& body) {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares captured graphs with those that PyTorch's Dynamo recorded of the same models, and the parts that DDP's
-// buckets make of both.
+// Compares captured graphs with those that PyTorch's Dynamo recorded of the same models. Also compares the pieces into
+// which DDP's buckets cut both.
 #include <cstdint>
 #include <vector>
 

@@ -47,8 +47,8 @@ Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 Tensors gradients(const Tensors& results, const Tensors& of);
 
 // Runs `function` and the graph on the same inputs and the same random numbers. Expects equal bits in results, and in
-// the gradients of `of` and of inputs that require them. Expects equal requires_grad of results, and graph metadata
-// that fits them.
+// the gradients of `of` and of inputs that require them. Expects that results agree in requires_grad, and that the
+// graph's metadata describe the results.
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 

@@ -149,7 +149,7 @@ TEST_F(RankDevicesTest, ThreadsOfAutograd_AreForbiddenInEveryFiberAndNotOnTheHos
   fibers.run(1, [&] {
     EXPECT_FALSE(threads());
     EXPECT_TRUE(c10::AutogradState::get_tls_state().get_grad_mode());
-    // A thread that the rank starts from its own code.
+    // A helper fiber, as the executor makes one for a thread that the rank starts.
     std::vector<std::byte> helper(state.image_bytes()), here(state.image_bytes());
     c10::AutogradState::get_tls_state().set_grad_mode(false);
     state.create_image(helper.data(), 1, 1);
