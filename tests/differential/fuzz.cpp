@@ -142,12 +142,12 @@ class Job {
       report(program.seed, setting, {outcome.difference->kind, outcome.difference->text, outcome.call});
   }
 
-  // An error where eager mode works is no wrong result: users notice it.
+  // If only the compiled program throws, that is no wrong result, because users notice it.
   bool is_remark(const Verdict& verdict) const {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }
 
-  // Reports each kind of difference of a program once, and programs that shrink to the same program once.
+  // Reports each kind of difference of a program once. Findings that shrink to the same operations are reported once.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;
@@ -196,7 +196,7 @@ Progress sum_of(const Progress* jobs, int count) {
   return sum;
 }
 
-// Runs as many processes as there are jobs.
+// Runs as many processes as options.jobs says.
 int fuzz(const Options& options) {
   at::set_num_threads(1);
   const std::size_t bytes = sizeof(Progress) * static_cast<std::size_t>(options.jobs);

@@ -52,7 +52,7 @@ Place& shared_place() {
   return *place;
 }
 
-// Leaves out arguments on which LibTorch itself crashes.
+// Tries the operator in a process of its own. Leaves out arguments on which LibTorch itself crashes.
 Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
   Place& place = shared_place();
   Row row{family_of(op), c10::toString(op.operator_name()), "", "0", "", "", ""};
@@ -85,7 +85,8 @@ Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
   return row;
 }
 
-// The first capture reads debug information, for the lines of calls. Processes forked later inherit it.
+// The first capture of a process reads debug information, for the lines of calls. Processes that are forked later
+// inherit what it has read.
 void warm_up() {
   silence_warnings();
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cos", "");

@@ -29,7 +29,7 @@ Program doubled() {
   return program;
 }
 
-// The tester's verdict on a twin that runs `other`, while the program has y = x0 * 2.
+// The tester's verdict if eager mode runs y = x0 * 2, and the twin runs `other`.
 std::string kind_of(const std::function<Tensors(Net&, const Tensors&)>& other) {
   const Program program = doubled();
   const CallSpec call;
@@ -76,7 +76,7 @@ TEST(DifferentialTester, SeesWhatATwinDoesDifferently) {
             "throws in forward: vector::_M_range_check: __n (which is ) >= this->size() (which is )");
 }
 
-// A result that shares memory, and an error that is missing.
+// The tester sees a result that shares memory, and an error that is missing.
 TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   Program program = doubled();
   const CallSpec call;

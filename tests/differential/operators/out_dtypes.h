@@ -10,8 +10,9 @@
 
 namespace rehearse_test::differential {
 
-// The dtypes of the tensors for each `out` argument, determined by calling the operator's variant that returns its
-// results with `arguments`. Returns nothing if there is no such variant. Throws the variant's exceptions.
+// The dtypes of the tensors for each `out` argument. Calls the variant of the operator that returns its results, with
+// `arguments`, and takes the dtypes of these results. Returns nothing if there is no such variant. Throws the variant's
+// exceptions.
 std::optional<std::vector<std::vector<c10::ScalarType>>> out_dtypes(const c10::FunctionSchema& schema,
                                                                     const torch::jit::Stack& arguments);
 

@@ -13,8 +13,8 @@
 
 namespace rehearse_test::differential {
 
-// How to make an operator's arguments: from its schema, where each field is a row of a table in sample.cpp, or from a
-// recipe for this operator.
+// How to make an operator's arguments: from a recipe for this operator, or from its schema. For the schema, `shapes`
+// and `dtypes` are rows of the tables in sample_rows.cpp.
 struct Choice {
   static constexpr int kSparse = 1, kQuantized = 2, kCompressed = 3, kKinds = 4;  // kinds of tensors
   static constexpr int kNumbers = 4;
@@ -49,7 +49,7 @@ std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choic
 // The stack with its tensors replaced.
 torch::jit::Stack with_tensors(const torch::jit::Stack& stack, const Tensors& tensors);
 
-// The tensors in a stack, including those in lists.
+// The tensors in a stack, and in its lists of tensors, but not in its lists of optional tensors.
 Tensors tensors_in(const torch::jit::Stack& stack);
 
 }  // namespace rehearse_test::differential

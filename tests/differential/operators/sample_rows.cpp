@@ -58,7 +58,7 @@ const std::vector<std::vector<Sizes>> kShapes = {
 };
 
 // Operators that read beyond their arguments if shapes do not fit, with the rows above that do fit. A name without an
-// overload stands for all its overloads.
+// overload means all its overloads.
 const std::map<std::string, std::vector<int>> kFitting = {
     {"aten::_weight_norm", {27}},
     {"aten::_weight_norm_interface", {27}},

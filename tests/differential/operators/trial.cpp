@@ -47,7 +47,7 @@ struct Way {
 };
 constexpr Way kWays[] = {{"aot_eager", std::nullopt}, {"aot_eager", true}, {"eager", std::nullopt}};
 
-// Shortens the text, and removes places in files.
+// The beginning of the text, up to the first comma or line end, and at most 100 characters.
 std::string in_short(const std::string& text) { return text.substr(0, text.find_first_of(",\n")).substr(0, 100); }
 
 // what() of LibTorch's errors looks up the names of frames, which takes longer than the call.
@@ -179,7 +179,7 @@ class Sampled {
     for (const std::int64_t size : kSizes) eager_.emplace(size, by_eager(size));
   }
 
-  // Returns false if eager mode gives two different answers, because the operator leaves memory uninitialised.
+  // Returns false if two runs in eager mode gave different answers: the operator leaves memory uninitialised.
   bool has_answers() const {
     return std::all_of(eager_.begin(), eager_.end(), [](const auto& item) { return item.second.has_value(); });
   }

@@ -32,7 +32,8 @@ struct Trial {
 // The operators that the CPU can run, by name.
 std::vector<c10::OperatorHandle> operators_of_the_cpu();
 
-// The progress of a trial, in memory that outlives its process, because LibTorch itself crashes on some arguments.
+// The progress of a trial. It is in memory that outlives the trial's process, because LibTorch itself crashes on some
+// arguments.
 struct Place {
   int choice = -1;        // the index of the present choice
   bool compiles = false;  // false: eager mode runs

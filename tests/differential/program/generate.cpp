@@ -22,7 +22,7 @@ constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "for
                                    "unbacked", "member",    "eager_region", "opaque",  "state",
                                    "thread",   "argument",  "facts",        "storage", "versions"};
 constexpr int kSeldomIn = 12;
-constexpr int kOthersIn = 4;  // a program leaves out one in so many of the other families
+constexpr int kOthersIn = 4;  // a program leaves out about one of this many other families
 
 bool is_seldom(const std::string& family) {
   return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });
@@ -142,8 +142,8 @@ class Generator {
     return std::find(families_.begin(), families_.end(), family) != families_.end();
   }
 
-  // `list` is part of program_. `answer`: the block of the branches that leads to it; Ask: none does. `nest`: how
-  // deeply blocks may nest.
+  // `list` is part of program_. `answer`: the block that branches must take so that `list` runs; Ask: no branch leads
+  // to `list`. `nest`: how deeply blocks may nest.
   bool add_to(std::vector<Statement>& list, Answer answer, int nest, bool in_checkpoint = false) {
     Proposer proposer(program_, families_, random_);
     if (!proposer.look(answer)) return false;
@@ -156,7 +156,7 @@ class Generator {
         list.pop_back();
         continue;
       }
-      // `list` may have moved by now, but its last element has not.
+      // The new statement is the last element of `list`.
       if (control == Control::Checkpoint) {
         fill_checkpoint(list.back(), nest - 1);
       } else if (control != Control::None) {
@@ -194,7 +194,7 @@ class Generator {
     if (branch) hand_on(statement);
   }
 
-  // Lets the branch return a value. Each block chooses one that it knows.
+  // Lets the branch return a value. Each of its blocks chooses a value that exists when the block ends.
   void hand_on(Statement& statement) {
     if (below(4) == 0) return;
     Statement before = statement;

@@ -14,11 +14,12 @@ struct Recipe {
   int statements = 14;                // minimum for a program, including those in blocks
 };
 
-// Makes a program from a seed. It runs in eager mode, forward and backward, at three sizes and through all of its
-// blocks.
+// Makes a program from a seed. Tries the program in eager mode while it grows, and keeps only statements with which
+// runs_eagerly() returns true.
 Program generate(std::uint64_t seed, const Recipe& recipe);
 
-// Returns whether the program runs in eager mode through all of its blocks, at the sizes of the first calls.
+// Returns whether the program runs in eager mode, forward and backward, at two sizes. If it has branches, runs it once
+// with the first block of each branch, and once with the second.
 bool runs_eagerly(const Program& program);
 
 }  // namespace rehearse_test::differential

@@ -163,8 +163,8 @@ class Interpreter {
     return inside;
   }
 
-  // Runs a copy of this interpreter, because the backward runs the code again. `versions`: the versions of tensors from
-  // outside at the first run, which sets them; empty before.
+  // Runs a copy of this interpreter, because the backward runs the code again. `versions` is empty before the first
+  // run. That run sets it to the versions of tensors from outside, and the second run compares.
   BodyValues run_in_checkpoint(const Statement& statement, const Tensors& inputs, std::vector<std::int64_t>& versions) {
     Interpreter running = *this;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -177,7 +177,7 @@ class Interpreter {
       throw std::logic_error("what a checkpoint uses from outside is changed in place, and it runs twice");
     }
     versions = before;
-    // A capture refuses this question.
+    // Asks whether tensors share memory. A capture would refuse this question.
     if (net_ != nullptr && !rehearse::compiler::is_watching() && gives_outside(result, inputs)) {
       net_->gave_outside = true;
       if (answer_ != Answer::Ask)

@@ -31,7 +31,7 @@ struct Given {
 // How a statement uses its blocks.
 enum class Control {
   None,
-  Branch,      // the operation answers a question: a non-empty list takes the first block, an empty one the second
+  Branch,      // runs its first block if the operation returns any tensor, otherwise its second block
   NoGrad,      // runs its block without gradients
   ForEach,     // runs its block for each part of its input along a dimension; the first output is that part
   Checkpoint,  // runs its block in a checkpoint with the statement's inputs; returns what the block yields
@@ -55,7 +55,7 @@ struct Operation {
   Tensors (*run)(const Given& given);
   Match match = Match::Any;
   Control control = Control::None;
-  // The index of the input that it changes; -1: none.
+  // The index of the input that the operation changes; -1: none.
   int changes = -1;
 };
 

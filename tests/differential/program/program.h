@@ -24,7 +24,7 @@ struct Number {
 
 struct Statement;
 
-// Statements that run under a condition or in a mode. A branch returns one of its values.
+// Statements that run under a condition or in a mode. `yields` is the value that the block returns; -1: none.
 struct Block {
   std::vector<Statement> statements;
   int yields = -1;

@@ -28,8 +28,8 @@ class Proposer {
   Proposer(const Program& program, const std::vector<std::string>& families, Random& random)
       : program_(program), families_(families), random_(random) {}
 
-  // Runs the program to find its values: those after branches with this answer, or for Answer::Ask those that exist
-  // whatever the answer. Returns false if it throws.
+  // Runs the program to find its values. For First and Second, all branches take that block; for Ask, finds the values
+  // that exist whichever block branches take. Returns false if the program throws.
   bool look(Answer answer);
 
   std::optional<Statement> propose(bool may_nest);

@@ -29,7 +29,7 @@ struct Finding {
 // Makes the case smaller as long as its verdict keeps the same kind.
 Finding shrunk(const Case& failing, const Setting& setting, const Verdict& verdict);
 
-// The library's own warnings would bury the report.
+// Drops LibTorch's warnings, which would bury the report.
 void silence_warnings();
 
 }  // namespace rehearse_test::differential

@@ -54,8 +54,7 @@ struct Around {
 // memory, and the generator's state.
 Observed observe(const Inputs& inputs, const Around& around, const std::function<Tensors(const Tensors&)>& forward);
 
-// Makes the arguments, calls `forward`, runs the backward, and takes the gradients away again. Facts are results,
-// gradients, arguments, buffers, shared memory, and the generator's state.
+// Makes the arguments, and observes the call as above. Then clears the gradients of `net`.
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward,
                  Changing changing = Changing::InPlace);
 

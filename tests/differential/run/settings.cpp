@@ -194,8 +194,8 @@ Outcome check_as_it_is(const Program& program, const Setting& setting, const std
 }
 
 // A graph has its own copy of an argument that it changes, so a later write under PreserveVersion does not reach the
-// copy (docs/COMPILE.md). To learn whether the backward needs the overwritten values, runs eager mode with a counted
-// write.
+// copy (docs/COMPILE.md). This function finds out whether the backward needs the overwritten values: it runs eager mode
+// with writes that autograd counts.
 bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, const Setting& setting,
                               const std::vector<CallSpec>& calls) {
   if (!outcome.difference || !outcome.difference->kind.starts_with("wrong gradient")) return false;

@@ -32,7 +32,7 @@ const std::vector<Setting>& settings();
 struct Outcome {
   std::optional<Difference> difference;
   int call = -1;                              // in which the twins differ
-  std::string refusal;                        // why the function runs in eager mode
+  std::string refusal;                        // why the function runs in eager mode; empty if it does not
   bool gives_outside = false;                 // see Net::gave_outside
   std::string eager_error;                    // of the last call
   std::set<std::string> undefined_gradients;  // of parameters in eager mode, in the last call

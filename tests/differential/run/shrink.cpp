@@ -97,7 +97,8 @@ class Shrinker {
     return *lists[which];
   }
 
-  // Removes a statement. Users of its outputs take one of its inputs instead, or any earlier value.
+  // Removes a statement. Statements that use its outputs get another value: an input of the removed statement, a value
+  // that its blocks returned, an argument, or a tensor of the module.
   bool fewer_statements() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
@@ -147,7 +148,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Replaces inputs by earlier values, and numbers by constants.
+  // Replaces inputs by earlier arguments of the program, and numbers by constants.
   bool simpler_statements() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
@@ -209,7 +210,7 @@ class Shrinker {
     return keep(std::move(candidate));
   }
 
-  // Values are numbered after the arguments, so all numbers move by one.
+  // The numbers of all other values come after those of the arguments, so they decrease by one.
   bool drop_last_argument() {
     if (best_.program.arguments.size() < 2) return false;
     Case candidate = best_;
