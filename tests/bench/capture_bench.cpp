@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time to capture models as graphs (a capture computes nothing), and time of a call that the cache of a compiled
-// function serves.
+// Time to capture models as graphs. A capture computes nothing.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time of a call that a compiled function's cache serves: it checks guards and runs a graph that computes nothing. Also
-// the time of the first call, which captures.
+// Time of a call that a compiled function's cache serves: with a graph that computes nothing (`dispatch`), and with the
+// captured graph (`served`). Also the time of the first call, which captures.
 #include <cstdint>
 #include <memory>
 #include <string>

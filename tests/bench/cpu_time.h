@@ -5,7 +5,7 @@
 
 namespace rehearse::bench {
 
-// CPU time of this thread in seconds, because other load on a shared machine does not distort it.
+// This thread's CPU time in seconds. Unlike wall time, it does not grow with other load on a shared machine.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -152,7 +152,7 @@ double with_bare_reducer(int ranks) {
   });
 }
 
-// Runs both in turns, so that other load on the machine affects both alike.
+// Runs `ours` and `reference` in turns, so that other load on the machine affects both in the same way.
 template <class Ours, class Reference>
 void compare(benchmark::State& state, Ours ours, Reference reference) {
   const int ranks = static_cast<int>(state.range(0));

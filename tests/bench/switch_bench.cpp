@@ -49,7 +49,7 @@ void in_backward(const Yields& yields) {
   torch::autograd::backward({product.sum()}, {});
 }
 
-// CPU seconds per switch, from the time when all fibers have started until the first fiber is done.
+// CPU seconds per switch, from the time when all fibers have started until rank 0 is done.
 double switches_of_ranks(int ranks, exec::RankState& state, Oracle& oracle, void (*inside)(const Yields&) = at_once) {
   DecisionLog log;
   Decisions decisions(oracle, log);

@@ -6,8 +6,8 @@
 
 #include "cli/process.h"
 
-// Contract: if a rank ends the process, there is still a report. It says which rank, how, where, when, and how to run
-// it again.
+// Contract: if a rank ends the process, there is still a report. It says how to repeat the run and, except after
+// SIGKILL, which rank ended the process, how, where and when.
 namespace rehearse::test {
 namespace {
 
@@ -113,7 +113,7 @@ TEST_F(Crash, AsJson_HasStdoutForItself) {
   EXPECT_EQ(job({"explain", "rehearse-out/dies/report.json", "--json"}).out, finished.out);
 }
 
-// The rank closes every open file but the standard ones, so also the command's own files. Nevertheless, stdout has the
+// The rank closes all files except the standard ones, and thus the command's own files. Nevertheless, stdout has the
 // whole report, and the exit code matches it.
 TEST_F(Crash, RankThatClosesFilesOfOthers_ChangesNothing) {
   const struct {

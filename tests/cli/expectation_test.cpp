@@ -8,8 +8,9 @@
 
 #include "cli/process.h"
 
-// Contract: one rule decides whether a run meets its scenario's expected verdict. The rule is the same for every
-// command, and whether or not the process of the run survives.
+// Contract: one rule decides whether a run meets its scenario's expected verdict. The rule is the same in `run` and
+// `sweep`, and does not depend on whether the process of the run survives. Only SIGKILL of the command itself is a
+// failure in any case.
 namespace rehearse::test {
 namespace {
 

@@ -147,7 +147,7 @@ TEST_F(Interrupt, Sweep_ReportsWhatItFound) {
   }
 }
 
-// Workers stuck in a seed that never ends die with the sweep, and leave nothing in its files.
+// If workers are stuck in seeds that never end, they die with the sweep, and leave nothing in the sweep's files.
 TEST_F(Interrupt, SweepOfSeedsThatNeverEnd_LeavesNoProcessBehind) {
   scenario("forever", "[parameters]\ncompute = true\n");
   const auto finished =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A small user's executable: programs, linked with rehearse::main.
+// A user's small executable: programs, linked with rehearse::main.
 #include <csignal>
 #include <cstdlib>
 #include <exception>

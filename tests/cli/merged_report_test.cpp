@@ -10,8 +10,8 @@
 
 #include "report/writers/culprits.h"
 
-// Contract: the merge of the ranks' own reports has one verdict and one culprit, chosen in a stated order. It keeps all
-// that any rank reported of calls and checks, and repeats nothing.
+// Contract: the merge of the ranks' own reports has one verdict, and the culprits of that verdict, chosen in a stated
+// order. It adds up the ranks' operations and checks, and repeats nothing.
 namespace rehearse::cli {
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs for comparing modes: one is correct, the others have mistakes that show alike in every mode.
+// Programs for comparing modes. Some are correct, the others have mistakes that have the same effect in every mode.
 #include <chrono>
 #include <filesystem>
 #include <iostream>

@@ -8,7 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Contract: a terminal gets one line, redrawn at most ten times a second; a log gets a dozen lines at most.
+// Contract: a terminal gets one line, redrawn at most ten times a second. A log gets a line for each tenth of the
+// steps. If their number is not known, it gets a line for each doubling. In a sweep, it gets a line every five seconds.
 namespace rehearse::cli {
 namespace {
 

@@ -190,7 +190,7 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
   }
 }
 
-// The report is the same as in simulation.
+// The report's headline and the rank's place are the same as in simulation.
 TEST_F(RealEnds, ExitAndTerminate_AreTheSameInSimulation) {
   for (const std::string by : {"exit3", "terminate", "thread"}) {
     SCOPED_TRACE(by);

@@ -11,8 +11,9 @@
 
 #include "cli/process.h"
 
-// Contract: a run first prints what it runs, and last how to run it again. It leaves its files whatever the verdict,
-// and its exit code is the verdict's. `replay` and `explain` work from the files that it left.
+// Contract: without --quiet and --json, a run first prints what it runs, and last how to run it again. It leaves its
+// files whatever the verdict, and its exit code is the verdict's. `replay` and `explain` work from the files that it
+// left.
 namespace rehearse::test {
 namespace {
 
@@ -132,8 +133,8 @@ TEST_F(Run, Json_HasStdoutForItself) {
   EXPECT_EQ(sim::report_from_json(finished.out).verdict, Verdict::deadlock);
 }
 
-// The file lists every call under its rank, numbered from 0. If the run failed, the file also says how the last call
-// ended.
+// The file lists every call under its rank, numbered from 0, with its state: a call that never completed stays
+// "scheduled".
 TEST_F(Run, FlightRecorder_HasEachRanksCalls) {
   for (const char* seed : {"--seed=1", "--seed=2", "--seed=3"}) {
     scenario("sum");

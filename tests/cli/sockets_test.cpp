@@ -17,8 +17,8 @@
 
 #include "cli/process.h"
 
-// Contract: no other host can reach a run that uses this host alone. A stranger who connects to one of its sockets and
-// sends garbage does it no harm.
+// Contract: no other host can reach a run that uses this host alone. A stranger who connects to one of the run's
+// sockets and sends garbage does not harm the run.
 namespace rehearse::test {
 namespace {
 

@@ -7,8 +7,8 @@
 
 #include "cli/process.h"
 
-// Contract: `validate` runs a scenario in simulation and by processes, and says whether both agree. They agree for a
-// correct program, and for each kind of mistake in verdict and culprit.
+// Contract: `validate` runs a scenario in simulation and by processes, and says whether both agree. For a correct
+// program, they do. For each kind of mistake, both have the same verdict and, except after SIGKILL, the same culprit.
 namespace rehearse::test {
 namespace {
 
@@ -80,7 +80,7 @@ TEST_F(Validate, StdTerminate_IsTheSameFailure) {
     expect_agreement(validated("dies", "[parameters]\nby = \"" + by + "\"\n"), "RANK FAILED", {2});
 }
 
-// All ranks of a simulation share one process, so after SIGKILL it cannot tell which rank died.
+// All ranks of a simulation share one process. So after SIGKILL, the simulation's report does not say which rank died.
 TEST_F(Validate, Sigkill_IsTheSameCrash_OfARankThatTheSimulationDoesNotKnow) {
   const auto result = validated("dies", "[parameters]\nby = \"kill\"\n");
   EXPECT_EQ(result["agree"], true) << result.dump(1);

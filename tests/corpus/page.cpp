@@ -37,7 +37,7 @@ using ByReport = std::map<std::string, Entry, std::less<>>;
 
 std::string link(const PublishedReport& report) { return "[" + report.id + "](" + report.url + ") " + report.mistake; }
 
-// The headline as a cell of the table. Removes source lines, which change with every edit, and bars, which end a cell.
+// The headline as a cell of the table. Source lines become `...`, because edits change them. Escapes bars and stars.
 std::string told(const Entry& entry) {
   if (!entry.is_wrong()) return "*must pass*";
   std::string text(rehearse::to_string(entry.verdict));

@@ -8,7 +8,7 @@ namespace golden_worlds {
 using rehearse::RankContext;
 
 // Training with DDP that goes wrong on one rank: bodies of whole worlds. They have a file of their own, because the
-// golden reports contain its line numbers. Outside rehearse, because its frames are not user code.
+// golden reports contain line numbers. They are outside namespace rehearse, whose functions are not user code.
 
 // The last rank leaves the loop one step before the others.
 void returns_a_step_early(RankContext& ctx);
@@ -16,16 +16,17 @@ void returns_a_step_early(RankContext& ctx);
 // The last rank's loss is "too good to learn from" in the last step, so it runs no backward.
 void skips_the_last_backward(RankContext& ctx);
 
-// The same in the second of four steps. The rank's later all-reduces match those of the others' previous step.
+// The last rank skips the backward of the second of four steps. Its later all-reduces match those that the other ranks
+// made one step earlier.
 void skips_a_backward_on_the_way(RankContext& ctx);
 
 // In the last step, the last rank's data bypasses a layer, although DDP's options do not allow that.
 void leaves_a_layer_out(RankContext& ctx);
 
-// The same, one step earlier: DDP itself finds the mistake in the rank's next forward.
+// The same mistake, one step earlier: DDP itself finds it in the rank's next forward.
 void leaves_a_layer_out_before_the_last_step(RankContext& ctx);
 
-// Correct: the same, with an option that allows it. A second model trains on sub-groups meanwhile.
+// Correct: the last rank's data bypasses a layer, as DDP's options allow. A second model trains on sub-groups, too.
 void leaves_a_layer_out_as_agreed(RankContext& ctx);
 
 // The last rank registers two layers of the same shape in another order, so its buckets hold other parameters. PyTorch

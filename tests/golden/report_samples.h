@@ -8,7 +8,7 @@
 
 #include <rehearse/job/report.h>
 
-// Hand-made reports, one for each verdict, filled in as a run would.
+// Hand-made reports of most verdicts, with the fields that a run fills in.
 namespace rehearse::golden {
 
 inline VirtualTime at_us(std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); }

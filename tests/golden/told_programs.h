@@ -3,7 +3,7 @@
 
 #include <rehearse/job/rank_context.h>
 
-// Programs whose reports say more than the verdict. They have a file of their own, as a user's program does.
+// Programs whose reports explain the verdict. They have a file of their own, as a user's program does.
 namespace told {
 
 using rehearse::RankContext;

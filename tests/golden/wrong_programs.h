@@ -8,7 +8,7 @@ namespace wrong_programs {
 using rehearse::RankContext;
 
 // Small programs with one mistake each, as users write them: bodies of whole worlds. They have a file of their own,
-// because the golden reports contain its line numbers. Outside rehearse, because its frames are not user code.
+// because the golden reports contain line numbers. They are outside namespace rehearse, which is not user code.
 
 // Rank 1 sleeps longer than the others' timeout.
 void oversleeps(RankContext& ctx);
@@ -19,13 +19,13 @@ void sends_to_nobody(RankContext& ctx);
 // Rank 2 waits for a key that no rank sets, the others wait for rank 2.
 void waits_for_a_key_that_nobody_sets(RankContext& ctx);
 
-// Rank 2 waits for a condition, rank 1 receives from rank 2, and rank 0 waits for rank 1's next call.
+// Rank 2 waits for a condition, rank 1 receives from rank 2, and rank 0 waits for a key that rank 1 sets afterwards.
 void waits_in_a_chain(RankContext& ctx);
 
 // Rank 0 makes a call that no other rank makes.
 void makes_a_call_too_many(RankContext& ctx);
 
-// Rank 0 returns early. While the others fail, their clean-up lets one of their threads go on.
+// Rank 0 returns early. While the other ranks fail, their destructors let a thread of each rank go on.
 void cleans_up_after_a_hang(RankContext& ctx);
 
 // Two groups of the same ranks, used in opposite order.
@@ -34,7 +34,7 @@ void swaps_two_groups(RankContext& ctx);
 // Rank 1 polls for a key that no rank sets; the others wait for rank 1 in a barrier.
 void polls_for_a_key(RankContext& ctx);
 
-// The same, with a pause after each look.
+// Rank 1 polls as above, but sleeps after each poll.
 void polls_for_a_key_with_pauses(RankContext& ctx);
 
 // Rank 1 fails with a message of three lines.
@@ -46,13 +46,13 @@ void leaves_out_one_of_equal_calls(RankContext& ctx);
 // Rank 0 makes its calls at other lines than the others, which is fine. Rank 1 returns early, which is not.
 void branches_on_the_rank(RankContext& ctx);
 
-// Rank 1 returns early. Rank 0 catches the timeout of its wait, and throws something else.
+// Rank 1 returns early. The others catch the timeout of their wait, and throw something else.
 void hides_a_timeout(RankContext& ctx);
 
-// The same with a key that rank 1 does not set.
+// Rank 1 returns early. The others wait for a store key that no rank sets, and hide the timeout of this wait.
 void hides_a_timeout_of_the_store(RankContext& ctx);
 
-// Rank 0 holds a lock during a collective, and the others need the lock before it.
+// Rank 0 holds a lock during a collective, and the others need the lock before they call that collective.
 void locks_around_a_collective(RankContext& ctx);
 
 // Rank 1 locks a mutex that it already holds.
@@ -61,7 +61,7 @@ void locks_twice(RankContext& ctx);
 // Rank 1 receives from rank 2, but rank 0 sends the message.
 void receives_from_the_wrong_rank(RankContext& ctx);
 
-// Rank 1 sets a key an hour after rank 0's wait has timed out.
+// Rank 1 sets a key after an hour. Rank 0's wait for the key has timed out before that.
 void sets_a_key_too_late(RankContext& ctx);
 
 // A thread of each rank writes a line now and then. Rank 0 returns early.
@@ -73,7 +73,7 @@ void pauses_in_a_condition_variable(RankContext& ctx);
 // A thread of each rank checks now and then whether it must end. Two ranks use two groups in different order.
 void swaps_two_groups_beside_a_watchdog(RankContext& ctx);
 
-// Rank 0 checks now and then whether an all-reduce is done. Rank 1 returns early.
+// Rank 1 returns early. The others check now and then whether an all-reduce is done.
 void polls_for_a_collective_with_pauses(RankContext& ctx);
 
 // Each rank but rank 0 sends to its predecessor, which receives from its own predecessor instead.
@@ -85,7 +85,7 @@ void waits_for_a_key_in_a_thread(RankContext& ctx);
 // Rank 1 sets rank 0's key only after a barrier of all ranks. Rank 0 calls the barrier only after it has the key.
 void sets_a_key_behind_a_barrier(RankContext& ctx);
 
-// Rank 0 waits for a key, rank 1 for rank 0's message, and rank 2, which sets the key, for a collective of both.
+// Rank 0 waits for a key of rank 2, rank 1 for a message of rank 0, and rank 2 for rank 1 in a collective.
 void waits_around_a_store(RankContext& ctx);
 
 // Rank 2 broadcasts from another root than the others.
@@ -94,13 +94,13 @@ void broadcasts_from_another_root(RankContext& ctx);
 // Two ranks: rank 0 expects one token more than rank 1 sends.
 void expects_more_than_is_sent(RankContext& ctx);
 
-// Ranks 0, 1 and 2 each begin with the call that the next one makes last: in two groups, and in a receive.
+// Rank 0 waits for rank 1 in one group, rank 1 for rank 2 in another group, and rank 2 for a message of rank 0.
 void waits_in_two_groups_and_a_receive(RankContext& ctx);
 
 // Rank 1 returns. The others catch every error and try again, each time with a new call.
 void tries_again_for_ever(RankContext& ctx);
 
-// Rank 1 returns. Rank 0 gives up a call after 10 s, and then another one after another 10 s.
+// Rank 1 sleeps for an hour. The others give up a call after 10 s, and then a second call after 10 s more.
 void gives_up_two_calls(RankContext& ctx);
 
 // Rank 1 waits in a condition variable for a thread, which waits for a key that no rank sets.

@@ -98,7 +98,7 @@ TEST(Models, NonzeroSplitting_WeighsWithThePlaces) {
   EXPECT_TRUE(at::equal(model(x, at::tensor({0, 0})), once * 0));
 }
 
-// In eager mode, the number that captures know only as a symbol is a plain number.
+// In eager mode, these models read a plain number from y, not a symbol.
 TEST(Models, UnbackedSplitting_MultipliesByTheFirstNumber) {
   const auto x = at::randn({2, 512});
   DirectSplitting direct;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: Fnv1a has the values that its authors publish, because files contain them.
+// Contract: Fnv1a has the values that its authors publish. Files contain these values, so they must not change.
 #include <gtest/gtest.h>
 
 #include <rehearse/hash/word_hash.h>

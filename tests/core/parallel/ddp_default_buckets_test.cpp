@@ -57,7 +57,7 @@ BytesAndNames bytes_and_names_of(const std::vector<rehearse::parallel::GradientB
   return layout;
 }
 
-// The buckets of c10d's rule for the parameters in this order.
+// The buckets that c10d's rule makes of the parameters in this order.
 BytesAndNames by_pytorchs_rule(const std::vector<std::size_t>& order, const std::vector<std::size_t>& limits) {
   std::vector<at::Tensor> tensors;
   for (const std::size_t k : order)

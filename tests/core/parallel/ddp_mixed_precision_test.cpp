@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mixed precision: the dtypes of computations and reductions, compared with replicas in the other dtype in one process.
-// The tests also cover cases in which PyTorch's mixed precision fails: the first iteration, shared parameters,
+// Mixed precision: the dtypes of computations and reductions. The reference is one process that computes in the lower
+// dtype. The tests also cover cases in which PyTorch's mixed precision fails: the first iteration, shared parameters,
 // no_sync(), forward without grad mode.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
       [](int step) { return std::vector<int>{step}; });
 }
 
-// Checks its arguments.
+// Its forward checks the dtypes of the arguments.
 struct Probe : torch::nn::Module {
   at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view, int scale) {
     EXPECT_EQ(weight.scalar_type(), at::kBFloat16);

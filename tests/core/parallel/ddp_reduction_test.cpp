@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What DDP reduces, and how: ignored parameters, static graphs, communication hooks, and the scope of no_sync()'s
-// guard.
+// DDP's reductions: ignored parameters, static graphs, communication hooks, and the scope of no_sync()'s guard.
 #include <optional>
 
 #include <gmock/gmock.h>

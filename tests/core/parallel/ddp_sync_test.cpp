@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The iterations that DDP reduces, and over which ranks: no_sync() and join(). The reference is one process that has
-// all ranks' inputs.
+// no_sync() and join() determine in which iterations DDP reduces, and over which ranks. The reference is one process
+// that has all ranks' inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(DdpNoSync, Inside_GradientsAreTheRanksOwnAndNothingIsSent) {
 }
 
 // The reference for join(): in each step, the summed gradients of the ranks that still have inputs, divided by the
-// number of all ranks or of those ranks. Rank r has `1 + 2 * r % 5` inputs.
+// number of all ranks, or by the number of these ranks. Rank r has `1 + 2 * r % 5` inputs.
 int inputs_of(int rank) { return 1 + 2 * rank % 5; }
 
 std::vector<at::Tensor> joined_alone(int ranks, bool divide_by_initial) {

@@ -36,7 +36,7 @@ void steps_while_it_saves(RankContext& ctx, bool corrected) {
   saving->wait();
 }
 
-// If all parameters are used, the program does not wait for the map's reduction. The next step clears the map.
+// If all parameters are used, the program does not wait until the map of used ones is reduced. The next step clears it.
 void clears_a_map_that_is_reduced(RankContext& ctx, bool corrected) {
   const auto used = at::ones({4}, at::kInt);
   const auto work = ctx.group().allreduce(used);

@@ -58,7 +58,7 @@ void returns_without_tokens(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each step asks whether any rank has more data, and then reduces gradients. Rank 3 goes by its own data instead.
+// Each step asks whether any rank has more data, and then reduces gradients. Rank 3 decides by its own data.
 void asks_for_more_data(RankContext& ctx, bool corrected) {
   int batches = ctx.rank() == 3 ? 1 : 2;
   for (bool more = true; more; --batches) {

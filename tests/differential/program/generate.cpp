@@ -22,7 +22,7 @@ constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "for
                                    "unbacked", "member",    "eager_region", "opaque",  "state",
                                    "thread",   "argument",  "facts",        "storage", "versions"};
 constexpr int kSeldomIn = 12;
-constexpr int kOthersIn = 4;  // a program leaves out about one of this many other families
+constexpr int kOthersIn = 4;  // a program leaves out about one in kOthersIn of the other families
 
 bool is_seldom(const std::string& family) {
   return std::any_of(std::begin(kSeldom), std::end(kSeldom), [&](const char* each) { return family == each; });

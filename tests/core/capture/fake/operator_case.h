@@ -52,7 +52,7 @@ struct Sizes {
 // Real inputs: small random numbers. Integers are 0 or 1 (only 0 if n or m is 1), so that they are valid indices
 // everywhere.
 Tensors real_inputs(const OperatorCase& one, Sizes sizes);
-// Fakes of the same inputs. With `shapes`, the sizes n and m are symbols. Call it in a Scope.
+// Fakes of the same inputs. With `shapes`, the sizes n and m are symbols. Call it in a FakeMode::Scope.
 Tensors fake_inputs(const OperatorCase& one, Sizes sizes, const std::shared_ptr<shapes::ShapeEnv>& shapes);
 
 // The results of the body, then the gradients of the inputs that require one.

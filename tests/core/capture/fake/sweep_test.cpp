@@ -102,7 +102,7 @@ struct Findings {
   std::set<std::string> different, not_told, specialised;
 };
 
-// The inputs of one call, all made for one size.
+// Describes the inputs of one call: `count` equal tensors. inputs_at() and fakes_of() make them for a given size.
 struct Inputs {
   std::size_t count;
   std::size_t dimensions;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A joint graph is cut where eager autograd cuts: the forward saves the values that the backward uses, and nothing
-// else.
+// partition_joint() cuts a joint graph into forward and backward. As in eager autograd, the forward saves the values
+// that the backward uses, and nothing else.
 #include <rehearse_internal/capture/joint_partition.h>
 
 #include <ATen/ATen.h>

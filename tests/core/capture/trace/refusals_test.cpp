@@ -74,7 +74,7 @@ TEST(CaptureRefusals, Hook_OnAParameter) {
   const std::string said = refusal_of<NotCapturable>(
       [&](const at::Tensor&) { linear->weight.register_hook([](const at::Tensor& grad) { return grad * 7; }); });
   EXPECT_TRUE(has(said, "hook")) << said;
-  EXPECT_EQ(linear->weight.register_hook([](const at::Tensor& grad) { return grad; }), 0U);  // id 0
+  EXPECT_EQ(linear->weight.register_hook([](const at::Tensor& grad) { return grad; }), 0U);  // id 0: the first hook
 }
 
 TEST(CaptureRefusals, RetainGrad_WhereItWouldMeanSomething) {

@@ -118,7 +118,7 @@ void expect_shapes(const json& recorded, const Fsdp& fsdp) {
 
 at::Tensor flat(const json& values) { return at::tensor(values.get<std::vector<double>>(), at::kDouble); }
 
-// `slack`: by name, an additional tolerance for elements.
+// `slack` has an additional tolerance for each element of some tensors, by the tensor's name.
 void expect_values(const Named& ours, const json& recorded, const Named& slack = {}) {
   std::vector<std::string> names, recorded_names;
   for (const auto& [name, tensor] : ours) names.push_back(name);

@@ -83,7 +83,7 @@ TEST(FsdpWatch, LowerPrecision_IsNoDifference) {
   EXPECT_EQ(report.verdict, rehearse::Verdict::ok) << brief(report);
 }
 
-// Rank 1 has rows 6 to 12 of second.weight.
+// Rank 1 has rows 6 to 11 of second.weight, counted from 0.
 TEST(FsdpWatch, ShardChangedWhileOthersUseIt_IsNamedWithParameterAndRow) {
   const auto report = train(watching(3),
                             {.in_forward =

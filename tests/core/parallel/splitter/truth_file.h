@@ -11,7 +11,7 @@ namespace rehearse_test {
 // The folder with recorded data: the environment variable REHEARSE_TRUTH_DIR if it is set, else tests/data/truth.
 std::string truth_folder();
 
-// The cases of splits.json.gz, kept as text and parsed one by one, because a test process needs only one.
+// The cases of splits.json.gz. They are kept as text; parse() parses one case when a test needs it.
 class RecordedSplits {
  public:
   // The cases in the folder, read once. If their file cannot be read or is no list of cases, throws a
