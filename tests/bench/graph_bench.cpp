@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time to build, copy, split and print a graph of 10,000 nodes.
+// Time to build, copy, split, hash, print and parse a graph of 10,000 nodes.
 #include <benchmark/benchmark.h>
 
 #include <rehearse/graph/split.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Resident memory per rank, measured in fresh processes: the memory of a world of n ranks, less that of the same
 // program after a world of two ranks (libraries, caches, touched pages of code), divided by n. Measured while all ranks
-// live, at their last barrier. `peak_KB` is computed in the same way from the highest value of the whole run.
+// live, before their last barrier. `peak_KB` is computed in the same way from the highest value of the whole run.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -39,7 +39,7 @@ double of_this_process(const std::string& name) {
 }
 
 // Linear, ReLU, Linear, ReLU, Linear: 885 parameters (3.5 KB of float32) for a width of 16, 6,597 (26 KB) for 64.
-// Memory holds them three times: as parameters, gradients and buckets.
+// Memory holds them three times: as parameters, gradients and buckets. With bucket views, it holds them twice.
 template <int kWidth>
 torch::nn::Sequential five_layers() {
   using namespace torch::nn;
@@ -71,7 +71,7 @@ const std::map<std::string, Job, std::less<>>& jobs() {
   return all;
 }
 
-// Trains on all ranks and calls `at_end` while everything that training needs is still alive.
+// Trains this rank, and calls `at_end` while everything that training needs is still alive.
 template <class AtEnd>
 void train(RankContext& ctx, const Job& job, AtEnd at_end) {
   DistributedDataParallelOptions options;

@@ -124,7 +124,7 @@ void plain(benchmark::State& state) {
   for (auto _ : state) state.SetIterationTime(plain_yields(static_cast<int>(state.range(0))));
 }
 
-// CPU seconds per access, on each rank.
+// CPU seconds per access, in a world of one rank.
 void look_up_fiber_local(benchmark::State& state) {
   static const exec::FiberLocal<std::int64_t> local;
   constexpr int kLookUps = 1'000'000;

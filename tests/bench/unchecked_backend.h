@@ -15,7 +15,8 @@
 namespace rehearse::bench {
 
 // The least that a reducer needs: the n-th all-reduce of each rank matches the n-th of the others. The last rank to
-// arrive adds all tensors into rank 0's and copies the sum to the others. Nothing is checked, recorded or scheduled.
+// arrive adds all tensors into the tensor of the first, and copies the sum to the others. Nothing is checked, recorded
+// or scheduled.
 class UncheckedBackend : public c10d::Backend {
  public:
   struct Match {

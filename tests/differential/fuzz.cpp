@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs random programs in eager mode and compiled. Each program runs in a worker process, so that a crash is a finding,
+// Runs random programs in eager mode and compiled. The programs run in worker processes, so that a crash is a finding,
 // too.
 #include <algorithm>
 #include <chrono>

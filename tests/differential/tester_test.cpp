@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests the tester itself: it sees each difference of a twin, and a seed always makes the same program.
+// Tests the tester itself: it sees each difference between a program and its twin, which should do the same. A seed
+// always makes the same program.
 #include <functional>
 #include <set>
 #include <stdexcept>
@@ -94,7 +95,6 @@ TEST(DifferentialTester, SeesSharedMemoryAndMissingErrors) {
   EXPECT_FALSE(compare(thrown, thrown));
 }
 
-// Only the two statements that the failure needs remain.
 Statement on(const char* name, int input, int output) {
   Statement statement;
   statement.operation = &operation(name);
@@ -133,6 +133,7 @@ TEST(DifferentialTester, SeesZerosInPlaceOfAnUndefinedGradient) {
   EXPECT_TRUE(undefined_gradients(seen({}, "gradient of leaf 0")).empty());
 }
 
+// Only the statement and the call that the failure needs remain.
 TEST(DifferentialTester, ShrinksToWhatTheFailureNeeds) {
   const Program program = generate(5, {.families = families()});
   const auto has = [](const Case& tested, const std::string& name) {

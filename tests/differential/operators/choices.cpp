@@ -10,7 +10,7 @@ namespace {
 
 int cost(const Choice& choice) { return choice.shapes + 2 * choice.dtypes + 3 * choice.numbers + 6 * choice.optionals; }
 
-// All combinations, the plain ones first.
+// All combinations for dense tensors, the simplest ones first. Then combinations for each other kind of tensors.
 const std::vector<Choice>& all_choices() {
   static const std::vector<Choice> all = [] {
     std::vector<Choice> list;

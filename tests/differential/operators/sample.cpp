@@ -22,7 +22,7 @@ bool has(const std::string& name, std::initializer_list<const char*> parts) {
                      [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-// Arguments that determine how a tensor is stored, not its contents.
+// Arguments that determine a result's dtype and storage, or the source of random numbers.
 bool is_form(const std::string& name) {
   return has(name, {"dtype", "layout", "device", "pin_memory", "memory_format", "generator"});
 }
@@ -232,7 +232,7 @@ class Maker {
     return Sizes(length ? static_cast<std::size_t>(*length) : n, 1);
   }
 
-  // Converts a strided tensor to the choice's kind. If the choice has names, names the dimensions A, B, ...
+  // Converts a strided tensor to the choice's kind. If the operator takes names, names the dimensions A, B, ...
   at::Tensor in_form(at::Tensor made) const {
     if (choice_.kind == Choice::kSparse) return made.to_sparse();
     if (choice_.kind == Choice::kQuantized) return at::quantize_per_tensor(made.to(at::kFloat), 0.125, 4, at::kQUInt8);

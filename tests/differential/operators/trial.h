@@ -11,7 +11,7 @@
 
 namespace rehearse_test::differential {
 
-// The operator's family by its schema: "in place", "views", or its namespace.
+// The operator's family, by its name and schema: "in place", "views", "pointwise" and so on.
 std::string family_of(const c10::OperatorHandle& op);
 
 // Returns whether an argument other than `out` is or contains a tensor.
@@ -39,14 +39,15 @@ struct Place {
   bool compiles = false;  // false: eager mode runs
 };
 
-// The choices with which eager mode runs the operator at every size of the calls. At most `most`, of different forms,
-// with a non-contiguous and an empty one if there are any. Leaves out the indices in `skipped`. Sets `error`, if given,
-// to eager mode's first error.
+// The choices with which eager mode runs the operator at every size of the calls: at most `most` choices, and also one
+// with non-contiguous tensors and one with empty tensors if there are any. Leaves out the indices in `skipped`. Sets
+// `error`, if given, to eager mode's first error.
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
                                     Place& place, std::string* error = nullptr);
 
-// Compares the compiled operator with eager mode, for all working choices. Returns the worst result. A result counts if
-// eager mode gave one answer for at least three samples, including one with an empty or non-contiguous tensor.
+// Compares the compiled operator with eager mode, for all working choices. Returns the worst result. A result that is
+// better than Throws counts only if eager mode gave one answer for at least three samples. If the operator takes
+// tensors, one of the samples must have an empty or non-contiguous tensor.
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
 
 }  // namespace rehearse_test::differential

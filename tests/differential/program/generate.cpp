@@ -17,7 +17,7 @@ namespace {
 constexpr int kTriesPerStatement = 12;
 constexpr std::size_t kArgumentsMax = 3;
 
-// compile() may refuse a whole program because of one of these families, so only one program in kSeldomIn uses them.
+// compile() may refuse a whole program because of one of these families, so only one program in kSeldomIn uses each.
 constexpr const char* kSeldom[] = {"swallow",  "generator", "flags",        "form",    "out",
                                    "unbacked", "member",    "eager_region", "opaque",  "state",
                                    "thread",   "argument",  "facts",        "storage", "versions"};

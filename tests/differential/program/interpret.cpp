@@ -48,7 +48,7 @@ void add_outputs(const Statement& statement, std::set<int>& outputs) {
   }
 }
 
-// The values that the statement's blocks return.
+// The values that statements inside the statement's blocks compute.
 std::set<int> outputs_in(const Statement& statement) {
   std::set<int> outputs;
   add_outputs(statement, outputs);

@@ -40,7 +40,7 @@ enum class Control {
 // The meaning of a number, by which the generator draws it.
 enum class Draw { Dimension, NewDimension, Index, Start, Length, Size, Few, Layer };
 
-// The second inputs that fit the first one.
+// How the other inputs must fit the first one.
 enum class Match { Any, Broadcasts, Same, Inner, Covers };
 
 // A kind of statement. In `text`, $0 is an input, #0 a number, % the factor, @0 a layer.

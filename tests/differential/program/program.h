@@ -68,8 +68,8 @@ struct Argument {
 // The results from which the test runs the backward.
 enum class Backward { AllTogether, SumOfAll, FirstAlone, OneByOne, None };
 
-// The tensor that the caller changes in place between the call and the backward: the first result that requires a
-// gradient, or the first floating-point argument.
+// The tensor that the caller changes in place between the call and the backward. Result: the first tensor from which
+// the backward starts. Argument: the first floating-point argument.
 enum class Change { None, Result, Argument };
 
 // A program as data. One function interprets it, in eager mode or inside compile(). Values are numbered: first the
@@ -89,7 +89,7 @@ struct Program {
 
 // The number of statements, including those inside blocks.
 int statements_in(const std::vector<Statement>& statements);
-// The families of the statements, and their number.
+// The families of the statements, and the number of these families.
 std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);

@@ -21,7 +21,7 @@ struct Fact {
 };
 
 struct Observed {
-  bool has_twins = false;  // a changed copy shares memory with others, which did not see the change
+  bool has_twins = false;  // the changed result shares memory with other tensors, which do not see a change of a copy
   std::string thrown_in;   // "forward", "backward" or nothing
   std::string error;
   std::vector<Fact> facts;
@@ -54,14 +54,14 @@ struct Around {
 // memory, and the generator's state.
 Observed observe(const Inputs& inputs, const Around& around, const std::function<Tensors(const Tensors&)>& forward);
 
-// Makes the arguments, and observes the call as above. Then clears the gradients of `net`.
+// Makes the arguments, and observes the call like the first overload. Then clears the gradients of `net`.
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward,
                  Changing changing = Changing::InPlace);
 
 // The names of the gradients of parameters that are undefined.
 std::set<std::string> undefined_gradients(const Observed& seen);
 
-// Returns the first fact that differs.
+// Returns the first difference.
 std::optional<Difference> compare(const Observed& eager, const Observed& compiled);
 
 }  // namespace rehearse_test::differential

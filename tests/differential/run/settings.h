@@ -12,7 +12,7 @@
 
 namespace rehearse_test::differential {
 
-// The way to run the compiled twin.
+// A test runs twins: a program in eager mode, and the same program compiled. This is the way to run the compiled one.
 enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
 
 // One way to compile a program.

@@ -69,7 +69,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Visits each statement, the last first. `change` gets the program, the list and the index.
+  // Visits each statement, the last first. `change` gets the case, the number of the list, and the index in the list.
   template <class Change>
   bool each_statement(Change&& change) {
     bool smaller = false;
@@ -120,7 +120,7 @@ class Shrinker {
     });
   }
 
-  // Replaces a branch, a loop or a mode by its contents.
+  // Replaces a branch by one of its blocks, or a mode or checkpoint by its block.
   bool open_blocks() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;
