@@ -40,7 +40,7 @@ Layout layout_of(const std::vector<rehearse::parallel::GradientBucket>& buckets)
   return layout;
 }
 
-// The layouts before the first iteration, and after the second forward.
+// The layouts before the first iteration, and after the second one.
 std::pair<Layout, Layout> layouts(const DistributedDataParallelOptions& options) {
   std::pair<Layout, Layout> result;
   run_ranks({.ranks = 2}, [&](RankContext& ctx) {

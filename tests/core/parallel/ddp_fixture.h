@@ -16,7 +16,7 @@
 
 namespace rehearse_test {
 
-// Closed-form values, small multiples of 1/16, which differ for each `salt`. Their sums are exact.
+// Closed-form values that depend on `salt`: small multiples of 1/16, so their sums are exact.
 at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kDouble);
 
 // Fills every parameter of the module. Modules filled with the same salt are equal.

@@ -148,7 +148,7 @@ TEST(DdpSchedules, Ranks256_ReplicasStayEqual) {
   EXPECT_EQ(equal, kRanks);
 }
 
-// The backward suspends in the hook, in the middle of autograd's work, while the reducer's all-reduces are in flight.
+// The backward suspends in the hook, in the middle of autograd's work and before the reducer's all-reduces.
 TEST(DdpHooks, CollectiveInsideBackward_SeesAllRanks) {
   run_ranks({.ranks = 4, .seed = 5}, [](RankContext& ctx) {
     Mlp net;

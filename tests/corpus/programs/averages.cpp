@@ -36,7 +36,7 @@ void averages_averages(RankContext& ctx, bool corrected) {
   ctx.check_gradients(model.state(), [&] { return model.loss(samples(100)) / 100; });  // <- B045
 }
 
-// The loss is multiplied by the number of ranks, but the gradients are averaged over ranks, too.
+// The loss is multiplied by the number of ranks, although the gradients are means over all ranks.
 void multiplies_loss_by_ranks(RankContext& ctx, bool corrected) {
   OneWeight model;
   (model.loss(samples(2, 2 * ctx.rank())) / 2 * (corrected ? 1 : ctx.size())).backward();
@@ -52,7 +52,7 @@ void clips_by_own_norm(RankContext& ctx, bool corrected) {
   ctx.check_replicas({{"clip factor", factor}});  // <- B048
 }
 
-// Two ranks share the experts and see all tokens. The gradients are divided as if there were only one rank.
+// Two ranks share the experts, and together see all tokens. The gradients are divided as if there were only one rank.
 void divides_experts_by_dp(RankContext& ctx, bool corrected) {
   OneWeight expert;
   const int data_parallel = 1, expert_parallel = 2;

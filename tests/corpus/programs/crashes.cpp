@@ -24,7 +24,7 @@ void reduces_with_a_dead_peer(RankContext& ctx, bool corrected) {
   }
 }
 
-// As before, a peer is killed. Here the back end does not report the failure to the agent.
+// A worker is killed, and the back end does not report the failure to the agent.
 void trains_with_a_dead_worker(RankContext& ctx, bool corrected) {
   for (int step = 0; step < 8; ++step) {
     try {

@@ -43,8 +43,8 @@ void sends_beside_an_all_reduce(RankContext& ctx, bool corrected) {
   if (!corrected) p2p.recv(block, 0)->wait();
 }
 
-// Rank 0 copies a result, and so holds the device's lock until the stream is done. Rank 1 still makes its communicator,
-// which must allocate, and so needs that lock.
+// Rank 0 copies a result, and so holds the device's lock until the stream is done. Rank 1 is still making a
+// communicator, which must allocate, and so needs that lock.
 void allocates_beside_a_collective(RankContext& ctx, bool corrected) {
   static std::mutex page_table;
   const auto allocate = [] {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Rank 0 hosts the store's server. It ends before rank 3 reads a key, so rank 3 cannot reach the store.
+// Rank 0 hosts the store's server, which ends before rank 3 reads a key. So rank 3 cannot reach the store.
 void reads_from_an_owner_that_has_ended(RankContext& ctx, bool corrected) {
   if (ctx.rank() == 0) ctx.store()->set("global_step", "100");
   ctx.group().barrier()->wait();

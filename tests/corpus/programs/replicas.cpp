@@ -42,7 +42,7 @@ struct BranchesImpl : torch::nn::Module {
 };
 TORCH_MODULE(Branches);
 
-// Only the first micro-batch, under no_sync(), uses the branch nn1. The second one's reduction counted nn1 as unused.
+// Only the first micro-batch, under no_sync(), uses nn1. In the bug report, the second's reduction ignored it.
 void uses_a_branch_under_no_sync(RankContext& ctx, bool) {
   DistributedDataParallel ddp(Branches(), ctx.group(), {.find_unused_parameters = true});
   const auto train = [&](bool second) { ddp.forward(own_batch(ctx), second).sum().backward(); };
@@ -55,7 +55,7 @@ void uses_a_branch_under_no_sync(RankContext& ctx, bool) {
   ctx.check_replicas(ddp);  // <- B078
 }
 
-// The flag for the last micro-batch is set between its forward, which reads it, and its backward.
+// The flag for the last micro-batch is set between its forward, which reads the flag, and its backward.
 void sets_sync_flag_after_forward(RankContext& ctx, bool corrected) {
   DistributedDataParallel ddp(torch::nn::Linear(4, 1), ctx.group());
   for (int micro = 0; micro < 3; ++micro) {

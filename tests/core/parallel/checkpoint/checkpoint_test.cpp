@@ -104,8 +104,8 @@ TEST(Checkpoint, Dropout_DrawsTheSameValuesAgain) {
       {leaf({6, 5}, 1), leaf({5, 5}, 2)});
 }
 
-// The checkpoint's code uses `scale` and a leaf, which are neither its inputs nor parameters of a module. Code behind
-// the checkpoint uses both, too. One input is passed twice, and the code returns another one unchanged.
+// The checkpoint's code uses `scale` and a leaf, which are neither its inputs nor parameters of a module. Code after
+// the checkpoint also uses `scale` and the leaf. One input is passed twice, and the code returns another one unchanged.
 TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
   expect_like_without(
       [](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {

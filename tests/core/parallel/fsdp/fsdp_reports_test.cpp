@@ -60,7 +60,7 @@ TEST(FsdpReports, ExceptionInForward_IsTheRanks) {
   EXPECT_EQ(report.headline, "rank 1: halfway");
 }
 
-// All ranks fail in the same place, and then train on normally.
+// All ranks fail in the same place. After that, forwards give the right results.
 TEST(FsdpReports, ExceptionOnAllRanks_LeavesNothingBehind) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net, whole;

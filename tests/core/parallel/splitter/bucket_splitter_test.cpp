@@ -69,7 +69,7 @@ TEST_F(BucketSplitter, EmptyGraph_IsOneEmptyBucket) {
   EXPECT_TRUE(buckets[0].nodes.empty());
 }
 
-// The in-place addition gives no value that anything uses, so the bucket cannot end before it.
+// The in-place addition gives no value that anything uses, so it cannot be a bucket of its own.
 TEST_F(BucketSplitter, FullBucketWithoutAValue_IsExtended) {
   Node& x = input("x");
   Node& a = parameter("a");
@@ -110,8 +110,8 @@ TEST_F(BucketSplitter, BucketOfFetches_HasNoPieceInPyTorchAndDoesNotAriseForDdp)
               testing::UnorderedElementsAre("submod_0", "submod_1", "submod_2"));
 }
 
-// The only nodes that could end the first bucket fetch an attribute and change a parameter in place. By DDP's rules,
-// these make no piece, so the bucket takes them in and goes on.
+// One node fetches an attribute, another changes a parameter in place. By DDP's rules, the two nodes make no piece, so
+// their bucket takes in further nodes.
 TEST_F(BucketSplitter, FetchBesideAChangeInPlace_EndsNoBucketForDdp) {
   module->set_attribute("w", {parameter_meta(), {}, false});
   Node& x = input("x");
