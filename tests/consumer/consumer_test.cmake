@@ -1,5 +1,5 @@
 # PART package installs BUILD_DIR below WORK_DIR and checks what was exported. Each other PART configures CONSUMER_DIR
-# against that installation, and builds and runs an executable.
+# against that installation. All but `versions` also build and run an executable.
 cmake_minimum_required(VERSION 3.25)
 set(prefix "${WORK_DIR}/prefix")
 set(build "${WORK_DIR}/build_${PART}")

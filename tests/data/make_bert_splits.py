@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes truth/bert_splits.json.gz: how DDPOptimizer cuts transformers' BertForMaskedLM.
+"""Makes bert_splits.json.gz: how DDPOptimizer cuts transformers' BertForMaskedLM.
 
 Usage: make_bert_splits.py FILE. Needs Python with torch 2.11 and transformers 5.23. The tests do not need it.
 {shape: {parameters: {name: bytes}, runs: [{bucket_bytes_cap, first_bucket_cap, buckets: [{size, params: [name...]}...]}

@@ -8,7 +8,7 @@ the same test, a whole program without GoogleTest, two blocks with statements of
 checkpoints, and a program. The TOML of GUIDE.md is that program's scenario, and the Python of GUIDE.md makes dumps from
 that program's files. The C++ blocks of COMPILE.md, one after the other, are a test file. So are the C++ blocks of
 CHECKERS.md, of FAULTS.md and of STATE_CHECKS.md. The TOML blocks of FAULTS.md and STATE_CHECKS.md are scenarios for the
-GUIDE's program. A missing or additional block is an error, because it would not be built.
+GUIDE's program. A missing or additional block in README.md or GUIDE.md is an error, because it would not be built.
 """
 import pathlib
 import re

@@ -2,8 +2,9 @@
 """Checks the tables about c10d's interface: c10d_tables.py <root> <LibTorch's include folder>.
 
 docs/C10D.md must name exactly the virtual methods of c10d::Backend, Work and Store that the installed headers declare,
-and a test for each. tests/README.md must name a test for each of PyTorch's own. Every named test must exist in a source
-file. Each finding is one line; the exit status is 1 if there is any.
+and a test for each. tests/README.md must name a test of ours for each row of its table of PyTorch's tests. Every named
+test must exist in a source file. Rehearse's table of operations must have each operation of c10d. Each finding is one
+line; the exit status is 1 if there is any.
 """
 
 import pathlib
@@ -35,7 +36,7 @@ def virtual_methods(header, name):
 
 
 def enumerators(header, name):
-    """The names of an enumeration from value 0 on. Leaves out names with explicit other values."""
+    """The names of an enumeration, in order. Leaves out names with an explicit value of 100 or more."""
     body = re.search(r"\benum\s+class\s+(?:\w+\s+)?" + name + r"\b[^{]*\{([^}]*)\}", without_comments(header))
     if not body:
         raise ValueError(f"no enumeration {name}")
@@ -44,7 +45,7 @@ def enumerators(header, name):
 
 
 def check_operations(root, include):
-    """Checks that each c10d operation has a row in our table, in c10d's order."""
+    """Checks that each c10d operation has a row in our table."""
     document = "core/internal/rehearse_internal/comm/op_table.h"
     declared = enumerators((include / "torch/csrc/distributed/c10d/Work.hpp").read_text(), "OpType")
     rows = re.findall(r"OpRow\{OpType::(\w+)", (root / document).read_text().split("kUnknown")[0])

@@ -23,8 +23,8 @@ NO_FUNCTIONS = {"if", "for", "while", "switch", "catch"}
 
 
 def long_functions(lines):
-    """(name, line number, length) of the functions that are too long. A function ends at the brace below its first
-    letter."""
+    """(name, line number, length) of the functions that are too long. A function ends at the first closing brace with
+    its own indentation."""
     for begin, line in enumerate(lines):
         match = FUNCTION.match(line)
         if not match or match[2] in NO_FUNCTIONS:

@@ -12,7 +12,7 @@
 
 namespace rehearse::test {
 
-// Layers of width 256 with four heads for 8 x 128 tokens, with dropout. Each layer may be a checkpoint.
+// Layers of width 256 with four heads for 8 x 128 tokens, with dropout. If `saves` is true, each layer is a checkpoint.
 class CheckpointedTransformer {
  public:
   static constexpr std::int64_t kWidth = 256, kBatch = 8, kTime = 128;

@@ -18,7 +18,8 @@ struct ToyShape {
 };
 
 // The model of PyTorch's DDPOptimizer tests: four linear layers, each with a ReLU. The default generator draws the
-// weights; biases are 0.01. Parameters of the default shape, in bytes: 220,000; 100,020,000; 100,020,000; 100,020.
+// weights; biases are 0.01. Bytes of each layer's parameters in the default shape: 220,000; 100,020,000; 100,020,000;
+// 100,020.
 struct ToyImpl : torch::nn::Module {
   explicit ToyImpl(const ToyShape& shape = {}) : net(register_module("net", torch::nn::Sequential())) {
     add_layer(shape.in, shape.hidden);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records the results of PyTorch's own DistributedDataParallel, for tests/core/parallel/recorded/ddp_recorded_test.cpp.
+"""Records the results of PyTorch's own DistributedDataParallel, for the tests in tests/core/parallel/recorded.
 
     python record_ddp.py recorded.json      (torch 2.11 with gloo; numpy only for PowerSGD; processes on loopback)
 

@@ -69,7 +69,7 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
   }
 }
 
-// x * n with a symbolic number n: the number is saved as a number, and the backward's dead exp saves nothing.
+// x * (2 * n) with a symbolic number n: 2 * n is saved as a number, and the backward's dead exp saves nothing.
 TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   JointBuilder b;
   auto& n = b.size_input("n");

@@ -13,7 +13,7 @@ const std::string kSetGrad = "torch._C._set_grad_enabled";
 const std::string kEnter = "torch.amp.autocast_mode._enter_autocast";
 const std::string kExit = "torch.amp.autocast_mode._exit_autocast";
 
-// Turns autocast on as C++ programs do.
+// Turns autocast on or off as C++ programs do.
 class Autocast {
  public:
   explicit Autocast(bool enabled, at::ScalarType dtype = at::kBFloat16)

@@ -46,9 +46,9 @@ Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 // The gradients of the sum of all results with respect to `of`; an undefined tensor if there is none.
 Tensors gradients(const Tensors& results, const Tensors& of);
 
-// Runs `function` and the graph on the same inputs and the same random numbers. Expects equal bits in results, and in
-// the gradients of `of` and of inputs that require them. Expects that results agree in requires_grad, and that the
-// graph's metadata describe the results.
+// Runs `function` and the graph on the same inputs and the same random numbers. Expects the same values, dtypes,
+// strides and requires_grad of the results, and of the gradients of `of` and of inputs that require them. Also expects
+// that the graph's metadata describe the results.
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 
