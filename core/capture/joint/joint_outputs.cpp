@@ -20,7 +20,7 @@ at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Ten
 bool is_fake_tensor(const c10::IValue& value) { return is_tensor(value) && is_fake(value.toTensor()); }
 
 // True if elements of the tensor may share memory, as in the result of unfold(). Then changing one element changes
-// another, and autograd's result depends on the operator.
+// another, too, and each in-place operator has its own rule for the gradients of such a change.
 bool may_overlap_itself(const at::Tensor& tensor) {
   std::vector<std::pair<c10::SymInt, c10::SymInt>> dimensions;
   for (std::int64_t d = 0; d < tensor.dim(); ++d) {
@@ -135,8 +135,9 @@ void JointOutputs::refuse_hidden_alias(std::size_t output, const at::Tensor& res
   }
 }
 
-// The view was made before its base was changed in place. A view made from the changed base would have another history:
-// autograd would not connect later writes to the base with the view, or later writes to the view with the base.
+// The view was made before its base was changed in place. A view made from the changed base would have another history.
+// The graph cannot return the view as a plain value either: then autograd would not know that a later write to the base
+// also changes the view, or that a later write to the view also changes the base.
 void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view) const {
   if (!view.requires_grad() && !base_of(view).requires_grad()) return;
   throw SharedInputChanges(
@@ -153,7 +154,8 @@ void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& result
   }
 }
 
-// True if the caller also holds the base of this view. A write to either must be visible in both, and to autograd.
+// True if the graph is differentiated and the caller also holds the base of this view, or another view of that base. A
+// write to either tensor must be visible in both, and to autograd.
 bool JointOutputs::is_view_of_visible(const at::Tensor& tensor) const {
   if (!is_differentiated() || !tensor.is_view()) return false;
   const std::uint64_t base = fake_id(base_of(tensor));

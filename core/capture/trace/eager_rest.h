@@ -28,8 +28,8 @@ class EagerRest {
 
   // `alive`: the fakes that the code holds.
   EagerRest(Recording& recording, const std::vector<LiveValue>& alive, const ValueOf& value_of);
-  // Turns each fake that the code holds into its real tensor. Fakes of inputs, and fakes whose real tensor has another
-  // object already, stay fakes. Call it once.
+  // Turns each fake that the code holds into its real tensor. A fake stays a fake if it stands for an input, or if an
+  // input or another fake has the same real tensor. Call it once.
   void make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of);
 
   // Replaces the arguments by the results. If the operator changes the layout or history of an argument, the argument's
@@ -39,7 +39,7 @@ class EagerRest {
   // Throws NotCapturable for a fake without a real tensor, and shapes::DataDependentError for a symbol without a value.
   c10::IValue real_value(const c10::IValue& value) const;
   at::Tensor real_tensor(const at::Tensor& tensor) const;
-  // Fakes that make_real() did not turn into real tensors, with the real tensors for which they stand.
+  // The fakes, other than those of inputs, that make_real() left as fakes, with the real tensors for which they stand.
   const std::vector<std::pair<WeakTensor, at::Tensor>>& stand_ins() const noexcept { return stand_ins_; }
 
  private:
