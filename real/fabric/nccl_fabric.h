@@ -32,7 +32,7 @@ struct NcclFabricOptions {
 // large or if a rank waits for it, and otherwise at the next poll(). All transfers that are ready go into one group of
 // NCCL calls, except transfers that share memory. Asynchronous calls run on a stream of their group beside the
 // caller's, synchronous calls on the caller's own stream. A transfer is *launched* when NCCL has taken it, and *done*
-// when the devices have finished it. The fabric keeps the tensors until then, so LibTorch's allocator needs no notice.
+// when the devices have finished it. The matcher keeps the tensors until then, so LibTorch's allocator needs no notice.
 // A barrier is done when each rank's device has reached the point at which the rank called it.
 //
 // Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
@@ -43,7 +43,8 @@ struct NcclFabricOptions {
 //
 // Blocking: only the making of a group's communicators at its first transfer, cancel() of a transfer under way (up to
 // end_limit), and what NCCL does at the first use of a connection.
-// Threads: only that of the ranks. The fabric notices ends and failures only in poll(), so call it while pending().
+// Threads: call all functions on the thread that runs the ranks. Only poll() notices the end of a transfer, so call it
+// while pending(). Both launch() and poll() report failures.
 class NcclFabric final : public comm::Fabric, public DeviceWork {
  public:
   // `host`: the fabric for CPU tensors. `host` and `clock` must outlive this object.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of gloo's headers in this folder that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names, and the first
-// virtual functions of a device, in gloo's order. libtorch_cpu has the rest.
+// Declares the classes of gloo/transport that torch/csrc/distributed/c10d/ProcessGroupGloo.hpp names. Device has its
+// first virtual functions, in gloo's order. libtorch_cpu has the rest.
 #pragma once
 
 #include <string>
