@@ -144,7 +144,8 @@ class Merger {
       if (!report || !tells_of_all(*report) || report->verdict != ranks_.front().report->verdict) return false;
     }
     const auto& first = *ranks_.front().report;
-    // For these verdicts, only all lines together show whether a rank would still have come.
+    // After a timeout or an interrupt, only the lines of all ranks together show whether a missing rank was still on
+    // its way. OK needs a headline for all ranks. So merge() decides these verdicts below.
     constexpr Verdict kByAllLines[] = {Verdict::ok, Verdict::timeout, Verdict::interrupted};
     if (std::find(std::begin(kByAllLines), std::end(kByAllLines), first.verdict) != std::end(kByAllLines)) return false;
     const auto culprits = sim::culprits_of(first);

@@ -17,9 +17,9 @@ struct RankReport {
 
 // Makes one report from the reports of all ranks. `ranks` is sorted by rank and not empty. If no rank has a report, the
 // result names no program, seed or schedule. If each report describes all ranks and all agree, their verdict stands,
-// because it is the job outcome. The exceptions are OK, TIMEOUT and INTERRUPTED: for them, only the lines of all ranks
-// together show whether a rank would still have come. Otherwise the first of these verdicts that any report has
-// decides:
+// because it is the job outcome. The exceptions are TIMEOUT and INTERRUPTED, because only the lines of all ranks
+// together show whether a missing rank was still on its way, and OK, which needs a headline for all ranks. For these,
+// and for all other reports, the first of these verdicts that any report has decides:
 // - MISMATCH, because calls that differ also cause timeouts elsewhere;
 // - CRASHED, also for a rank that left nothing;
 // - CHECK FAILED;

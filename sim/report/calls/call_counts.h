@@ -10,9 +10,9 @@
 
 namespace rehearse::sim {
 
-// Lines from which ranks of a group called its collectives different numbers of times, and at least one rank more than
-// once, in the order of the lines' first calls. Empty if call sites were not captured, or if the run failed for a
-// reason other than its calls (see calls_up_to_the_failure()).
+// Finds the source lines that some ranks of a group executed more often than others to call the group's collectives.
+// Leaves out lines from which no rank called more than once. The lines are in the order of their first calls. Empty if
+// call sites were not captured, or if the run failed for a reason other than its calls (see calls_up_to_the_failure()).
 std::vector<CallCounts> lines_called_unequally(const RunRecord& record, Verdict verdict, const Places& places);
 
 }  // namespace rehearse::sim

@@ -24,7 +24,7 @@ struct OutputOptions {
 
   // True if a wanted file shows all operations of a run, and leave_events_out() was not called.
   bool needs_all_events() const;
-  // Makes the files for comparison with another mode wanted, unless the scenario names them.
+  // Turns on the files that serve to compare modes, unless the scenario says whether to write them.
   void want_what_modes_share();
   // Drops the files that exist only with all operations. The page stays, and shows the last operations of each rank.
   void leave_events_out();
