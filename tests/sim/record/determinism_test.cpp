@@ -133,7 +133,7 @@ TEST(FirstDifference, Calls_TheRankWhoseCallDiffersIsNamed) {
             "at t=11 us, second no call");
 }
 
-// The order of ranks depends on the schedule, and texts may have other numbers.
+// The ranks call in another order, and the same texts have other indices in the table. Neither is a difference.
 TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
   RunPath other = path_with_calls({});
   std::swap(other.calls.calls[0], other.calls.calls[2]);
@@ -142,7 +142,7 @@ TEST(FirstDifference, SameCallsOfEachRank_NameNone) {
   EXPECT_EQ(call_that_differs(other), "");
 }
 
-// Runs 4 ranks under a witness. Rank 2 yields `extra` more times before it sleeps.
+// Runs 4 ranks under a witness. Each rank sleeps and then yields five times; rank 2 yields `extra` times more.
 RunPath witnessed(std::uint64_t seed, int extra) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }
