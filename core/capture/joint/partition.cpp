@@ -126,8 +126,8 @@ std::vector<std::vector<std::size_t>> gradient_tangents(const JointGraph& joint,
     const Node* node = sides.gradients[i].node();
     if (node == nullptr) continue;
     result[i] = reach.of(*node);
-    // A gradient is undefined without the tangents that lead to it, even if its value does not depend on them (sgn()
-    // gives zeros).
+    // Autograd leaves a gradient undefined if no tangent that leads to it is defined. This holds even if the gradient's
+    // value depends on no tangent: the backward of sgn() gives zeros.
     if (result[i].empty() && i < joint.leading_tangents.size()) result[i] = joint.leading_tangents[i];
   }
   return result;

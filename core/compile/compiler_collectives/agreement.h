@@ -38,16 +38,17 @@ class Agreement {
 
   void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
 
-  // The call starts to compile. `failures`: the guards that failed, one for each entry, latest entry first. If there
-  // are fewer than `entries`, the call compiles for other ranks.
+  // The call starts to compile. `failures`: the guards that failed, one for each entry, latest entry first. There are
+  // fewer than `entries` if this rank's guards hold, and the call compiles because another rank's guards failed.
   void begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries);
 
   // Passes the call's arguments to `dynamism`. With compiler collectives, passes those of all ranks, and blocks.
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
-  // The call starts to compile another segment, before the segment's code runs. With compiler collectives the ranks
-  // exchange `why`, and the call blocks. As for any compilation, the counterpart on another rank may be the first
-  // compilation of a call. `why`: the read or region that the segment follows.
+  // The call starts to compile another segment: its code is about to run, or has run and gave another graph than
+  // before. `why`: the read or region that the segment follows, or the change of the graph. With compiler collectives
+  // the ranks exchange `why`, and the call blocks. The exchange matches the k-th compilations of the ranks, so on
+  // another rank it may belong to the first compilation of a call.
   void begin_segment(const std::string& why, exec::CallSite where);
 
   // The result of the open compilation contains collectives, or may contain some.

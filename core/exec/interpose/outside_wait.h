@@ -12,8 +12,8 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// The waits of a world's fibers that real threads may end, by the addresses of the objects. Used on the executor's
-// thread only.
+// The waits of a world's fibers that real threads may end. A fiber waits for an object, which its address identifies.
+// Used on the executor's thread only.
 class OutsideWaits {
  public:
   struct Wait {
@@ -25,7 +25,7 @@ class OutsideWaits {
   OutsideWaits() = default;
   OutsideWaits(const OutsideWaits&) = delete;
   OutsideWaits& operator=(const OutsideWaits&) = delete;
-  // Forgets the waits of fibers that were left behind.
+  // Forgets the waits from which fibers never returned (see FiberLife::leave_behind()).
   ~OutsideWaits();
 
   std::list<Wait>::iterator begin(const void* object, WaitTable& table);

@@ -39,7 +39,7 @@ struct WorldState {
   WorldState() = default;
   WorldState(const WorldState&) = delete;
   WorldState& operator=(const WorldState&) = delete;
-  // Gives up initialisations whose fibers were left behind.
+  // Gives up initialisations from which fibers never returned (see FiberLife::leave_behind()).
   ~WorldState();
 };
 

@@ -21,7 +21,8 @@ void count_failure(Fiber& fiber, const FailedCalls::Call& call) {
   auto& world = *fiber.world;
   const FixedObserver after_failure("a call after one that failed");
   if (world.outcome.ended_for(fiber)) {
-    // If every call were refused early, a loop that catches exceptions would never reach a blocking call that ends it.
+    // A call that fails before it blocks does not notice that the world has ended. A loop that catches such failures
+    // would never end, so this ends the fiber.
     if (std::uncaught_exceptions() == 0) abort_wait(fiber, after_failure);
     return;
   }

@@ -9,8 +9,8 @@
 
 namespace rehearse::parallel {
 
-// A mesh, or a slice of one, as numbers. `blocks`: the ranks of all slices along the same dimensions (a whole mesh is
-// one block). A block lists ranks of the world in row-major order: the index of the last dimension changes fastest.
+// A mesh, or all its slices along the same dimensions, as numbers. `blocks`: the ranks of each slice; a whole mesh is
+// one block. A block lists ranks of the world in row-major order: the index of the last dimension changes fastest.
 struct MeshLayout {
   std::vector<std::int64_t> sizes;
   std::vector<std::string> names;  // empty: the dimensions have no names

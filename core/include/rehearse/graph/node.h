@@ -56,7 +56,7 @@ class Node {
 
   // The nodes in args, then kwargs, in order, each once.
   const std::vector<Node*>& input_nodes() const noexcept { return inputs_; }
-  // The nodes that use this one, each once, in the order in which they began to use it.
+  // The nodes that use this one, each once, in the order in which their arguments were last set.
   const std::vector<Node*>& users() const noexcept { return users_; }
 
   // Replaces `old` by `replacement` wherever `old` occurs in this node's arguments.

@@ -30,16 +30,16 @@ struct SplitModule {
   std::vector<Partition> partitions;    // in the order of their calls
 };
 
-// Splits a module as torch.fx.passes.split_module does with its default options: placeholders and attributes stay
-// outside; every other node goes into partition partition_of(node). split_by() calls partition_of() once for each such
-// node, in order. The orders of partitions, inputs and outputs, and all names, are fx's.
+// Splits a module as torch.fx.passes.split_module does with its default options: placeholders, attributes and the
+// output stay outside; every other node goes into partition partition_of(node). split_by() calls partition_of() once
+// for each such node, in order. The orders of partitions, inputs and outputs, and all names, are fx's.
 // - If a value crosses into a partition, the symbols in its sizes become inputs of the partition, too, provided that a
 //   node before the use has this symbol as its value (fx also considers nodes after the use, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` take effect until they
 //   are undone: later partitions begin by repeating them. Partition ids must then not decrease.
-// - Partitions are called in `order`. fx's order calls a partition as soon as its inputs exist. In-place changes and
-//   draws of random numbers are no inputs, so a partition that changes a value may be called after one whose nodes read
-//   the value later.
+// - Partitions are called in `order`. fx's order looks only at inputs: among the partitions whose inputs exist, it
+//   calls the one that became ready last. In-place changes and draws of random numbers are no inputs. So fx's order may
+//   call a partition that reads a value before an earlier partition that changes the value.
 // - Shares attributes, submodules and metadata with `module`, which does not change.
 // - Names: the dots in a called submodule's name become '_' (`a.b` is `a_b` in its partition). If that name, or
 //   submod_<id> in the split module, is taken by another object, the later one gets a number: `a_b_1`. fx overwrites
