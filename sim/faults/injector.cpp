@@ -279,8 +279,9 @@ void FaultInjector::inject(FaultPlan& plan, int rank) {
   }
 }
 
-// Fails a call on a group if the connections of one of its ranks broke when that rank was lost. Also fails every call
-// that a restarted rank makes on one of its old groups.
+// Fails a call on a group if the connections of one of its ranks broke when that rank was lost; if the group is newer
+// than the loss, only until the rank begins again. Also fails every call that a restarted rank makes on one of its old
+// groups.
 void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
   for (const auto& [lost, loss] : losses_) {
     const auto& ranks = intercepted.group.ranks;

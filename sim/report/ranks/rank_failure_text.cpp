@@ -126,8 +126,8 @@ std::string gist_of(const exec::RankFailure& failure) {
   return gist;
 }
 
-// The timeout seems to have caused the failure if the rank failed at the time of the timeout and completed no call in
-// between.
+// The timeout seems to have caused the failure if the rank failed at the time of the timeout and completed no call at a
+// later time.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
   if (!failure.gave_up) return "";
   const auto& wait = *failure.gave_up;

@@ -32,8 +32,9 @@ std::string text_of(const exec::RankFailure& failure);
 std::string gist_of(const exec::RankFailure& failure);
 
 // For example "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1". A program may
-// catch a timeout and throw an error of its own. Empty if there was no timeout, if the failure's text already names the
-// call, or if time passed or a call completed between the two: then the program had dealt with the timeout.
+// catch a timeout and throw an error of its own. Empty if there was no timeout, or if the failure's text already names
+// the call. Also empty if the rank failed, or completed a call, at a later time than the timeout: then the program had
+// dealt with the timeout.
 std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
 
 }  // namespace rehearse::sim
