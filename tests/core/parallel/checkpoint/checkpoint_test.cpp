@@ -153,7 +153,8 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
 }
 
 // If the base of a view has changed, LibTorch gives the view a new autograd node when code next uses the view. Here
-// that is the checkpoint's code. The view is older than the code, so it must keep the new node.
+// that is the checkpoint's code. The code did not make the view, so the checkpoint must accept that the view keeps the
+// new node.
 TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   for (const bool returns_the_view : {false, true}) {
     for (const bool is_used_outside : {false, true}) {

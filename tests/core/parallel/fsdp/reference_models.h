@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The models of tests/data/fsdp_reference.py, with the same names of parameters.
+// The models of tests/data/fsdp_reference.py, with the same names of parameters, and a transformer for measurements.
 #pragma once
 
 #include <cmath>
