@@ -22,7 +22,7 @@ bool is_marked(const SymbolPlace& place, const LeafList& leaves) {
   });
 }
 
-// The first guard that fixes the symbol, or else the last one that mentions it. Null if none does.
+// Of the guards that mention the symbol: the first equality, or else the last guard. Null if none mentions it.
 const shapes::Guard* guard_that_fixes(const std::string& symbol, const shapes::ShapeEnv& shapes) {
   const shapes::Guard* last = nullptr;
   for (const shapes::Guard& guard : shapes.guards()) {

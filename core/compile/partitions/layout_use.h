@@ -13,7 +13,8 @@ namespace rehearse::compiler {
 // The metadata of the graph's outputs; an empty ValueMeta if an output is not a known tensor.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
-// Finds the values of symbols among the values of a call of the graph: its placeholders, then its outputs.
+// Returns where a call of the graph has the values of symbols. The values of a call are numbered: placeholders first,
+// then outputs.
 SymbolSources symbols_of(const graph::GraphModule& module);
 
 // True if the examples have the layouts in the graph's metadata.
@@ -22,8 +23,9 @@ bool is_as_recorded(const BackendInput& input);
 // True if two tensors have the same offset and, except for dimensions of size 1, the same strides.
 bool same_layout(const graph::TensorMeta& left, const graph::TensorMeta& right);
 
-// True if the layouts of the inputs affect what the graph computes or which of its values share memory: it reads
-// strides or offsets, draws random numbers in memory order, or calls code that LibTorch does not know.
+// True if the layouts of the inputs may affect what the graph computes: it reads strides or offsets, draws random
+// numbers in memory order, calls a method or an operator that is not ATen's, or both writes to a tensor and has an
+// operator that returns a view for some layouts and a copy for others.
 bool depends_on_layouts(const graph::GraphModule& module);
 
 // True if the graph gives the same values for these examples, whose layouts differ from those at capture.
