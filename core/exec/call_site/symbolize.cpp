@@ -24,7 +24,7 @@
 namespace rehearse::exec {
 namespace {
 
-// Prefixes of library names. They include the next punctuation, because a user's library may be called
+// Prefixes of library names. LibTorch's include the next punctuation, because a user's library may be called
 // libtorch_extension.so.
 constexpr std::string_view kForeignLibraries[] = {
     "libtorch.", "libtorch_cpu.", "libtorch_cuda.", "libtorch_cuda_", "libtorch_python.", "libtorch_global_deps.",

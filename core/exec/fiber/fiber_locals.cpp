@@ -18,8 +18,9 @@ FiberLocals& locals_of_thread() noexcept {
   return locals;
 }
 
-// The fiber whose objects the calling code uses: the running fiber, or the fiber that is in a native section on its own
-// thread. Null for helper threads of an OpenMP region, which have no executor: each of them uses its own objects.
+// The fiber whose objects the calling code uses: the running fiber or, on the executor's thread, the fiber in a native
+// section. Null for all other code: each thread then uses its own objects. This includes the helper threads of an
+// OpenMP region, which have no executor.
 Fiber* fiber_with_locals() noexcept {
   if (t_current_fiber != nullptr) [[likely]]
     return t_current_fiber;

@@ -26,7 +26,7 @@ class NativeState {
 
  public:
   // The size of the first part of a NativeState. A switch does not touch this part, unless the fiber suspends with an
-  // exception in flight.
+  // exception in flight or inside std::call_once.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
   // The place where a thread keeps the state.

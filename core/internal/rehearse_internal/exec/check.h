@@ -13,7 +13,7 @@
 // its own type and a cure instead.
 //
 // If the condition is false, writes one line to stderr, with the condition, file and line, the name and value of each
-// argument, and the rank with its virtual time. Then calls std::abort(). Values are numbers, bools, enums and texts;
+// argument, and the rank with its virtual time. Then calls std::abort(). Values are integers, bools, enums and texts;
 // they are evaluated only on failure. Costs one predicted branch, allocates and blocks nothing, and may be used in
 // noexcept functions.
 #define REHEARSE_CHECK(condition, ...)                                                               \
