@@ -46,7 +46,7 @@ struct TensorMeta {
   bool requires_grad = false;
   bool is_parameter = false;                  // a parameter of the module, not an activation
   std::optional<SymInt> storage_nbytes = {};  // bytes of its storage; nullopt: unknown
-  bool is_conj = false;  // LibTorch's lazy bits, set by conj() and by the imaginary part of a complex tensor
+  bool is_conj = false;  // LibTorch's lazy bits, set by conj() and by the imaginary part of its result
   bool is_neg = false;
   bool operator==(const TensorMeta&) const = default;
 };
