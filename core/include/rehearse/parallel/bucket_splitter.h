@@ -22,14 +22,15 @@ struct CountingRules {
   // has lost the mark. Ignored parameters of called modules, and ignored attributes, never count.
   bool ignored_if_inlined = false;
   // True, as in PyTorch: counts a parameter at each use, an attribute at each fetch, and a called module once, at its
-  // last call, with all its parameters, even if another module shares them. A fetch counts as a value of the bucket in
-  // which it is, so a bucket may contain only fetches. Such a bucket has no piece.
+  // last call, with all its parameters, even if another module shares them. A full bucket can be cut off if a later
+  // node uses any of its values, fetched ones too. So a bucket may contain only fetches. Such a bucket has no piece.
   // False: counts each parameter once, at its first use in the graph, because backward completes its gradient there.
-  // The use may be an input, a fetched attribute in any argument, or a called module. Attributes that are one tensor
-  // count as one parameter. Fetches end no bucket: each bucket has a piece.
+  // A node uses a parameter if it takes the parameter's placeholder, if it takes the fetched attribute in any argument,
+  // or if it calls the parameter's module. Attributes that are one tensor count as one parameter. A later use of a
+  // fetched value is no reason to cut a bucket off, so each bucket has a piece.
   bool each_use = true;
-  // Also counts parameters in keyword arguments, in lists among the arguments, and those of a method called on the
-  // result of a function.
+  // Also counts parameters in keyword arguments, in lists among the arguments, and among the arguments of a called
+  // module or of a method called on the result of a function.
   bool nested_arguments = false;
 
   static CountingRules pytorch() { return {.ignored_if_inlined = true}; }
