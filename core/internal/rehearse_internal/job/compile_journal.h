@@ -18,11 +18,12 @@ class FunctionRecord {
  public:
   enum class Doing : std::uint8_t { Nothing, Agreeing, Compiling };
 
-  // A call that missed the cache, or that compiled because other ranks did.
+  // A compilation by a call: because it missed the cache, because other ranks compiled, or because the code behind a
+  // read or an eager region had no compiled segment yet.
   struct Compile {
     std::uint64_t call = 0;      // from 1
     std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the function's first compilation
-    exec::CallSite where;        // where the call was made
+    exec::CallSite where;        // the place of the call or, for a segment, of the read or region next to it
     bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
     static constexpr VirtualTime kNotKnown = VirtualTime::min();
@@ -31,8 +32,8 @@ class FunctionRecord {
   FunctionRecord(std::string name, int rank, bool uses_collectives)
       : name_(std::move(name)), rank_(rank), uses_collectives_(uses_collectives) {}
 
-  // Call called() first, then either hit(), or compiles() and done(). If ranks compare their guards, call agrees() in
-  // between.
+  // In each call of the function, call called() first, and then agrees() if ranks compare their guards. After that,
+  // call hit(), or compiles() and done(), or none of them if the code runs eagerly.
   void called() noexcept { ++calls_; }
   void agrees() noexcept { doing_ = Doing::Agreeing; }
   void hit(std::size_t entry) noexcept {
@@ -45,14 +46,12 @@ class FunctionRecord {
 
   const std::string& name() const noexcept { return name_; }
   int rank() const noexcept { return rank_; }
-  bool uses_collectives() const noexcept {
-    return uses_collectives_;
-  }  // its compilations are matched with those of other ranks
+  // True if the function's compilations are matched with those of other ranks.
+  bool uses_collectives() const noexcept { return uses_collectives_; }
   std::uint64_t calls() const noexcept { return calls_; }
   Doing doing() const noexcept { return doing_; }
-  std::int64_t last_hit() const noexcept {
-    return last_hit_;
-  }  // the entry; -1: the last call compiled, or there is none
+  // The entry that served the last hit; -1: there was no hit yet, or none since the last compilation.
+  std::int64_t last_hit() const noexcept { return last_hit_; }
   const std::vector<Compile>& compiles() const noexcept { return compiles_; }
 
   // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is agreeing with the other ranks in call 3 of f", "used
@@ -92,10 +91,10 @@ struct Divergence {
   std::string function;
   std::uint64_t call = 0;
   std::vector<int> compiled, others;  // ranks
-  std::string why;                    // why the first of `compiled` compiled
-  exec::CallSite where;
-  std::vector<int> latest;    // ranks of `compiled` that have not called it since
-  bool communicates = false;  // the graph of one of `compiled` has collectives
+  std::string why;                    // why one of `compiled` compiled: the rank that made its record first
+  exec::CallSite where;               // Compile::where of this rank
+  std::vector<int> latest;            // ranks of `compiled` that have not called it since
+  bool communicates = false;          // the graph of one of `compiled` has collectives
 };
 
 // Ordered by function, then by call. Functions of the same name are matched by their order on each rank.
