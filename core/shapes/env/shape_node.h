@@ -27,7 +27,8 @@ class ShapeNode final : public c10::SymNodeImpl {
   ShapeNode(std::shared_ptr<ShapeEnv> env, Value value) : env_(std::move(env)), value_(std::move(value)) {}
 
   const std::shared_ptr<ShapeEnv>& env() const noexcept { return env_; }
-  // The value, simplified. Throws ShapeError if it is of another kind.
+  // The value, simplified unless it is a float. float_expr() also converts an integer. Throws ShapeError if the value
+  // is of another kind.
   Expr expr() const;
   Condition condition() const;
   FloatExpr float_expr() const;
@@ -36,7 +37,7 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool is_bool() override { return std::holds_alternative<Condition>(value_); }
   bool is_float() override { return std::holds_alternative<FloatExpr>(value_); }
 
-  // Arithmetic of integers, or of floats if one operand is a float.
+  // Arithmetic of integers, or of floats if one operand is a float. floordiv() and mod() take only integers.
   c10::SymNode add(const c10::SymNode& other) override;
   c10::SymNode sub(const c10::SymNode& other) override;
   c10::SymNode mul(const c10::SymNode& other) override;
