@@ -43,7 +43,7 @@ void require_one_back_end(const Dump& dump, const Dump& first, const std::set<st
       own.backend, other.backend));
 }
 
-// c10d numbers the groups of new_group(), and names all others by a hash of their members.
+// c10d names some groups by a hash of their members, and the others by a counter.
 bool is_name_of_members(const std::string& name) {
   constexpr std::size_t kDigits = 40;  // of SHA-1
   return name.size() == kDigits && name.find_first_not_of("0123456789abcdef") == name.npos;

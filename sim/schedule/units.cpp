@@ -56,7 +56,7 @@ std::optional<Quantity> split(std::string_view text) {
   return Quantity{number, text};
 }
 
-// In binary, 0.3us is 299.99999999999994ns. Take the nearest whole number, but refuse half a nanosecond.
+// In binary, 16.1us is 16100.000000000002ns. Takes the nearest whole number, but refuses half a nanosecond.
 template <class Int>
 std::optional<Int> whole(double value) {
   const double nearest = std::round(value);
