@@ -106,8 +106,8 @@ class Shrinker {
       std::vector<int> others = removed.inputs;
       for (const Block& block : removed.blocks) others.push_back(block.yields);
       for (int value = 0; value < from.program.first_free(); ++value) others.push_back(value);
-      others.push_back(from.program.first_free() + 1);  // a matrix, and a scalar
-      others.push_back(from.program.first_free() + 2);
+      others.push_back(from.program.first_free() + 1);  // the module's matrix
+      others.push_back(from.program.first_free() + 2);  // the module's scalar
       if (removed.outputs.empty()) others = {-1};
       for (const int other : others) {
         Case candidate = from;

@@ -19,7 +19,7 @@ TEST(Duration, WithUnits_Parses) {
   EXPECT_EQ(units::parse_duration("5us"), microseconds(5));
   EXPECT_EQ(units::parse_duration("30 min"), minutes(30));
   EXPECT_EQ(units::parse_duration("1.5h"), minutes(90));
-  EXPECT_EQ(units::parse_duration("0.3us"), nanoseconds(300));  // 299.99999999999994 in binary
+  EXPECT_EQ(units::parse_duration("0.3us"), nanoseconds(300));
   EXPECT_EQ(units::parse_duration("0s"), nanoseconds(0));
 }
 

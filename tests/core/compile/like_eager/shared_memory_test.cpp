@@ -185,7 +185,7 @@ std::pair<rehearse_test::Observed, std::vector<bool>> seen(Function& function, i
   return {std::move(observed), std::move(shares)};
 }
 
-// Calls alternate between separate and shared arguments. The entry for one kind must not serve the other.
+// Every third call passes arguments that share memory. The entry for one kind of call must not serve the other.
 TEST(SharedMemory, LikeEager) {
   for (const Program& program : kPrograms) {
     for (const char* const backend : {"aot_eager", "eager"}) {
