@@ -37,7 +37,7 @@ RankAssertions::RankAssertions(const WorldOptions& options)
 World::Body RankAssertions::wrap(World::Body body) {
   return [this, body = std::move(body)](RankContext& context) {
     Rank& rank = ranks_.at(static_cast<std::size_t>(context.rank()));
-    ++rank.runs;
+    rank.explains = ++rank.runs > context.incarnation() + 1;
     rank.left_early.clear();
     body(context);
     if (!rank.left_early.empty()) throw AssertionEndedRank(rank.left_early);
@@ -58,7 +58,7 @@ void RankAssertions::take(const ::testing::TestPartResult& result) {
     rank.left_early = fmt::format("GTEST_SKIP at {} is for the test's body, not for a rank", place(result));
     return;
   }
-  if (rank.runs > 1) return;
+  if (rank.explains) return;
   // Leave out the traces around the world: GoogleTest adds them when forward() passes the result on inside their
   // scopes.
   const std::string_view message = result.message();

@@ -23,7 +23,8 @@ class AssertionEndedRank : public std::runtime_error {
 // Collects the results of GoogleTest's assertions while a world runs, and makes a rank's fatal failure end the world.
 // Construct it right before World::run(), and run the body from wrap(). Call forward() once the Capture is gone.
 //
-// World may run a body a second time to explain a failure. Only results of the first time count.
+// World may run all bodies a second time to explain a failure. Only results of the first time count, including those of
+// a rank that a fault has restarted.
 class RankAssertions {
  public:
   explicit RankAssertions(const WorldOptions& options);
@@ -51,6 +52,7 @@ class RankAssertions {
  private:
   struct Rank {
     int runs = 0;            // how often its body has started
+    bool explains = false;   // this run only explains the failure of an earlier one; a restart belongs to its run
     std::string left_early;  // the fatal failure of this run; empty: none
   };
 

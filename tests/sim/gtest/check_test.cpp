@@ -376,6 +376,19 @@ TEST(Run, AssertionInARank_StillCounts) {
   EXPECT_NONFATAL_FAILURE(run({.ranks = 2}, [](RankContext& ctx) { EXPECT_EQ(ctx.rank(), 0); }), "[rank 1 at 0 ns");
 }
 
+TEST(Run, AssertionInARestartedRank_StillCounts) {
+  constexpr const char* crash = "crash rank=1 at=barrier#1 peers=disconnect restart=1ms";
+  const auto body = [](RankContext& ctx) {
+    if (ctx.rank() != 1) return;
+    EXPECT_EQ(ctx.incarnation(), 0);
+    if (ctx.incarnation() == 0) ctx.group().barrier()->wait();
+  };
+  const auto failures = failures_of([&] { run({.ranks = 2, .faults = {crash}}, body); });
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_THAT(message(failures[0]), HasSubstr("ctx.incarnation()"));
+  EXPECT_THAT(message(failures[0]), HasSubstr("[rank 1 at 1."));
+}
+
 TEST(Verdict, Printed_IsItsName) { EXPECT_EQ(::testing::PrintToString(Verdict::check_failed), "CHECK FAILED"); }
 
 }  // namespace
