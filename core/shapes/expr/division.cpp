@@ -13,15 +13,17 @@ namespace {
 // The greatest common divisor of all terms of both lists: the product of a number and a monomial.
 Term common_factor_of(const Terms& left, const Terms& right) {
   Term common{right.front().monomial, 0};
+  // The absolute value of the least number does not fit into 64 bits. The common number is 1 then; few numbers would
+  // divide the least one anyway.
+  bool has_least = false;
   for (const Terms* terms : {&left, &right}) {
     for (const Term& term : *terms) {
       common.monomial = common_factor(common.monomial, term.monomial);
-      // The absolute value of the least number does not fit into 64 bits. Returns 1 as the number instead; few numbers
-      // would divide it anyway.
-      if (term.coefficient == INT64_MIN) return {common.monomial, 1};
-      common.coefficient = std::gcd(common.coefficient, term.coefficient);
+      has_least = has_least || term.coefficient == INT64_MIN;
+      if (!has_least) common.coefficient = std::gcd(common.coefficient, term.coefficient);
     }
   }
+  if (has_least) common.coefficient = 1;
   return common;
 }
 

@@ -71,6 +71,8 @@ TEST(Expr, DivisionsSimplify) {
   EXPECT_EQ(mod(5 * s0 + s1 * s0, s0), 0);
   EXPECT_EQ(mod(s0, 1), 0);
   EXPECT_EQ(floordiv(0, s0), 0);
+  EXPECT_EQ(floordiv(s0 * s1 * kLeast + s1, s0), s1 * kLeast + floordiv(s1, s0));
+  EXPECT_EQ(mod(s0 * s1 * kLeast + s1, s0), mod(s1, s0));
 }
 
 TEST(Expr, NumbersDivideAsInPython) {
