@@ -57,17 +57,24 @@ TEST_P(Time, Clocks_StartAtTheirDocumentedPoints) {
     EXPECT_EQ(day.tv_usec, 500'000);
     EXPECT_EQ(std::chrono::system_clock::now().time_since_epoch(), std::chrono::seconds(year_2020) + 1'500ms);
     EXPECT_EQ(std::chrono::steady_clock::now().time_since_epoch(), 1'001'500ms);
-    for (clockid_t clock : {CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME}) {
+    for (clockid_t clock :
+         {CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_BOOTTIME_ALARM}) {
       timespec time{};
       EXPECT_EQ(::clock_gettime(clock, &time), 0);
       EXPECT_EQ(time.tv_sec, 1'001);
       EXPECT_EQ(time.tv_nsec, 500'000'000);
       ++compared;
     }
+    for (clockid_t clock : {CLOCK_REALTIME, CLOCK_REALTIME_COARSE, CLOCK_REALTIME_ALARM, CLOCK_TAI}) {
+      timespec time{};
+      EXPECT_EQ(::clock_gettime(clock, &time), 0);
+      EXPECT_EQ(time.tv_sec, year_2020 + 1);
+      ++compared;
+    }
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   EXPECT_EQ(outcome.end_time, at(1'500ms));
-  EXPECT_EQ(compared, 4 * ranks());
+  EXPECT_EQ(compared, 9 * ranks());
 }
 
 // The kernel's own answer must lie between two readings through libc.

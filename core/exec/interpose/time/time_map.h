@@ -32,12 +32,14 @@ inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_
   switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
+    case CLOCK_REALTIME_ALARM:
     case CLOCK_TAI:
       return epochs_of(fiber).realtime;
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_COARSE:
     case CLOCK_MONOTONIC_RAW:
     case CLOCK_BOOTTIME:
+    case CLOCK_BOOTTIME_ALARM:
       return epochs_of(fiber).monotonic;
     default:
       return std::nullopt;
