@@ -35,6 +35,7 @@ Answer Call::hit(Entry& entry, std::optional<CallResult> served) {
 
 Answer Call::eager(std::optional<CallResult> served) {
   cache.entries.note_eager();
+  cache.agreement.note_eager();
   if (served) return std::move(*served);
   return AsItIs{};
 }

@@ -92,8 +92,9 @@ std::string FunctionRecord::text(bool several) const {
     return fmt::format("{} {} (call {}{}{})", several ? "compile" : "compiles", name_, compile.call,
                        compile.why.empty() ? "" : ": ", compile.why);
   }
+  if (runs_eagerly_ || (last_hit_ < 0 && compiles_.empty()))
+    return fmt::format("ran {} uncompiled in call {}", name_, calls_);
   if (last_hit_ >= 0) return fmt::format("used compiled entry {} in call {}", last_hit_, calls_);
-  if (compiles_.empty()) return fmt::format("ran {} uncompiled in call {}", name_, calls_);
   return fmt::format("compiled {} in call {}", name_, compiles_.back().call);
 }
 

@@ -2,6 +2,7 @@
 #include "compile/captures/fixed_marks.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
@@ -22,16 +23,21 @@ bool is_marked(const SymbolPlace& place, const LeafList& leaves) {
   });
 }
 
-// Of the guards that mention the symbol: the first equality, or else the last guard. Null if none mentions it.
-const shapes::Guard* guard_that_fixes(const std::string& symbol, const shapes::ShapeEnv& shapes) {
+// Returns the guard that the symbol has this value. If there is none, several guards leave no other value: returns the
+// first equality that mentions the symbol, or else the last guard that does. Null if no guard mentions it.
+const shapes::Guard* guard_that_fixes(const std::string& symbol, std::int64_t value, const shapes::ShapeEnv& shapes) {
+  const shapes::Condition fixed = shapes::Condition::eq(shapes::Expr::symbol(symbol), value);
+  const shapes::Guard* equality = nullptr;
   const shapes::Guard* last = nullptr;
   for (const shapes::Guard& guard : shapes.guards()) {
     const auto symbols = guard.condition.symbols();
     if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end()) continue;
-    if (guard.condition.kind() == shapes::Condition::Kind::Equal) return &guard;
+    if (guard.condition == fixed) return &guard;
+    const bool is_equality = guard.condition.kind() == shapes::Condition::Kind::Equal;
+    if (is_equality && equality == nullptr) equality = &guard;
     last = &guard;
   }
-  return last;
+  return equality != nullptr ? equality : last;
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& 
     const std::string& symbol = shapes.backed()[source.symbol].name;
     const shapes::Range range = shapes.range(shapes::Expr::symbol(symbol));
     if (range.lower != range.upper) continue;
-    const shapes::Guard* const guard = guard_that_fixes(symbol, shapes);
+    const shapes::Guard* const guard = guard_that_fixes(symbol, range.lower, shapes);
     const std::string line = guard ? guard->where.describe() : "";
     throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
                                    line.empty() ? "" : line + ": ", source.text,

@@ -37,6 +37,7 @@ class Agreement {
   bool all_compile_next(bool has_next);
 
   void note_hit(std::size_t entry) noexcept { record_->hit(entry); }
+  void note_eager() noexcept { record_->eager(); }
 
   // The call starts to compile. `failures`: the guards that failed, one for each entry, latest entry first. There are
   // fewer than `entries` if this rank's guards hold, and the call compiles because another rank's guards failed.

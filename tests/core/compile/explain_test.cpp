@@ -120,6 +120,7 @@ TEST(MarkDynamic, WhatFixesTheSize_IsAnErrorThatNamesTheGuard) {
       {[](const at::Tensor& x) { return x.sym_size(1) != 4 ? x * 2 : x; }, "s0 == 4"},
       {[](const at::Tensor& x) { return x.sym_size(1) * 2 + 1 == 9 ? x * 2 : x; }, "4"},
       {[](const at::Tensor& x) { return x.sym_size(1) <= 4 && x.sym_size(1) >= 4 ? x * 2 : x; }, "s0 >= 4"},
+      {[](const at::Tensor& x) { return x.sym_size(1) % 4 == 0 && x.sym_size(1) == 4 ? x * 2 : x; }, "s0 == 4"},
       {[](const at::Tensor& x) { return x.matmul(at::ones({4, 3})); }, "s0 == 4"},
       {[](const at::Tensor& x) { return at::linear(x, at::ones({3, 4})); }, "s0 == 4"},
       {[](const at::Tensor& x) { return x + at::ones({2, 4}); }, "s0 == 4"},

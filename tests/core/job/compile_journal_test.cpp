@@ -50,6 +50,24 @@ TEST(FunctionRecords, Text_SaysWhatTheRankDoes) {
   EXPECT_EQ(record.text(true), "compile f (call 3: y is 4, guard y == 3 of entry 0)");
 }
 
+// The function is called with inputs for which the code must run eagerly, after calls that were compiled or served.
+TEST(FunctionRecords, Text_OfAnEagerCallSaysSo) {
+  FunctionRecord record("f", 1, true);
+  play(record, "ch");
+  record.called();
+  record.agrees();
+  record.eager();
+  EXPECT_EQ(record.text(), "ran f uncompiled in call 3");
+  EXPECT_EQ(record.doing(), FunctionRecord::Doing::Nothing);
+  play(record, "h");
+  EXPECT_EQ(record.text(), "used compiled entry 0 in call 4");
+  record.called();
+  record.compiles("n is 3", {});
+  record.done();
+  record.eager();
+  EXPECT_EQ(record.text(), "ran f uncompiled in call 5");
+}
+
 TEST(Divergences, CallsThatGoAlike_AreNone) {
   for (const int ranks : {1, 2, 5}) {
     Journal journal;

@@ -33,12 +33,20 @@ class FunctionRecord {
       : name_(std::move(name)), rank_(rank), uses_collectives_(uses_collectives) {}
 
   // In each call of the function, call called() first, and then agrees() if ranks compare their guards. After that,
-  // call hit(), or compiles() and done(), or none of them if the code runs eagerly.
-  void called() noexcept { ++calls_; }
+  // call hit(), or compiles() and done(), or eager() if the code runs eagerly, or compiles(), done() and eager() if the
+  // compilation was refused.
+  void called() noexcept {
+    ++calls_;
+    runs_eagerly_ = false;
+  }
   void agrees() noexcept { doing_ = Doing::Agreeing; }
   void hit(std::size_t entry) noexcept {
     doing_ = Doing::Nothing;
     last_hit_ = static_cast<std::int64_t>(entry);
+  }
+  void eager() noexcept {
+    doing_ = Doing::Nothing;
+    runs_eagerly_ = true;
   }
   void compiles(std::string why, exec::CallSite where);
   void communicates() noexcept { compiles_.back().communicates = true; }
@@ -55,8 +63,8 @@ class FunctionRecord {
   const std::vector<Compile>& compiles() const noexcept { return compiles_; }
 
   // "compiles f (call 2: y is 4, guard y == 3 of entry 0)", "is agreeing with the other ranks in call 3 of f", "used
-  // compiled entry 0 in call 2", "compiled f in call 1", "never called f". `several`: the subject of the text is
-  // plural.
+  // compiled entry 0 in call 2", "compiled f in call 1", "ran f uncompiled in call 3", "never called f". `several`: the
+  // subject of the text is plural.
   std::string text(bool several = false) const;
 
  private:
@@ -66,6 +74,7 @@ class FunctionRecord {
   std::uint64_t calls_ = 0;
   Doing doing_ = Doing::Nothing;
   std::int64_t last_hit_ = -1;
+  bool runs_eagerly_ = false;  // the last call
   std::vector<Compile> compiles_;
 };
 
