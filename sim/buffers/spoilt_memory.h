@@ -26,7 +26,8 @@ class SpoiltMemory {
   void spoil(const WatchedBuffer& buffer, const SpoilingCall& call);
   void write(const Footprint& bytes);
 
-  // The call that left one of the bytes undefined; null: none of them is.
+  // The call that left one of the bytes undefined. Null: none of them is, or the footprint has too many runs to
+  // compare.
   const SpoilingCall* find(const Footprint& bytes);
 
  private:
