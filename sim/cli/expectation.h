@@ -12,7 +12,8 @@
 // expects, both for a run that ended normally and for one whose process died.
 namespace rehearse::cli {
 
-// True if the run ended as its scenario expects, and every fault that must fire has fired.
+// True if the run ended as its scenario expects. Unless the scenario expects OK or FAULT NOT FIRED, every fault that
+// must fire must also have fired.
 bool came_as_expected(const sim::Scenario& scenario, const Report& report);
 
 // The text for a run that did not end as expected: "expected DEADLOCK: the run ended as OK".

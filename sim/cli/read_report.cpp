@@ -20,7 +20,7 @@
 namespace rehearse::cli {
 namespace {
 
-// The first letter distinguishes a report.json from a log.
+// The first character distinguishes a report.json from a log.
 bool is_json(std::string_view bytes) { return bytes.starts_with('{'); }
 
 // The largest size of a report, dump or log that has this beginning; 0: it is none of these.

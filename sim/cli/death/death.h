@@ -28,7 +28,7 @@ std::string killed_headline(const Arguments& arguments, const CrashRecord& crash
 // How the rank of a process that died has ended, if nobody knows more.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
-// The report on a run that crashed or that a second Ctrl-C ended, with its verdict.
+// The report on a run that crashed, that ended its process early, or that a second Ctrl-C ended, with its verdict.
 Report report_on_death(const sim::Scenario& scenario, const CrashRecord& crash);
 
 }  // namespace rehearse::cli

@@ -33,7 +33,7 @@ struct Pipe {
 };
 Pipe make_pipe();  // throws std::system_error
 
-// Blocks until all bytes are there. False if the other side closes first.
+// Blocks until all bytes are there. False if the other side closes first, or if reading fails.
 bool read_whole(int fd, void* data, std::size_t size);
 
 // Blocks until all bytes are written. Throws std::system_error, also if nobody reads any more (then SIGPIPE must be

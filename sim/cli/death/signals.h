@@ -20,7 +20,7 @@ inline constexpr std::string_view kRanksInterrupted =
 
 // While it exists, the first SIGINT or SIGTERM prints `note` and asks the run to end
 // (rehearse_internal/exec/interrupt.h), so that the run still writes report, log and trace. The second one ends the
-// process at once. Only one may exist at a time.
+// process at once, unless end_at_second_interrupt() has set a handler. Only one may exist at a time.
 class InterruptibleScope {
  public:
   explicit InterruptibleScope(std::string_view note = kRunInterrupted);

@@ -12,8 +12,8 @@ namespace rehearse::cli {
 struct Arguments;
 class Console;
 
-// Runs a command. Returns the process's exit code. Throws UsageError and ScenarioError for problems that the user must
-// fix.
+// Runs a command. Returns the process's exit code. Throws UsageError, ScenarioError and the other errors for which
+// exit_code_of_exception() has a code, for problems that the user must fix.
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
 // The kinds of words on the command line. Shell completion offers words of the kind.

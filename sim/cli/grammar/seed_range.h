@@ -17,7 +17,7 @@ struct SeedRange {
 };
 
 // Parses "1..100", "0x10..0x20", "7". Returns nothing for any other text, for a range that ends before it begins, and
-// for a range with more seeds than anybody can run.
+// for a range with more than 10^9 seeds.
 std::optional<SeedRange> parse_seed_range(std::string_view text);
 
 std::string to_string(const SeedRange& range);
@@ -28,7 +28,8 @@ struct Shard {
   int count = 1;
 };
 
-// Parses "2/8". Returns nothing for any other text.
+// Parses "2/8". Returns nothing for any other text, if the first number is not between 1 and the second one, and if the
+// second one exceeds 10^6.
 std::optional<Shard> parse_shard(std::string_view text);
 
 std::string to_string(const Shard& shard);

@@ -96,7 +96,7 @@ std::vector<std::string> environment_of(int rank, const RankLaunch& launch, std:
                                   "TORCHELASTIC_RESTART_COUNT=0",
                                   fmt::format("{}=1", kLaunchedByUs)};
   if (std::getenv("OMP_NUM_THREADS") == nullptr) all.emplace_back("OMP_NUM_THREADS=1");
-  // c10d warns when a call of the store has a time limit. For real failures it throws, so hide the warnings.
+  // c10d warns when a call of the store exceeds its time limit. For real failures it throws, so hide the warnings.
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) all.emplace_back("TORCH_CPP_LOG_LEVEL=ERROR");
   return all;
 }

@@ -102,7 +102,7 @@ class Merger {
     return own == lines.end() ? nullptr : &*own;
   }
 
-  // The rank's own line; if it left no report, a line that says how its process ended.
+  // The rank's own line; if its report has none, or if it left no report, a line that says how it ended.
   RankLine line_of(std::size_t rank) const {
     const auto& [report, ending] = ranks_[rank];
     if (report) {

@@ -10,7 +10,8 @@
 
 namespace rehearse::cli {
 
-// Thrown if the output cannot be written. If the verdict was OK, the command then exits with kExitOutput.
+// Thrown if the output cannot be written. The command then exits with kExitOutput, if its exit code would otherwise
+// be 0.
 using sim::OutputError;
 
 // The command's two streams. Results go to stdout. Notes, which only people want (the banner, progress), also go to
