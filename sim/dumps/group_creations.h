@@ -16,7 +16,7 @@ namespace rehearse::sim {
 // Whether the ranks made their groups alike, as far as the dumps' groups (pg_config) show it.
 struct CreationDiagnosis {
   std::optional<comm::Mismatch> mismatch;  // of the group that was made first
-  std::vector<std::string> remarks;        // differences that may be intended
+  std::vector<std::string> remarks;        // also on differences that may be intended
 };
 
 // `groups`: what the dumps tell of the calls on each group.

@@ -93,7 +93,7 @@ void JobDiagnosis::tell_waits() {
   wait_cycle_ = std::move(told.wait_cycle);
 }
 
-// Ranks with a dump for which others wait, and which do not wait in a call themselves.
+// The ranks that have a dump and wait in no call, and for which others wait.
 std::vector<int> JobDiagnosis::awaited() const {
   std::set<int> ranks;
   for (const auto& diagnosis : diagnoses_) {
@@ -127,8 +127,8 @@ std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
   return text + (told.size() > kLastCallsShown ? fmt::format("; and {} more", told.size() - kLastCallsShown) : "");
 }
 
-// Finds two calls on two groups that ranks made in different orders, so that each waits for the other on some device.
-// All ranks made both calls. Empty: there are none.
+// Finds two calls on two groups that two ranks made in different orders. On each rank's device the later call waits
+// until the earlier one ends, so neither can end. Call this only if all ranks made both calls. Empty: there are none.
 std::string JobDiagnosis::crossed_groups() const {
   std::map<std::pair<std::string, std::string>, int> orders;  // two calls in order, and a rank that made them so
   for (const auto& [rank, first] : stands_in_) {

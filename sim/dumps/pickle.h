@@ -20,7 +20,7 @@ struct PickleLimits {
   std::size_t depth = 64;
 };
 
-// Returns the value that a pickle of protocol 2 or later holds, as JSON: dicts with texts as keys, lists, tuples (as
+// Returns the value that a pickle of protocol 2 to 5 holds, as JSON: dicts with texts as keys, lists, tuples (as
 // arrays), texts, numbers, booleans and None. Calls nothing and loads nothing: it refuses the opcodes with which a
 // pickle names or calls code. Takes memory in proportion to the bytes and to the values that `limits` allows. Throws
 // PickleError.

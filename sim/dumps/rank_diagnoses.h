@@ -14,8 +14,8 @@ namespace rehearse::sim {
 // One line for each rank: the call in which it waits, or its last call.
 std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks);
 
-// The stacks where ranks are: at the call that differs, at the call that waits, or otherwise at their last call. Stacks
-// of `culprits` come first.
+// The stacks where ranks are: at the call that differs, at the call in which they wait, or otherwise at their last
+// call. Stacks of `culprits` come first.
 std::vector<DumpFacts::Stack> stacks_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks,
                                         const std::vector<int>& culprits);
 
