@@ -29,7 +29,8 @@ class FaultLedger::InjectTimer final : public exec::Timer {
     ledger_.inject_(ledger_.plans_[place_], rank_);
     hold_.reset();
   }
-  // Most faults only break things, so their timers cannot end a hang. The timers of heal and restart can.
+  // Most faults only break things, so their timers cannot end a hang. The timers of heal and restart can, and so can a
+  // timer that holds the world.
   bool gives_up() const noexcept override {
     const auto verb = ledger_.plans_[place_].fault->verb;
     return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;

@@ -54,7 +54,7 @@ class NearMisses {
   bool label_was_there_ = false;
   std::set<std::string> labels_;              // some of the labels that other calls had
   std::map<std::uint32_t, Numbers> of_kind_;  // by group
-  std::string other_;                         // the call with its number: "#2 on group "world" was an allreduce"
+  std::string other_;  // a call of another kind with the fault's number: "#2 on group "world" was an allreduce"
   std::uint32_t group_of_other_ = 0;
   std::string output_;  // describes a call that fits except for the element
   std::string refused_;

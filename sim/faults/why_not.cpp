@@ -28,7 +28,7 @@ std::vector<FaultLine> WhyNot::lines() const {
 }
 
 // The target ranks on which the fault has not fired. If it names no ranks, or has a probability, one firing is enough.
-// If it names no ranks and never fired, these are the ranks that made a call of its kind.
+// If it names no ranks and never fired, these are the ranks that made a call of its kind, or all ranks if none did.
 std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   const Fault& fault = *plan.fault;
   std::vector<int> ranks, callers;

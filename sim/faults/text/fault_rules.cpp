@@ -38,7 +38,7 @@ void require_restart(const Fault& fault) {
   throw FaultError("restart comes at a time, or on another fault: it takes rank, after, on and optional alone");
 }
 
-// Virtual time ends after 292 years. Sums of durations below this limit do not reach that.
+// Virtual time ends after 292 years. The sum of two durations below this limit does not reach that.
 void require_short(std::string_view field, const std::optional<VirtualDuration>& duration) {
   constexpr VirtualDuration kMost = std::chrono::hours(24 * 365 * 100);
   if (!duration || *duration <= kMost) return;
