@@ -44,8 +44,9 @@ struct Fault {
   enum class Peers { timeout, disconnect };
   enum class Way { both, out, in };  // for a partition: the direction that it cuts, seen from `ranks`
 
-  // Selects a call. "allreduce#12" is the 12th all-reduce, "allreduce" the first one that occurs, "#12" the 12th call
-  // of any kind. "get#2" selects a call of the store, "write#3" a write to a file in the rank's scratch folder.
+  // Selects a call. "allreduce#12" is the all-reduce with number 12, as `at` or `call` counts; "allreduce" is the first
+  // one that occurs, and "#12" the call with number 12, of any kind. "get#2" selects a call of the store, "write#3" a
+  // write to a file in the rank's scratch folder.
   struct Point {
     std::string op;            // empty: any
     std::uint64_t number = 0;  // 0: any
@@ -73,8 +74,8 @@ struct Fault {
   double fraction = 0;                     // corrupt: share of elements from `element` on, evenly; 0: only `element`
   VirtualDuration by{};                    // clock_jump; may be negative
   Clocks clock = Clocks::wall;             // clock_jump
-  Peers peers = Peers::timeout;            // crash; exit (disconnect: the run goes on): how the other ranks notice
-  std::optional<VirtualDuration> restart;  // crash, exit: the rank starts again after this time
+  Peers peers = Peers::timeout;            // crash, torn_write; exit (disconnect: the run goes on): how others notice
+  std::optional<VirtualDuration> restart;  // crash, exit, torn_write: the rank starts again after this time
   std::vector<int> from;                   // partition: the other side; empty: all others
   Way way = Way::both;                     // partition
   std::uint64_t bytes = 1;                 // fail_alloc: only allocations of at least this size
