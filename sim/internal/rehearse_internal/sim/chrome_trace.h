@@ -19,10 +19,10 @@ namespace rehearse::sim {
 //   receive; receives from any source have none;
 // - an instant for each failed rank, and one over all ranks for a verdict other than OK.
 //
-// Times are microseconds of virtual time. A slice's arguments have the names of c10d's flight recorder; `wait_us` is
-// how long the call waited for other ranks. Writes one event after the other, each on a line, so that the text of the
-// whole trace is never in memory. Equal runs give equal bytes. Without EventLogOptions::keep_all, the trace holds only
-// the last events of each rank.
+// Times are microseconds of virtual time or, for a real run, of the time since it began. A slice's arguments have the
+// names of c10d's flight recorder; `wait_us` is how long the call waited for other ranks. Writes one event after the
+// other, each on a line, so that the text of the whole trace is never in memory. Equal runs give equal bytes. Without
+// EventLogOptions::keep_all, the trace holds only the last events of each rank.
 //
 // Does not throw by itself; check the state of `out` afterwards.
 void write_chrome_trace(std::ostream& out, const comm::EventLog& events, const Report& report);

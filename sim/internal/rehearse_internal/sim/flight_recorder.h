@@ -12,9 +12,9 @@ namespace rehearse::sim {
 // the square of the ranks) and, for each of the `ranks` of the world, the recorder's entries, one on a line.
 // docs/GUIDE.md shows the few lines that turn it into one dump for each rank, as the recorder's analyzer reads them.
 //
-// Operations whose call site was captured have frames. Times are nanoseconds of virtual time. Equal runs give equal
-// bytes. The log must hold every event (EventLogOptions::keep_all), because the analyzer expects all ranks to begin at
-// their first calls.
+// Operations whose call site was captured have frames. Times are nanoseconds of virtual time or, for a real run, of the
+// time since it began. Equal runs give equal bytes. The log must hold every event (EventLogOptions::keep_all), because
+// the analyzer expects all ranks to begin at their first calls.
 //
 // Does not throw by itself; check the state of `out` afterwards.
 void write_flight_recorder(std::ostream& out, const comm::EventLog& events, int ranks);

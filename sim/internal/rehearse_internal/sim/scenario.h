@@ -19,7 +19,7 @@
 //
 //   [world]
 //   ranks = 8
-//   seed = 1                        # or a text, for seeds above 2^63: "0xf00d000000000001"
+//   seed = 1                        # or a text, for seeds from 2^63 on: "0xf00d000000000001"
 //   timeout = "30min"
 //
 //   [parameters]                    # the program's own, see ParameterSpec
