@@ -17,7 +17,7 @@ struct ListedCall {
   std::string group;
   std::uint64_t sequence = 0;  // sends and receives have their own count
   bool point_to_point = false;
-  std::string call;                    // `allreduce(sum, float32[3]) label="fc1.weight"`, "send(float32[3]) to rank 1"
+  std::string call;  // `allreduce(sum, float32[3]) label="fc1.weight"`, "send(float32[3]) to rank 1 with tag 0"
   std::vector<std::string> tensors{};  // all inputs, then all outputs: "in float32[3]", "out float32[3]"
 
   bool operator==(const ListedCall&) const = default;
