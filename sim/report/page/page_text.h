@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// A text as the content of an element or of a quoted attribute. Control characters (HTML does not allow them),
-// characters that reverse the text after them, and bytes that are not UTF-8 become U+FFFD.
+// A text as the content of an element or of a quoted attribute. ASCII control characters other than tab and line end
+// (HTML does not allow them), characters that reverse the text after them, and bytes that are not UTF-8 become U+FFFD.
 std::string html_text(std::string_view text);
 
 // JSON as the content of a script element: nothing in it can end that element or begin a comment.

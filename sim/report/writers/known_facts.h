@@ -15,7 +15,8 @@ bool is_measured(const Report& report);
 // True if nothing went wrong as far as is known, but some rank of the job left no dump.
 bool is_partial(const Report& report);
 
-// The keys of report.json whose values nobody measured. Their fields in the report are zeros or empty.
+// The keys of report.json whose values nobody measured. Their fields in the report are zeros or empty, except that the
+// schedule of a report on dumps is "real".
 std::vector<std::string_view> unmeasured_keys(const Report& report);
 
 }  // namespace rehearse::sim
