@@ -21,7 +21,8 @@
 
 namespace rehearse::sim {
 
-// Reads or writes the field of a scenario to which a chain of members leads.
+// Returns an accessor: a function that takes a scenario and returns a reference to the field to which a chain of
+// members leads.
 template <class... Members>
 constexpr auto at(Members... members) {
   return [=](auto& scenario) -> auto& { return (scenario.*....*members); };

@@ -55,7 +55,7 @@ std::optional<ParameterValue> value_of(const toml::node& node);
 // each key of the table that no reader asked for.
 class Section {
  public:
-  // `table`: null if the file does not have it. Both references must outlive this object.
+  // `table`: null if the file does not have it. `problems` and the table must outlive this object.
   Section(Problems& problems, std::string name, const toml::table* table)
       : problems_(problems), name_(std::move(name)), table_(table) {}
 
