@@ -3,8 +3,8 @@
 
 namespace rehearse::real {
 
-// Checks that the process's calls of cudaStreamSynchronize, and of the other functions of libcudart that wait for a
-// device, reach our functions. Otherwise one waiting rank would stop all ranks. Throws RunnerUnavailable, which says
+// Checks that the process's calls of cudaStreamSynchronize, and of the other functions of libcudart that this folder
+// replaces, reach our functions. Otherwise one waiting rank would stop all ranks. Throws RunnerUnavailable, which says
 // how to link.
 void require_cuda_calls();
 

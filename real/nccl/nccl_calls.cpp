@@ -174,7 +174,7 @@ void Issue::call(const Operation& call) {
     case c10d::OpType::REDUCE_SCATTER:
     case c10d::OpType::_REDUCE_SCATTER_BASE:
       return reduce(call);
-    case c10d::OpType::BARRIER:  // no call of NCCL: the fabric waits for everything that has begun
+    case c10d::OpType::BARRIER:  // no call of NCCL: the fabric waits until the devices have reached it
     case c10d::OpType::ALLREDUCE_COALESCED:
     case c10d::OpType::ALLGATHER_COALESCED:
     case c10d::OpType::COALESCED:

@@ -101,7 +101,7 @@ void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   session_.change([&] {
     first = !std::exchange(over_, true);
     if (first) error_ = error;
-    // Record this before any waiting fiber or thread goes on, because the rank may end its process at once.
+    // Record this before any waiting thread goes on, because the rank may end its process at once.
     if (first && error == nullptr) journal_.completed(entry_, title_);
     if (first && error != nullptr && is_own) journal_.failed(entry_);
     was_gone = gone_;

@@ -10,8 +10,8 @@
 namespace rehearse::real {
 
 // Sends messages between processes through a store. Each reader gets its messages in the order in which they were sent.
-// An object belongs to one thread. Throws c10::DistError if the store is gone. If the store's host or the network does
-// not respond, a call does not return.
+// Only one thread at a time may use an object. Throws c10::DistError if the store is gone. If the store's host or the
+// network does not respond, a call does not return.
 class MessageQueue {
  public:
   // Makes its own connection.
