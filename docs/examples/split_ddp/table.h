@@ -49,7 +49,7 @@ inline std::string story_of(const rehearse::compiler::Explanation& explained) {
   return text;
 }
 
-// Graphs, recompilations, and how much of the network's time overlaps with backward.
+// Graphs, compilations and hits, the starts of the all-reduces, and the times of the last step.
 inline std::string table_of(const Training& as_it_is, const Training& whole, const Training& split) {
   return "\n            graphs  compiles  hits   all-reduces start at    backward  step  (us of the last step)\n" +
          row_of("as it is", as_it_is) + row_of("whole", whole) + row_of("in pieces", split) +
