@@ -245,7 +245,8 @@ void GroupHistory::tell_unmatched(GroupDiagnosis& diagnosis) {
     const int rank = identity_.global_rank(message.rank), peer = identity_.global_rank(message.operation().peer);
     const bool unknown = dump_at(message.operation().peer) == nullptr;
     if (message.completed) {
-      if (!unknown) diagnosis.never_received.push_back(fmt::format("{} of rank {}", title, rank));
+      // A receive that is complete had a send. The peer's recorder has dropped it.
+      if (is_send && !unknown) diagnosis.never_received.push_back(fmt::format("{} of rank {}", title, rank));
       return;
     }
     const auto near_miss = mailboxes_.near_miss(message.operation(), message.rank, identity_);

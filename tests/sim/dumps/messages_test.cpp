@@ -74,6 +74,15 @@ TEST(DumpedMessages, CompleteSendWithoutAReceive_IsRemarked) {
                                      "and nobody received it"});
 }
 
+// The sender's recorder has dropped the send, because its buffer was full.
+TEST(DumpedMessages, CompleteReceiveWithoutASend_IsNotRemarked) {
+  DumpMaker job(2);
+  job.call(0, "all_reduce", {4});
+  job.call(1, "recv 1<-0", {4});
+  job.call(1, "all_reduce", {4});
+  EXPECT_EQ(job.explained().remarks, std::vector<std::string>{});
+}
+
 // The recorder leaves the messages of a batch in the state `scheduled`. It completes only the entry for the end of the
 // batch, which has the number of an earlier collective.
 void add_batch(DumpMaker& job, int rank, bool completed) {
