@@ -21,7 +21,7 @@ bool same_layout(const at::Tensor& a, const at::Tensor& b);
 // Whether both tensors are contiguous in the same memory format. Also true if one of them has no elements.
 bool same_format(const at::Tensor& a, const at::Tensor& b);
 
-// The normalised strides: dimensions of size 1 get their contiguous stride.
+// The normalised strides: dimensions of size 1, and all dimensions of a contiguous tensor, get their contiguous stride.
 c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 
 // The tensor of a collective whose strides Gloo ignores, so that all ranks must use the same layout. Null if there is

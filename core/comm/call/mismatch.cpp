@@ -50,7 +50,7 @@ std::string called(const Mismatch::Side& side) {
   return fmt::format("{} called {}", describe_ranks(side.alike), side.fingerprint);
 }
 
-// The calls that differ from the first one.
+// The calls that differ from the first one: two of them, and how many more there are.
 template <class Text>
 std::string all_but_the_first(const Mismatch& mismatch, std::string_view between, const Text& text) {
   std::string all = text(mismatch.second);

@@ -11,8 +11,9 @@
 
 namespace rehearse::comm {
 
-// The reason why a collective has failed for all ranks: the calls of some ranks reached their time limits, or rank 0
-// gave up a monitored barrier.
+// The reason why a collective has failed for all ranks: the calls of some ranks reached their time limits, rank 0 gave
+// up a monitored barrier, or the calls of some ranks to a barrier failed with an earlier collective. The last case is
+// noted like the first.
 class CollectiveFailure {
  public:
   void clear() noexcept;
@@ -28,8 +29,8 @@ class CollectiveFailure {
 
  private:
   bool given_up_ = false;       // rank 0 gave up a monitored barrier
-  std::vector<int> timed_out_;  // ranks of the world, in the order in which they reached their time limits
-  VirtualTime since_{};         // when the first of them reached its limit
+  std::vector<int> timed_out_;  // ranks of the world, in the order of note_timed_out()
+  VirtualTime since_{};         // when the first of them was noted
 };
 
 }  // namespace rehearse::comm

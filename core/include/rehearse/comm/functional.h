@@ -23,8 +23,9 @@
 // Fibers, threads: as the group.
 // Ownership: results are new tensors; inputs are not changed.
 // Devices, dtypes: as the group's collective. Inputs need not be contiguous.
-// Errors: c10::ValueError for sizes, dimensions and roots that do not fit, with their values; c10d's own errors for an
-// unknown reduce_op or group; the errors of the group's collective.
+// Errors: c10::ValueError for a null group, and for sizes and roots that do not fit, with their values; c10::IndexError
+// for a dimension that the input does not have; c10d's own errors for an unknown reduce_op or group; the errors of the
+// group's collective.
 //
 // reduce_op: "sum", "avg", "product", "min", "max", "band", "bor", "bxor", as in Python. Gradients exist for "sum" and
 // "avg"; for other values the forward call throws c10::NotImplementedError if the input requires a gradient.

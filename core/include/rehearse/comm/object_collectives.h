@@ -20,7 +20,7 @@
 // If no rank sends any bytes, only the sizes are sent.
 //
 // Blocking: every call waits for its collectives. Fibers, threads: as the group. Ownership: by value throughout. A root
-// is a rank in the group. Errors: c10::ValueError for an empty group, for a root outside the group, or (on the root) if
+// is a rank in the group. Errors: c10::ValueError for a null group, for a root outside the group, or (on the root) if
 // the number of payloads is not the number of ranks, and for a size that was damaged on the way; the errors of the
 // group's collectives.
 namespace rehearse::comm {

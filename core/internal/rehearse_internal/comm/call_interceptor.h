@@ -28,7 +28,8 @@ class CallInterceptor {
   // was made, and the interceptor has ended the world for that reason.
   virtual bool is_unchanged(const Operation& /*call*/) { return true; }
 
-  // The call has ended: nothing reads or writes its tensors any more. Called anywhere on the executor's thread.
+  // The call has ended. Nothing reads or writes its tensors any more, unless the call was aborted during its transfer.
+  // Called anywhere on the executor's thread.
   virtual void on_complete(const Operation& /*call*/, bool /*succeeded*/) noexcept {}
 
   // The call's rank knows that it has ended: a wait() has returned, or isCompleted() or a future has said so. May be

@@ -45,14 +45,15 @@ class Communicators final : public exec::WaitExplainer {
   // world must call it, members or not, in the same order and with the same ranks. An empty name becomes "group<n>". If
   // `store` is not null, the group's store is `store` with the group's name as prefix. Throws MismatchError if this
   // rank's n-th call differs from an earlier rank's n-th call, after the vote (at most a second of virtual time);
-  // c10::ValueError if ranks are out of range or repeated, or if another group made by all ranks has the name.
+  // c10::ValueError if `ranks` is empty, if ranks are out of range or repeated, or if another group made by all ranks
+  // has the name.
   c10::intrusive_ptr<c10d::ProcessGroup> new_group(std::span<const int> ranks, std::string_view name,
                                                    const c10::intrusive_ptr<c10d::Store>& store = {});
 
   // Like new_group(), but only the members call it: torch.distributed.new_group() with use_local_synchronization. The
   // n-th such call of a rank with these ranks and this name joins the n-th such group. An empty name becomes one that
-  // lists the ranks. Never returns null. Throws c10::ValueError if ranks are out of range or repeated, or if the
-  // calling rank is not among them.
+  // lists the ranks. Never returns null. Throws c10::ValueError if `ranks` is empty, if ranks are out of range or
+  // repeated, or if the calling rank is not among them.
   c10::intrusive_ptr<c10d::ProcessGroup> new_local_group(std::span<const int> ranks, std::string_view name,
                                                          const c10::intrusive_ptr<c10d::Store>& store = {});
 
@@ -80,8 +81,8 @@ class Communicators final : public exec::WaitExplainer {
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 
   // The operations still in flight, for reports after the end of the world, in the order of the calls. After a run in
-  // which all ranks returned, these are calls that other ranks never made (and whose Work was dropped or never waited
-  // for). `only_of`: this rank only; negative: all ranks.
+  // which all ranks returned, these are calls for which another rank never made its call (and whose Work was dropped or
+  // never waited for). `only_of`: this rank only; negative: all ranks.
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 

@@ -45,7 +45,8 @@ std::string creation_title(const Mismatch& mismatch);
 
 // One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
 // not sum`. Without a majority: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
-// they differ in reduce_op (sum, max)`, with all different values.
+// they differ in reduce_op (sum, max)`. Shows at most three calls, and at most three values of a field; then says how
+// many more there are.
 std::string to_string(const Mismatch& mismatch);
 
 // Receives what the checks of communication find, for the world's report.
@@ -53,7 +54,8 @@ class CheckerSink {
  public:
   virtual ~CheckerSink() = default;
 
-  // Called in a fiber of one of the sides, before it stops the world and throws MismatchError. Must not throw or block.
+  // Called in a fiber of one of the sides. Afterwards the fiber stops the world and throws MismatchError; if the world
+  // is ending already, it throws RankAborted. Must not throw or block.
   virtual void on_mismatch(const Mismatch& mismatch) = 0;
 };
 

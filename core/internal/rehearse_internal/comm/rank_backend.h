@@ -80,7 +80,8 @@ class RankBackend final : public DescribedBackend {
   // Waits for this rank's calls in flight. Later calls throw CommError.
   void shutdown() override;
 
-  // SUCCESS, or the first error of a call of this rank: a timeout or an abort.
+  // SUCCESS, or the first error of a call of this rank: TIMEOUT, or COMM_ERROR after an abort, a closed connection or a
+  // failed transfer.
   c10d::ErrorType getError() override;
 
   // Runs `hook` on a helper fiber of this rank after each of its calls that completes, in order. May be called once.
