@@ -20,7 +20,7 @@ class ShardTable {
   // Adds copies of the state's shards and of their gradients.
   void add(int rank, const ModelState& state);
 
-  // The whole values under their names. Throws std::invalid_argument, which names the missing rows, if no rank has
+  // The whole values under their names. Throws std::invalid_argument, which names the first missing row, if no rank has
   // shown some rows.
   std::vector<NamedTensor> values() const;
 

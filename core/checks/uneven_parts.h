@@ -24,8 +24,8 @@ struct UnevenParts {
   std::string cure;
 };
 
-// Finds weights of the ranks' parts with which the parts give all references. Returns nullopt if there are none, if all
-// weights are equal, or if they do not add up to the number of ranks.
+// Finds weights of the ranks' parts with which the parts give all references whose parts were recorded. Returns nullopt
+// if there are none, if all weights are equal, or if they do not add up to the number of ranks.
 std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& gradients, const Reductions& reductions,
                                         double tolerance);
 

@@ -36,8 +36,8 @@ struct NamedTensor {
 class ModelState;
 
 // Puts the whole values into the module of a sharded model and returns the module's own tensors. When the returned
-// state is destroyed, so is the memory of the values. Throws std::logic_error if a forward or backward of the model is
-// in progress.
+// state is destroyed, so is the memory of the values. Throws c10::Error if a forward or backward of the model is in
+// progress.
 using LendWhole = std::function<std::shared_ptr<const ModelState>(const std::vector<NamedTensor>& values)>;
 
 // A rank's tensors with their names, for a state checker: those of a module, of a wrapper such as
