@@ -25,7 +25,8 @@ struct Program {
   ProgramSpec spec;
 };
 
-// All programs linked into this executable, ordered by name. Throws std::logic_error if two have the same name.
+// All programs linked into this executable, ordered by name. Throws std::logic_error if two have the same name, and
+// ModuleError if a RegisteredModule cannot be loaded.
 std::vector<const Program*> programs();
 
 // Null if no program has that name. Throws as programs() does.

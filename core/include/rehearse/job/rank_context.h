@@ -61,13 +61,14 @@ class RankContext {
   // Makes a group of some ranks of the world, in the given order. As with torch.distributed.new_group, every rank of
   // the world must call it, members or not, with the same ranks and in the same order relative to other groups. Returns
   // an empty group to ranks that are not members. Does not wait for other ranks, unless their calls differ: then it
-  // waits for the end of the vote on the mismatch. Throws c10::ValueError if another group made by all ranks has that
-  // name, whatever its ranks.
+  // waits for the end of the vote on the mismatch. Throws c10::ValueError if `ranks` is empty, if ranks are out of
+  // range or repeated, or if another group made by all ranks has that name, whatever its ranks.
   virtual Group new_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // Like new_group(), but only the members call it, independently of other groups: torch.distributed.new_group() with
   // use_local_synchronization. The n-th such call of a rank with these ranks and this name joins the n-th such group,
-  // so names may repeat. Throws c10::ValueError if the calling rank is not among `ranks`.
+  // so names may repeat. Throws c10::ValueError if ranks are out of range or repeated, or if the calling rank is not
+  // among them.
   virtual Group new_local_group(const std::vector<int>& ranks, std::string_view name = {}) = 0;
 
   // This rank's default CPU generator, from which at::rand() and module initialisers draw. All ranks start with the
@@ -113,8 +114,8 @@ class RankContext {
   // the other two check each rank alone, and throw CheckError for a finding. The n-th check of a name is compared with
   // the n-th check of that name on the other ranks. Errors: std::invalid_argument for options that make no sense.
   //
-  // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel, a module, or named
-  // tensors.
+  // Checks that all ranks have equal values under each name. `model`: a DistributedDataParallel or
+  // FullyShardedDataParallel, a module, or named tensors.
   void check_replicas(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
   // Checks that the gradients of `model` equal those of one process. `loss_of_all` must compute the loss of the whole
@@ -126,7 +127,7 @@ class RankContext {
   // Checks that the default generators are in the same state on all ranks, or that they draw different numbers on each.
   void check_draws(checks::Draws wanted = checks::Draws::same, const checks::CheckOptions& options = {});
 
-  // Checks that this rank's `model` and its gradients contain no NaN and no Inf.
+  // Checks that this rank's `model` and its gradients contain no NaN and no Inf. For buffers see CheckOptions::buffers.
   void check_finite(const checks::ModelState& model, const checks::CheckOptions& options = {});
 
   // Records a result of this rank, such as a loss or its parameters, for comparing runs. Keeps a copy on the CPU.
@@ -145,7 +146,7 @@ class RankContext {
   virtual std::any& local_slot(const void* key) = 0;
 };
 
-// RankContext::expect() did not hold.
+// RankContext::expect() did not hold or, in a real run, a state checker found something.
 class CheckError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

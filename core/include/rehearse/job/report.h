@@ -61,7 +61,7 @@ struct CallPlaces {
   std::vector<Side> sides;  // most ranks first
 };
 
-// A line that calls collectives of a group, and that ranks of the group passed different numbers of times.
+// A source line that calls collectives of a group, and that some ranks of the group executed more often than others.
 struct CallCounts {
   std::string group;
   std::string where;

@@ -14,7 +14,7 @@ enum class Verdict {
   mismatch,         // ranks called different things at the same place of a group's order
   deadlock,         // no rank could go on, whether or not timeouts would have ended the wait
   nondeterminism,   // two runs of the same seed, or a run and its replay, took different paths
-  livelock,         // ranks only polled things that could no longer change
+  livelock,         // ranks only polled things that could no longer change, or only repeated calls that failed
   step_budget,      // more switches than allowed
   check_failed,     // a check of the program or of the simulation failed
   timeout,          // an operation exceeded its timeout although the missing rank was still on its way

@@ -17,8 +17,9 @@
 
 namespace rehearse {
 
-// A text in memory that another process reads. The reader always sees a whole text, even if the writing process is
-// killed between two instructions. Only one thread at a time may write. A text that does not fit is cut off.
+// A text in memory that another process reads. The reader sees a whole text, even if the writing process is killed
+// between two instructions, unless two texts are written while it reads. Only one thread at a time may write. A text
+// that does not fit is cut off.
 class SharedText {
  public:
   void set(std::string_view text) noexcept;

@@ -49,7 +49,7 @@ struct RunRecord {
     std::string failure;  // "CHECK FAILED: ..."; empty: it was OK
   };
   std::optional<WithoutFaults> without_faults;
-  std::map<std::string, std::uint64_t> checks;  // RankContext::expect(): how often each held
+  std::map<std::string, std::uint64_t> checks;  // RankContext::expect() and state checkers: how often each check held
   std::vector<RankResult> results;              // in the order in which ranks reported them
   std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
   // Reasons why other ranks may wait for a rank, as text, each with the ranks that noted it (RankRemarks).
