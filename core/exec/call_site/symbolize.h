@@ -18,11 +18,12 @@ struct ResolvedFrame {
 // The functions at a return address, innermost first: more than one if the compiler inlined some. Never empty; an
 // unknown function is "??". Each address is looked up once in the life of a process. Thread safe.
 //
-// Reads line tables only of modules that may contain the user's code: LibTorch has none, and reading its symbol table
-// would take a second.
+// Reads line tables only of modules that may contain the user's code. LibTorch has no line tables, and reading its
+// symbol table would take a second.
 const std::vector<ResolvedFrame>& resolve(void* return_address);
 
-// Whether the address is in a shared library that is never the user's: LibTorch, CUDA, Boost, the C++ and C libraries.
+// Whether the address is in a shared library that is never the user's: LibTorch, CUDA, Boost, libgomp, the sanitizers,
+// the C++ and C libraries.
 bool in_foreign_library(void* address);
 
 // A function or type in C++ notation; returns the name itself if it is not mangled.

@@ -187,7 +187,8 @@ void RankLife::unwind_all() {
   Switcher& switcher = world_.switcher;
   REHEARSE_CHECK(world_.outcome.ended() && current_fiber() == nullptr, world_.outcome.ended());
   while (switcher.any_runnable()) switcher.resume_fibers();
-  // First record, then unwind: destructors must not change the report.
+  // First record what the blocked fibers wait for, then unwind them, because their destructors must not change the
+  // report.
   if (world_.outcome.ended_early()) note_blocked();
   world_.pollers.forget();
   bool any_woken = false;

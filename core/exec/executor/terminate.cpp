@@ -14,7 +14,8 @@ namespace {
 std::terminate_handler g_previous_terminate = nullptr;
 
 [[noreturn]] void on_terminate() {
-  // A terminate handler only has to not return. If a fiber of a rank terminates, it stays suspended forever.
+  // A terminate handler must not return, but need not end the process. If a fiber of a rank terminates, it stays
+  // suspended forever.
   if (current_fiber() == nullptr) NativeSection::abandon();
   if (Fiber* const fiber = current_fiber()) fiber->world->rank_life.terminate(*fiber);
   if (g_previous_terminate != nullptr) g_previous_terminate();

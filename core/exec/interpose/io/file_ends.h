@@ -11,7 +11,8 @@ enum class FileKind {
 };
 FileKind kind_of_blocking(int file) noexcept;
 
-// Whether the file is ready for `events` of poll(), or in error. Does not wait, except for a moment on the loopback.
+// Whether the file is ready for `events` of poll(), or in error. Does not wait, except for a moment if the file is a
+// network socket.
 bool is_ready(int file, short events) noexcept;
 
 // Whether another rank of this process may make the file ready. True for a pipe whose other end is in this process, for

@@ -83,7 +83,7 @@ int handle_getschedparam(pthread_t thread, int* policy, sched_param* parameters)
   return real_getschedparam(thread_behind(thread), policy, parameters);
 }
 
-// Of the attributes, fills in only the stack of the calling fiber: callers want to know where it ends.
+// Fills in only the stack, and only for the calling fiber, because callers want to know where their stack ends.
 int handle_getattr(pthread_t thread, pthread_attr_t* attributes) {
   const Fiber* const fiber = current_fiber();
   const bool asks_for_itself = fiber != nullptr && thread == ::pthread_self();

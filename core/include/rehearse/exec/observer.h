@@ -68,7 +68,7 @@ class WaitExplainer {
 
   virtual ~WaitExplainer() = default;
 
-  // Describes the pending calls of `rank`, because an opaque wait of that rank must be for one of them.
+  // Describes the pending call for which an opaque wait of `rank` most likely waits.
   virtual Explanation explain_wait(int rank) const = 0;
 };
 
