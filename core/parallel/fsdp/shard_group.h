@@ -29,7 +29,7 @@ class ShardGroup {
   // The number of ranks over which a gradient is averaged.
   int ranks_of_mean() const noexcept { return size_ * (replicas_ ? replicas_->getSize() : 1); }
   // The divisor of gradients in half precision before they are summed, so that the sum does not overflow: a power of
-  // two near the square root of ranks_of_mean().
+  // two, less than twice the square root of ranks_of_mean().
   double half_divisor() const noexcept;
   const GroupPtr& shards() const noexcept { return shards_; }
   const GroupPtr& replicas() const noexcept { return replicas_; }

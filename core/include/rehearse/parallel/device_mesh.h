@@ -60,8 +60,9 @@ struct MeshFields {
 //
 // The constructor makes the groups, so every rank of the world must call it, with the same arguments and in the same
 // order relative to other groups. Nothing here waits for other ranks, unless their calls differ (see
-// RankContext::new_group()). Errors: c10::ValueError for arguments that make no sense, c10::IndexError for an unknown
-// dimension. In a captured function, making or flattening a mesh is an error.
+// RankContext::new_group()). Errors: c10::ValueError for arguments that make no sense, also for unknown names of a
+// slice; c10::IndexError for any other unknown dimension. In a captured function, making or flattening a mesh is an
+// error.
 class DeviceMesh {
  public:
   // `sizes`: one per dimension. `names`: one per dimension, or none at all.
@@ -94,7 +95,7 @@ class DeviceMesh {
   const Group& group() const;
   const Group& group(const MeshDimension& dimension) const;
 
-  // The mesh of some dimensions, in the given order: mesh["tp"], mesh[{"dp", "tp"}]. Makes no groups.
+  // The mesh of some dimensions, named in the order of this mesh: mesh["tp"], mesh[{"dp", "tp"}]. Makes no groups.
   DeviceMesh operator[](std::string_view name) const;
   DeviceMesh operator[](std::initializer_list<std::string_view> names) const;
   DeviceMesh slice(const std::vector<std::string>& names) const;

@@ -48,9 +48,10 @@ namespace rehearse {
 //   backward       an all-reduce for each bucket, in order of buckets, launched by the gradient that completes the
 //                  bucket; with find_unused_parameters one more all-reduce, of the map of used parameters; backward
 //                  waits for all of them at its end
-// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on; with
-// static_graph, the all-reduces of the first iteration come at the end of backward. As in PyTorch, buffers are not
-// broadcast in a forward that follows a forward without grad mode or a forward inside no_sync().
+// In the first iteration all gradients of one dtype make one bucket, unless find_unused_parameters is on or there is a
+// bucket_cap_mb_list; with static_graph, the all-reduces of the first iteration come at the end of backward. As in
+// PyTorch, buffers are not broadcast in a forward that follows a forward without grad mode or a forward inside
+// no_sync().
 //
 // Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have called theirs.
 // Threads: as a module: one thread (one fiber) at a time.
