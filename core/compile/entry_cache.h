@@ -49,9 +49,9 @@ class EntryCache {
   Entry* find_segmented(const LeafList& leaves, const GlobalState& state) const;
   Entry* find_graph(const LeafList& leaves, const GlobalState& state, const Capture& code) const;
 
-  // Records and returns why no entry serves the call: for each entry the first guard that does not hold, latest entry
-  // first. Empty without entries, and once may_grow() has warned of the limit. `for_others`: another rank must compile;
-  // leaves out entries that hold.
+  // Records and returns why no entry serves the call: for each entry the first guard that does not hold, or
+  // kFunctionItself if all hold, latest entry first. Empty without entries, and once may_grow() has warned of the
+  // limit. `for_others`: another rank must compile; leaves out entries that hold.
   std::vector<GuardFailure> note_failures(const LeafList& leaves, const GlobalState& state, bool for_others);
   // True unless the cache is full or the function is refused. The first call that finds the cache full warns.
   bool may_grow();

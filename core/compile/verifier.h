@@ -20,7 +20,8 @@ class Verifier {
   void check(Entry& hit);
 
   // For Verify::Always: runs the code once, as without compile(). `known`: the entry with segments that holds, or null.
-  // `shape`: the shapes to capture with. Returns a Capture if the code has no read; then its graph has not run yet.
+  // `shape`: the shapes to capture with. Calls `before_first_read` when the code comes to its first read or eager
+  // region, unless there is a known entry. Returns a Capture if the code has no read; then its graph has not run yet.
   std::variant<Answer, Capture> run(Entry* known, const std::vector<LeafShape>& shape,
                                     const std::function<void()>& before_first_read);
 

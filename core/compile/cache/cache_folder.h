@@ -8,9 +8,9 @@
 
 namespace rehearse::compiler {
 
-// A folder with one file for each key. The file holds the stored text. Several processes may use the folder at once:
-// each file is written under a unique temporary name and then renamed. A folder that cannot be used never stops a
-// program; the caller gets the reason.
+// A folder with one file for each key and program. The file holds the stored text. Several processes may use the folder
+// at once: each file is written under a unique temporary name and then renamed. A folder that cannot be used never
+// stops a program; the caller gets the reason.
 class CacheFolder {
  public:
   // `limit_bytes`: limit for the sum of all files. `program`: identifies the program that reads and writes, see
@@ -27,7 +27,7 @@ class CacheFolder {
   Found read(const std::string& key) const;
 
   // Stores `text` under the key, replaces an older file, and removes the oldest files beyond the limit. Returns an
-  // error message that names the file; empty on success.
+  // error message; empty on success.
   std::string write(const std::string& key, const std::string& text) const;
 
   std::filesystem::path file_of(const std::string& key) const;

@@ -32,11 +32,12 @@ struct LeafShape {
 // why; `refusal` is empty if a read ended the capture.
 struct Capture {
   std::string refusal;
-  bool keeps_tensors = false;  // it ended because the code keeps a tensor apart from its results
+  // The code keeps a tensor apart from its results, and `refusal` says so, also for a capture that did not end early.
+  bool keeps_tensors = false;
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
   // not end early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
-  std::optional<CallResult> served;  // the results of the call, if the code ran in segments or to its end
+  std::optional<CallResult> served;  // of the call, if the code ran in segments, or its rest on real tensors
   std::shared_ptr<graph::GraphModule> module;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<InputBinding> inputs;

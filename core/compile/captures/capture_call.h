@@ -40,7 +40,8 @@ class KeptInRefusedCall : public CompileError {
 
 // Runs the user's code on fakes of that shape, and turns what it did into a graph with guards. Throws
 // capture::FakeError or shapes::ShapeError for code that no graph can hold, and whatever the user's code throws. Runs
-// in the calling fiber and computes nothing.
+// in the calling fiber. Computes nothing until the capture ends early or the code has left fakes behind; then it runs
+// recorded operators, and the rest of the code runs on real tensors.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
 // Capture::served has the results of the call, and the other fields describe the path that the call took; they are

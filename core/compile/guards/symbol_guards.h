@@ -30,7 +30,7 @@ class SymbolGuards {
   // Adds the guards that the environment has received since the construction, for example when a backward was recorded.
   void renew();
 
-  // The leaves must have passed all other guards.
+  // The leaves must have passed their own guards.
   bool holds(const LeafList& leaves, GuardFailure* failure = nullptr) const;
 
   // The symbols with their sources and conditions, for messages. Slow, because it looks up lines.

@@ -18,9 +18,9 @@ namespace rehearse::compiler {
 // Metadata of a piece's inputs whose layout differs from the recorded one, by position of the placeholder.
 using OtherInputs = std::map<std::size_t, graph::TensorMeta>;
 
-// Makes a fake tensor, or a symbolic integer of `shapes`, for each placeholder from its metadata. The tensors are
+// Makes a fake tensor, a symbolic integer of `shapes`, or None for each placeholder from its metadata. The tensors are
 // leaves. Tensors of the same class in `memory` share memory; without classes, none do. `others` overrides metadata.
-// Throws graph::GraphError for a placeholder without metadata.
+// Throws graph::GraphError for a placeholder whose metadata are missing or describe something else.
 std::vector<c10::IValue> example_inputs(const graph::GraphModule& module,
                                         const std::shared_ptr<shapes::ShapeEnv>& shapes,
                                         const MemoryClasses* memory = nullptr, const OtherInputs& others = {});

@@ -23,7 +23,7 @@ class MemoryClasses {
   // `inputs`: for the graph's placeholders; empty if no two of them share memory.
   explicit MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs = {});
 
-  // True if a node of `module` itself writes to the memory of a placeholder.
+  // True if a node of `module` itself may write to the memory of a placeholder.
   bool writes_to_inputs(const graph::GraphModule& module) const;
 
   // The class of a node of the graph or of one of its pieces.

@@ -67,8 +67,7 @@ class PieceCompiler {
                              std::size_t number, const MemoryClasses& memory, const ValueLives& lives);
   BackendInput input_of(const std::shared_ptr<graph::GraphModule>& module, const std::string& name,
                         const MemoryClasses& memory, const std::vector<OutputRole>& roles, const OtherInputs& others);
-  // The arguments of the call whose layout differs from the recorded one; empty if the piece must get the recorded
-  // layouts.
+  // The arguments of the call whose layout differs from the recorded one.
   OtherInputs other_inputs(const graph::Node& call, const graph::GraphModule& piece) const;
   void note_outputs(const std::vector<const graph::Node*>& values, const graph::GraphModule& piece,
                     const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles);

@@ -59,7 +59,7 @@ struct Branch {
 Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 
 // The segments of an entry for a function that reads data, as a tree. Several branches may have the same key and
-// different graphs, but only with Verify::Always.
+// different graphs, but only with Verify::Always or guard collectives.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
   std::vector<GuardSet> guards;  // for all paths but the first; Entry::capture has the guards of that one

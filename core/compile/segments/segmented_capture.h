@@ -66,7 +66,7 @@ class SegmentedCapture final : public capture::SegmentListener {
   bool was_cut() const noexcept { return was_cut_; }
   // True if the rest of the code ran eagerly.
   bool has_ended() const noexcept { return ended_; }
-  // True if a branch was added to the tree.
+  // True if a segment was compiled.
   bool made_path() const noexcept { return !made_.empty(); }
   std::vector<GraphExplanation> take_made() { return std::move(made_); }
   // A function that returns the values of segments that have run, and None for other numbers. Empty if a segment threw.

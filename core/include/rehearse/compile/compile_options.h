@@ -86,8 +86,8 @@ struct CompileOptions {
   // beyond the limit.
   std::uint64_t cache_limit_bytes = std::uint64_t{1} << 30;
 
-  // How many entries the cache of one rank may hold. Beyond that, calls that no entry serves run eagerly, with one
-  // warning.
+  // How many entries the cache of one rank may hold; each further path through an entry with segments counts, too.
+  // Beyond that, calls that no entry serves run eagerly, with one warning.
   std::size_t recompile_limit = 8;
 
   // The names of the function and of its arguments, in order, for reports. Empty: "forward" or "function", and arg0,

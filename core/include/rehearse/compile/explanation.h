@@ -58,7 +58,7 @@ struct EntryExplanation {
 // A call that no entry served.
 struct Recompile {
   std::int64_t call = 0;                    // counted from 1
-  std::vector<GuardFailure> failures = {};  // for each entry its first guard that failed, latest entry first
+  std::vector<GuardFailure> failures = {};  // for each entry what failed first, latest entry first
 };
 
 // One graph as text.

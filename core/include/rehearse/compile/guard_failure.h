@@ -5,7 +5,8 @@
 
 namespace rehearse::compiler {
 
-// Why an entry of the cache did not serve a call: its first guard that failed.
+// Why an entry of the cache did not serve a call: its first guard that failed, or, if all held, that the function gives
+// another graph.
 struct GuardFailure {
   std::string source;    // the guarded value: "x.size(0)", "k", "net.weight", "grad mode"
   std::string expected;  // "4"
