@@ -41,7 +41,7 @@ namespace rehearse {
 // torch/csrc/distributed/c10d/reducer.cpp of PyTorch):
 //   construction   an all-reduce that finds out whether all ranks have the same parameters (PyTorch: an all-gather of
 //                  their number and a broadcast of their sizes); a broadcast of rank 0's parameters and buffers
-//                  (coalesced up to 250 MiB)
+//                  (coalesced up to 250 MiB); without init_sync neither
 //   forward        in the second iteration, two broadcasts of rank 0's new buckets, which follow the order in which
 //                  gradients arrived in the first (not with find_unused_parameters); rank 0's buffers; then the
 //                  module's forward
