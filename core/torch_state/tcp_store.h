@@ -3,8 +3,8 @@
 
 namespace rehearse::torch_state {
 
-// Whether the process calls Rehearse's constructor of c10d::TCPStore, which throws in a rank: the store's server and
-// clients wait in sockets, and would silently block all ranks.
+// Whether the process calls Rehearse's constructor of c10d::TCPStore, which throws in a rank. LibTorch's server and
+// clients wait in sockets, which would silently block all ranks.
 bool tcp_store_is_interposed() noexcept;
 
 }  // namespace rehearse::torch_state

@@ -14,7 +14,8 @@ namespace rehearse::torch_state {
 // The part of a switch that depends on a rank's device: the current device, and the default generators of devices.
 class RankDevices {
  public:
-  // `devices`: by rank, not empty. Throws TorchStateError if types differ or a device does not exist.
+  // `devices`: by rank, not empty. Throws TorchStateError if types differ or a device does not exist, and as
+  // CurrentDevice and DeviceGenerators do.
   RankDevices(std::vector<c10::Device> devices, CurrentDevice::Exchange exchange);
 
   // The index of the rank's device. Throws std::out_of_range if the rank has none.

@@ -23,9 +23,9 @@ class TorchStateError : public std::runtime_error {
     not_loaded,          // libc10 or libtorch_cpu is not a shared library of this process
     unreadable,          // the library's file cannot be read
     no_symbol_table,     // the library's file has been stripped
-    version_differs,     // the library's thread-local variables are not those of LibTorch 2.11
+    version_differs,     // thread-local variables or default generators are not as in LibTorch 2.11
     interposer_missing,  // the executable does not export Rehearse's replacement of a C++ or LibTorch function
-    device_missing,      // a device of TorchStateOptions::devices does not exist, or is of another type than the first
+    device_missing,      // a device does not exist or has another type than the first, or no library for it is loaded
     loaded_late,         // LibTorch sees no GPU: none exists, or it was asked for one before its CUDA library was there
   };
 
