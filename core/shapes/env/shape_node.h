@@ -37,7 +37,8 @@ class ShapeNode final : public c10::SymNodeImpl {
   bool is_bool() override { return std::holds_alternative<Condition>(value_); }
   bool is_float() override { return std::holds_alternative<FloatExpr>(value_); }
 
-  // Arithmetic of integers, or of floats if one operand is a float. floordiv() and mod() take only integers.
+  // Arithmetic of integers, or of floats if one operand is a float. floordiv(), mod(), int_*() and pow_by_natural()
+  // take only integers.
   c10::SymNode add(const c10::SymNode& other) override;
   c10::SymNode sub(const c10::SymNode& other) override;
   c10::SymNode mul(const c10::SymNode& other) override;

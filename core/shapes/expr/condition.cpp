@@ -13,7 +13,8 @@
 namespace rehearse::shapes {
 namespace {
 
-// The greatest common divisor of all coefficients except the constant.
+// The greatest common divisor of all coefficients except the constant. Returns 1 if one of them is the least number,
+// whose absolute value does not fit into 64 bits.
 std::int64_t content(const Terms& terms) {
   std::int64_t common = 0;
   for (const Term& term : terms) {

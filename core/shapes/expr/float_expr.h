@@ -34,7 +34,7 @@ class FloatExpr {
 
   std::vector<std::string> symbols() const;
   std::optional<double> evaluate(const ValueOf& value) const;
-  // Function names are those of torch.export: `FloatTrueDiv(2.0, ToFloat(s0) - 1.0)`.
+  // Function names are those of torch.export: `FloatTrueDiv(2.0, (ToFloat(s0) - 1.0))`.
   std::string text() const;
 
  private:

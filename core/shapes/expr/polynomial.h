@@ -68,7 +68,7 @@ Monomial multiply(const Monomial& left, const Monomial& right);
 std::optional<Monomial> divide(const Monomial& dividend, const Monomial& divisor);
 Monomial common_factor(const Monomial& left, const Monomial& right);
 
-// The quotient of two polynomials over the integers; nothing if the division leaves a remainder.
+// The quotient of two polynomials over the integers; nothing if the division leaves a remainder or exceeds a limit.
 std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor);
 
 // Calls visit(const Atom&) for each atom, including nested ones.

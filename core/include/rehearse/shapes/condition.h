@@ -42,7 +42,7 @@ class Condition {
   // Returns nullopt if the answer depends on a symbol without a known value.
   std::optional<bool> evaluate(const ValueOf& value) const;
 
-  // Such as `s0 == 8`, `u0 <= 128`, `(s0 >= 2) & (s1 != 3)`; `True` or `False` for a constant.
+  // Such as `s0 == 8`, `u0 <= 128`, `(s1 != 3) & (s0 >= 2)`; `True` or `False` for a constant.
   std::string text() const;
 
   friend Condition operator&(const Condition& left, const Condition& right);
@@ -62,7 +62,7 @@ class Condition {
 };
 
 // Parses the notation that torch.export writes: `u0 >= 0`, `Eq(s0, 8)`, `And(...)`. Returns nullopt if the text is no
-// condition. parse_condition(c.text()) == c.
+// condition, or if it exceeds a limit. parse_condition(c.text()) == c.
 std::optional<Condition> parse_condition(std::string_view text);
 
 }  // namespace rehearse::shapes

@@ -67,7 +67,7 @@ class GuardProgram {
   };
   struct Words {
     Condition condition = true;          // the guard's or range's condition
-    std::vector<std::uint32_t> sources;  // that the condition mentions
+    std::vector<std::uint32_t> sources;  // whose values the check reads
     std::string reason;
     exec::CallSite where;
     bool specialises = false;

@@ -137,7 +137,7 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   std::optional<bool> hint(const Condition& condition) const;
   ValueOf hints() const;
 
-  // One line for each symbol, guard and assertion, for messages and tests.
+  // One line for each backed symbol, guard and assertion, for messages and tests.
   std::string text() const;
 
  private:

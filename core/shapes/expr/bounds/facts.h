@@ -12,7 +12,8 @@
 
 namespace rehearse::shapes {
 
-// The known facts: ranges of symbols and of sums, symbols that equal something simpler, and other conditions.
+// The known facts: ranges of symbols and of other expressions, symbols that equal something simpler, and other
+// conditions.
 class Facts {
  public:
   void set_range(const Expr& symbol, const Range& range) { ranges_[symbol] = range; }
@@ -40,7 +41,7 @@ class Facts {
   void narrow(const Expr& expr, const Range& range);
   void replace(const std::string& symbol, const Expr& replacement);
 
-  std::map<Expr, Range> ranges_;  // for symbols, and for sums without constant whose first coefficient is positive
+  std::map<Expr, Range> ranges_;              // of expressions without a constant whose first coefficient is positive
   std::map<std::string, Expr> replacements_;  // no replacement contains a symbol that is itself replaced
   std::set<Condition> true_;
 };
