@@ -45,7 +45,7 @@ Node& PartitionBuilder::copy(Building& part, const Node& node, List args, Dict k
   return copy;
 }
 
-// A mode that was set in an earlier partition is set again at the beginning of each partition in which it holds.
+// Repeats the change of a mode at the beginning of each later partition in which the mode holds.
 void PartitionBuilder::enter_regions(const std::vector<PartitionPlan::Region>& regions) {
   for (const PartitionPlan::Region& region : regions) {
     for (std::size_t i = 1; i < region.parts.size(); ++i) {

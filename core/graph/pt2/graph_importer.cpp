@@ -103,7 +103,7 @@ void GraphImporter::bind_outputs(Node& node, const Field& outputs, bool single) 
   bind_items(node, is_list ? value.items() : items);
 }
 
-// Adds a node for each result of a node with several results.
+// Adds a node for each result of a node with several results. Leaves out None, and results that may stay unused.
 void GraphImporter::bind_items(Node& node, const std::vector<Field>& items) {
   ValueMeta::List metas;
   for (const Field& item : items) metas.push_back(meta_of_output(item).value_or(ValueMeta()));

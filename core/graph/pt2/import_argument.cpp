@@ -38,7 +38,8 @@ Argument GraphImporter::argument(const Field& field) {
   field.fail("'" + kind + "' is no kind of argument that is known here");
 }
 
-// Reads a value of the graph; returns nothing for other kinds.
+// Reads a tensor or symbolic number of the graph, or the constant in place of such a number. Returns None for other
+// kinds.
 Argument GraphImporter::node_argument(const std::string& kind, const Field& field) {
   if (kind == "as_tensor") return value(field["name"]);
   if (kind != "as_sym_int" && kind != "as_sym_float" && kind != "as_sym_bool" && kind != "as_name") return {};

@@ -14,7 +14,7 @@ std::string describe(const Node& node) {
   return "in node '" + node.name() + "', " + node.target() + (line.empty() ? "" : ", from " + line);
 }
 
-// Destroys values in reverse order, even after an exception: an autocast entered last must end first.
+// Destroys values in reverse order, even after an exception, because the autocast that was entered last must end first.
 class Values : public std::vector<c10::IValue> {
  public:
   using std::vector<c10::IValue>::vector;

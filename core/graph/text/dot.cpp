@@ -13,7 +13,7 @@ std::string dot_string(std::string_view text) {
   return out + '"';
 }
 
-// Graphviz must see `\n` in a label as a line break, so quotes the parts one by one.
+// Graphviz must see `\n` in a label as a line break, so this function quotes the parts one by one.
 std::string label(const Node& node) {
   std::string text = dot_string(node.name());
   text.pop_back();

@@ -10,8 +10,9 @@ namespace rehearse::graph {
 // dict of its own.
 inline constexpr int kMaxTextNesting = 2 * kMaxNesting;
 
-// Converts metadata to dicts of arguments, so that the grammar of arguments serves metadata, too. Leaves out default
-// values, and always Metadata::brings_history and history_from.
+// Converts metadata to dicts of arguments, so that the grammar of arguments serves metadata, too. Leaves out fields
+// with default values, except dtype, sizes, strides and the texts of an origin. Always leaves out
+// Metadata::brings_history and history_from.
 Dict to_dict(const TensorMeta& tensor);
 Dict to_dict(const Metadata& meta, Origins origins = Origins::With);
 

@@ -12,7 +12,7 @@ class Scanner {
   explicit Scanner(std::string_view text) : text_(text) {}
 
   bool at_end();
-  bool next_is(std::string_view word);  // does not consume it, and does not become the last word
+  bool next_is(std::string_view word);  // consumes nothing; `word` does not become the last word
   bool take(std::string_view word);     // consumes it if it is next
   void expect(std::string_view word);
   std::string word();    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty

@@ -23,8 +23,8 @@ LeftGradient* left_in(const c10::IValue& operand) {
   return operand.isCapsule() ? dynamic_cast<LeftGradient*>(operand.toCapsule().get()) : nullptr;
 }
 
-// A tensor hook whose code is a graph. Detaches its operands: their history may lead to the hooked tensor, and a
-// reference cycle would keep both alive.
+// A tensor hook whose code is a graph. Detaches its operands, because their history may lead to the hooked tensor. Then
+// a reference cycle would keep both alive.
 class GraphHook {
  public:
   GraphHook(std::shared_ptr<const RunnableGraph> body, std::vector<c10::IValue> operands, std::string node,

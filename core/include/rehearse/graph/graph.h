@@ -43,9 +43,9 @@ class Graph {
   // Copies `node` of another graph, with the nodes in its arguments replaced by map(Node&). Shares the metadata.
   Node& copy_node(const Node& node, const std::function<Argument(Node&)>& map);
 
-  // Removes and deletes the node. Throws GraphError if it still has users.
+  // Removes and deletes the node. Throws GraphError if it still has users or belongs to another graph.
   void erase_node(Node& node);
-  // Moves the node. Does not check the order.
+  // Moves the node. Does not check the order. Throws GraphError if a node belongs to another graph.
   void move_before(Node& node, Node& before);
 
   // While it lives, new nodes go before `node` (or after it) in the order of creation. Points nest: the latest one

@@ -112,9 +112,9 @@ struct Metadata {
   std::shared_ptr<const Origin> origin;        // null: unknown
   std::vector<std::string> unbacked_bindings;  // the unbacked symbols that this node introduces
   bool ddp_ignored = false;                    // a parameter that DistributedDataParallel ignores
-  // A tensor may begin to require grad after its node has run: if a later node writes a value with autograd history
-  // into memory that the tensor shares. The nodes that bring history in this way are numbered in the graph's order,
-  // from 1.
+  // A tensor may begin to require grad after its node has run, namely if a later node writes a value with autograd
+  // history into memory that the tensor shares. The nodes that bring history in this way are numbered in the graph's
+  // order, from 1.
   std::size_t brings_history = 0;  // the number of this node; 0: it brings none
   std::size_t history_from = 0;    // the number of the node from which this value requires grad; 0: as `value` says
 

@@ -32,11 +32,12 @@ struct SplitModule {
 
 // Splits a module as torch.fx.passes.split_module does with its default options: placeholders, attributes and the
 // output stay outside; every other node goes into partition partition_of(node). split_by() calls partition_of() once
-// for each such node, in order. The orders of partitions, inputs and outputs, and all names, are fx's.
-// - If a value crosses into a partition, the symbols in its sizes become inputs of the partition, too, provided that a
-//   node before the use has this symbol as its value (fx also considers nodes after the use, and then finds a cycle).
+// for each such node, in order. The orders of partitions, inputs and outputs, and all names, are fx's, unless the list
+// below says otherwise.
+// - If a value crosses into a partition, the symbols in its metadata become inputs of the partition, too, provided that
+//   a node before the use has this symbol as its value (fx also considers nodes after the use, and then finds a cycle).
 // - `torch._C._set_grad_enabled`, `torch.amp.autocast_mode._enter_autocast` and `_exit_autocast` take effect until they
-//   are undone: later partitions begin by repeating them. Partition ids must then not decrease.
+//   are undone. So later partitions in which they hold begin by repeating them. Partition ids must then not decrease.
 // - Partitions are called in `order`. fx's order looks only at inputs: among the partitions whose inputs exist, it
 //   calls the one that became ready last. In-place changes and draws of random numbers are no inputs. So fx's order may
 //   call a partition that reads a value before an earlier partition that changes the value.
@@ -45,7 +46,8 @@ struct SplitModule {
 //   submod_<id> in the split module, is taken by another object, the later one gets a number: `a_b_1`. fx overwrites
 //   the object instead.
 // Throws GraphError if partitions depend on each other in a cycle, if a node precedes one that it uses, if there are
-// two outputs, or if a target names nothing. Cost: linear in nodes and arguments.
+// two outputs, if a target names nothing, or if a partition could not repeat a change of grad mode or autocast. Cost:
+// linear in nodes and arguments.
 SplitModule split_by(const GraphModule& module, const std::function<int(const Node&)>& partition_of,
                      PartitionOrder order = PartitionOrder::Fx);
 
