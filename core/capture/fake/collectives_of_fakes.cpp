@@ -73,8 +73,8 @@ bool is_differentiated(const c10::IValue& inputs) {
   return any && at::GradMode::is_enabled() && !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
 }
 
-// LibTorch's kernels of these collectives copy their inputs and reduce the copies in place. The collective has no
-// gradient formula but the copy has one, so the result has the gradient of the copy.
+// LibTorch's kernels of these collectives copy their inputs and run the collective in place on the copies. The
+// collective has no gradient formula but the copy has one, so the result has the gradient of the copy.
 bool copies_inputs(std::string_view name) {
   return name == "all_reduce" || name == "broadcast" || name == "all_reduce_coalesced";
 }

@@ -45,7 +45,7 @@ class ExpressionNodes {
   graph::Argument truth_of(const shapes::Condition& condition);
 
  private:
-  // Builds nodes for the expression even if one exists.
+  // Builds nodes for an expression that is no number and has no node yet.
   graph::Argument built(const shapes::Expr& expr);
   graph::Argument sum_of(const std::vector<shapes::TermView>& terms);
   graph::Argument product_of(const shapes::TermView& term);

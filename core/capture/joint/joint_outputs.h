@@ -41,7 +41,8 @@ class JointOutputs {
   void refuse_overlap(std::size_t input) const;
   bool has_other_form(std::size_t input) const;
   void refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const;
-  // Throws for a view with a history. Call it for a view that was made before its base was changed in place.
+  // Throws if the view or its base has a history. Call it for a view that was made before its base was changed in
+  // place.
   void refuse_stale_view(std::size_t output, const at::Tensor& view) const;
   // Throws if the result lies in the memory of a changed input. Call it for a result that is no view of that input.
   void refuse_hidden_alias(std::size_t output, const at::Tensor& result) const;

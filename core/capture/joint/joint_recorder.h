@@ -33,8 +33,8 @@ class JointRecorder final : public FakeListener {
   // values get no metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
-  // The node that has this fake's current value: after an in-place operator, that operator's node. Null: the recorder
-  // has never seen the fake.
+  // The node that has this fake's current value: after an in-place operator, that operator's node. Null: no node has
+  // it.
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 

@@ -16,7 +16,8 @@ namespace rehearse::capture {
 class ZeroTensors {
  public:
   void note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments, c10::ArrayRef<c10::IValue> results);
-  // The operator to call instead of `op`.
+  // The operator to record for a call of `op`: `op` itself, or add() in place of add_() if that would write to a
+  // ZeroTensor.
   c10::OperatorHandle callable(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) const;
 
  private:

@@ -33,9 +33,9 @@ bool is_autocast_on() {
   return at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::is_autocast_enabled(at::kCUDA);
 }
 
-// True if the code of a checkpoint is being captured and the node lies outside of it.
+// True if the code of a checkpoint, or of another body, is being captured and the node lies outside of it.
 bool is_outside_of_checkpoint(const Node& node) {
-  int open = 0;  // number of checkpoints that begin after the node
+  int open = 0;  // number of bodies that begin after the node and have not ended
   for (const Node* each = node.next(); each != nullptr; each = each->next()) {
     if (each->target() == kBodyBegin) ++open;
     if (each->target() == kBodyEnd && open > 0) --open;

@@ -54,7 +54,7 @@ class Tracer {
   bool has_made(const at::Tensor& tensor);
   // Records that a tensor which the code computed begins to require grad, as a leaf.
   void begin_leaf(const at::Tensor& made);
-  // True if the code made the tensor require grad, which it did not before.
+  // True if the tensor is a leaf because the code made it require grad.
   bool has_begun_leaf(const at::Tensor& tensor) const;
 
   HookTracer& hooks() noexcept { return hooks_; }

@@ -48,7 +48,7 @@ SymInts strides_in_order(c10::SymIntArrayRef sizes, const std::vector<std::size_
 // Strides of a new tensor in `format`, which must not be Preserve.
 SymInts strides_of(c10::SymIntArrayRef sizes, c10::MemoryFormat format);
 
-// The strides that at::empty_like() chooses: those of `like` if it is dense, else the nearest dense ones.
+// The strides that at::empty_like() chooses. For Preserve: those of `like` if it is dense, else the nearest dense ones.
 SymInts strides_like(const at::Tensor& like, c10::MemoryFormat format);
 
 // Dense strides in the same order as `strides`, as at::infer_dense_strides() gives them.

@@ -28,7 +28,8 @@ std::vector<Expr> monomials(const std::vector<std::string>& names) {
   return all;
 }
 
-// Finds coefficients of `columns` that give `values`, by elimination with partial pivoting. Free coefficients are 0.
+// Solves linear equations by elimination with partial pivoting. A row has `columns` coefficients and then the right
+// side. Free unknowns are 0.
 std::vector<long double> solve(std::vector<std::vector<long double>> rows, std::size_t columns) {
   constexpr long double kZero = 1e-9L;
   std::vector<long double> solution(columns, 0);

@@ -8,7 +8,8 @@
 namespace rehearse::capture {
 
 // Infers the results of a call, one Output for each return. If a return is an argument, its Output is monostate or, if
-// the call may have changed the argument's geometry, the new geometry. Counts the call in the mode's InferenceCounts.
+// the call may have changed the argument's geometry, the new geometry. Counts the call in the mode's InferenceCounts if
+// the operator has a rule or returns tensors.
 Outputs infer(const Call& call);
 
 // Infers the results of an operator that returns only arguments. If the operator is elementwise, checks that the other
@@ -26,7 +27,8 @@ std::optional<Outputs> try_on_meta(const Call& call);
 Outputs infer_pointwise(const Call& call);
 
 // The last resort: runs the kernel. If sizes are symbols, runs it at several small sizes and fits expressions to the
-// sizes of its results. Throws UnknownShape if that fails.
+// sizes of its results. If no expression fits, adds guards that fix the call's sizes. Throws UnknownShape if this is
+// not possible either.
 Outputs infer_by_sampling(const Call& call);
 
 // Converts the results of a kernel that ran on stand-ins of the arguments. `device`: the device of the outputs.

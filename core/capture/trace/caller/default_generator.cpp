@@ -41,7 +41,7 @@ class RefusingGenerator final : public at::CPUGeneratorImpl {
 
  private:
   // Returns null if captured code did not ask. Otherwise ends the capture and returns the generator that the code means
-  // to use.
+  // to use, or throws the refusal.
   at::CPUGeneratorImpl* refuse(const char* what, bool may_go_on = true) const {
     if (!is_refusing_()) return nullptr;
     const NotCapturable refusal(std::string("the default generator ") + what + " inside of a captured function",

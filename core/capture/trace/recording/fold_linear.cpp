@@ -95,7 +95,7 @@ void fold(GraphModule& module, const Linear& linear, std::size_t number) {
   if (linear.bias != nullptr && linear.bias != linear.input) arguments.push_back(*linear.bias);
   Node& call = graph.call_function("torch.ops.higher_order.invoke_subgraph", std::move(arguments), {}, "linear");
   call.meta() = result.meta();
-  // The first node has the weight among its arguments, so only its origin names the module.
+  // The first node has the weight among its arguments, so its origin names the module.
   call.meta().origin = linear.nodes.front()->meta().origin;
   result.replace_all_uses_with(call);
   for (auto node = linear.nodes.rbegin(); node != linear.nodes.rend(); ++node) graph.erase_node(**node);

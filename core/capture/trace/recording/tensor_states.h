@@ -24,7 +24,7 @@ class TensorStates {
   void check() const;
   // True if a tensor began or ceased to require grad. No graph can repeat that change between two of its nodes.
   bool requires_grad_changed() const;
-  // Restores the saved state, except for hooks, because the code will run again.
+  // Restores the saved state, because the code will run again. Hooks stay, and so do histories.
   void restore();
   // Saves the current state again: what ran in between was not captured code.
   void renew();

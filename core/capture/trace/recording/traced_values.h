@@ -26,18 +26,18 @@ class Values {
   // value, it was changed in place, and this is its new value.
   void add(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path);
 
-  // The value begins to require grad although no operator returns it anew: code wrote to a view of it. `by`: the number
-  // of the node that wrote (see graph::Metadata).
+  // The value begins to require grad although no operator returns it anew, because code wrote to another tensor of its
+  // family (ViewFamilies). `by`: the number of the node that wrote (see graph::Metadata).
   void note_history(const at::Tensor& fake, std::size_t by);
 
   // The node with the fake's value; creates nodes for items and inputs. Throws NotCapturable if the fake has its own
   // history, hooks or gradient: then autograd saw something that the graph does not contain.
   graph::Node& node_of(const at::Tensor& fake);
 
-  // Adds nodes for inputs that the code made require grad and that nothing has used since.
+  // Adds nodes for inputs whose requires_grad the code has switched and that nothing has used since.
   void record_switched_inputs();
 
-  // True if the code made the tensor require grad, which it did not before.
+  // True if the tensor is a leaf because the code made it require grad.
   bool is_made_leaf(const at::Tensor& fake) const;
 
   // Throws like node_of().

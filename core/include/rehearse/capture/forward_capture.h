@@ -32,7 +32,8 @@ struct NamedTensor {
 // Captures what code does with tensors as a graph, above autograd: composite operators stay whole, and changes of grad
 // mode and autocast become nodes. Operators compute nothing: the code gets fakes in place of its inputs, and operators
 // use fakes in place of parameters. They change no real tensor, neither its data nor its version, and no hook of a real
-// tensor runs. With a listener (set_listener()), only segments and code after the end of the capture run for real.
+// tensor runs. With a listener (set_listener()), only segments, reads, eager regions and code after the end of the
+// capture run for real.
 //
 //   ForwardCapture capture(shapes, named_tensors);
 //   at::Tensor x = capture.add_tensor("x", real_x, {batch, 10});

@@ -95,8 +95,9 @@ struct SegmentListener {
 
 // Ends the segment, has the listener run the region, and returns the result with fakes in it (with real tensors if the
 // listener's answer ends the capture). If the calling fiber captures nothing, or its capture has ended, runs the region
-// at once. Throws NotCapturable in a hook, if the capture has no listener, and if the captured code has changed
-// autocast.
+// at once. Throws NotCapturable in a hook, in a backward, if the capture has no listener, and if the captured code has
+// changed autocast, inference mode, the default dtype or the state of a real tensor (whether it requires grad, its
+// gradient, its hooks).
 std::shared_ptr<RegionResult> run_region(const std::shared_ptr<const EagerRegion>& region,
                                          std::vector<at::Tensor> tensors);
 

@@ -41,7 +41,7 @@ class PreserveVersion {
   }
   PreserveVersion(const PreserveVersion&) = delete;
   PreserveVersion& operator=(const PreserveVersion&) = delete;
-  // Throws what set_version() throws in a captured function, but not during stack unwinding.
+  // Throws what set_version() throws, but not during stack unwinding.
   ~PreserveVersion() noexcept(false) {
     const bool is_unwinding = std::uncaught_exceptions() > exceptions_;
     try {
