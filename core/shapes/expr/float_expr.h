@@ -20,7 +20,7 @@ class FloatExpr {
   enum class Kind { Number, OfInt, Add, Sub, Mul, TrueDiv, IntTrueDiv, Pow, Min, Max };
 
   FloatExpr(double number) : kind_(Kind::Number), number_(number) {}
-  FloatExpr(const Expr& integer);                         // ToFloat
+  FloatExpr(const Expr& integer);                         // torch.export's ToFloat(integer)
   FloatExpr(Kind kind, FloatExpr left, FloatExpr right);  // not for Number and OfInt
   static FloatExpr int_truediv(const Expr& dividend, const Expr& divisor);
 

@@ -22,7 +22,7 @@ struct Target {
   [[noreturn]] void fail(const std::string& message) const { throw GraphError(node.name(), field, message); }
 };
 
-// A number in place of a tensor, as in PyTorch's Python binding: type promotion treats it as a number. Calls no
+// Makes a tensor of a number, as PyTorch's Python binding does. Type promotion treats the tensor as a number. Calls no
 // operator, because a capture would record it.
 at::Tensor wrapped_number(const at::Scalar& number) { return at::native::wrapped_scalar_tensor(number); }
 

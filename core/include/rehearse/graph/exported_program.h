@@ -83,9 +83,9 @@ class ProgramRunner {
   // Throws GraphError for nodes that the interpreter does not support, and for attributes without data.
   explicit ProgramRunner(ExportedProgram program);
 
-  // `inputs`: the user's inputs, flattened, including constants. Returns the user's outputs, flattened. Throws
-  // GraphError if the number of inputs is wrong or, with the name of the input, if a dtype, sizes, a symbol or a
-  // constant does not fit.
+  // `inputs`: the user's inputs, flattened, including constants. Returns the outputs, flattened, except those that are
+  // new contents of a tensor. Throws GraphError if the number of inputs is wrong or, with the name of the input, if a
+  // dtype, sizes, a symbol or a constant does not fit.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
 
   const ExportedProgram& program() const noexcept { return program_; }

@@ -49,7 +49,7 @@ struct InferenceCounts {
   std::uint64_t rule = 0;       // by the operator's rule
   std::uint64_t pointwise = 0;  // by broadcasting
   std::uint64_t meta = 0;       // by LibTorch's Meta kernel at the given sizes
-  std::uint64_t sampled = 0;    // by running kernels, for symbolic sizes at other sizes: no proof
+  std::uint64_t sampled = 0;    // by running kernels (for symbolic sizes at other sizes), without proof
   std::map<std::string, std::uint64_t> sampled_operators = {};
 };
 
@@ -126,8 +126,8 @@ class FakeMode final : public operators::CaptureMode {
   bool has_ended() const noexcept override { return has_ended_; }
   [[noreturn]] void refuse(const std::string& what, const std::string& cure) const override;
   void end_or_refuse(const std::string& what, const std::string& cure) const override;
-  // `ending`: ends the capture because of the refusal, if that is possible, and returns whether it has. At first there
-  // is no such function.
+  // `ending`: ends the capture because of the refusal, if that is possible, and returns whether it has. Until it is
+  // set, end_or_refuse() throws.
   void set_ending(std::function<bool(const std::exception& refusal)> ending) { ending_ = std::move(ending); }
 
   operators::BodyRecorder* bodies() const noexcept override { return has_ended_ ? nullptr : bodies_; }

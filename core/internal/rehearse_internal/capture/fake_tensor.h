@@ -24,7 +24,7 @@ struct TensorSpec {
   c10::ScalarType dtype = c10::ScalarType::Float;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   bool requires_grad = false;
-  bool is_wrapped_number = false;  // made from a C++ number: type promotion treats it as a number
+  bool is_wrapped_number = false;  // made from a C++ number, and type promotion treats it as one
   bool is_conj = false;            // LibTorch's lazy bits, set by conj() and by the imaginary part of its result
   bool is_neg = false;
 };

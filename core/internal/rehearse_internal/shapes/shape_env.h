@@ -25,7 +25,7 @@ struct Guard {
   Condition condition;
   std::string reason;        // who asked: "TensorImpl.h:1071", or "fixed to 8: read as a plain number at ..."
   exec::CallSite where;      // the stack that asked; lines are looked up on demand
-  bool specialises = false;  // a size was read as a plain number: the condition is `s0 == 8`
+  bool specialises = false;  // a size was read as a plain number, so the condition is like `s0 == 8`
 };
 
 // A size or integer of an input that may have another value in another call.
