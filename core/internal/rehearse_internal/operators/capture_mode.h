@@ -44,8 +44,8 @@ class HookRecorder {
   ~HookRecorder() = default;
 };
 
-// The state of a fiber whose code is being captured as a graph. The compiler implements it (capture::FakeMode). Code in
-// core uses only this interface, so that a program need not link the compiler.
+// The state of a fiber whose code is being captured as a graph. The compiler implements it (capture::FakeMode). Rooms
+// outside of the compiler use only this interface, so that a program need not link the compiler.
 class CaptureMode {
  public:
   // The innermost mode of the calling fiber; null if its code is not being captured.

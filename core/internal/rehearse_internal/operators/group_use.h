@@ -12,7 +12,8 @@ class Group;
 namespace rehearse::operators {
 
 // Listens to which process groups captured code uses. Each becomes a constant of the graph, so a guard must cover it.
-// The compiler listens; rehearse::Group, DeviceMesh and world_group() report to it.
+// The compiler listens. rehearse::Group, DeviceMesh, world_group(), the functional collectives and recorded c10d calls
+// report to it.
 class GroupUse {
  public:
   // Makes `use` the listener for the calling fiber's code, and returns the previous one. Null: no listener.

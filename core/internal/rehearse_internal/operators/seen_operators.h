@@ -65,7 +65,7 @@ class UnseenOperators {
   const c10::impl::ExcludeDispatchKeyGuard key_;
 };
 
-// Whether the calling fiber has a live UnseenOperators.
+// True if the calling fiber has a live UnseenOperators.
 bool are_unseen();
 
 }  // namespace rehearse::operators
