@@ -3,7 +3,7 @@
 
 namespace rehearse::torch_state {
 
-// Whether the process calls Rehearse's versions of at::launch() and Engine::add_thread_pool_task(). LibTorch's threads
+// True if the process calls Rehearse's versions of at::launch() and Engine::add_thread_pool_task(). LibTorch's threads
 // for such tasks live as long as the process, while a thread that a rank starts ends with the rank's world. Therefore a
 // rank runs tasks of at::launch() in threads of its own. If backwards are nested so deeply that LibTorch would continue
 // in another thread, the call throws.

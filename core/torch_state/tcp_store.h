@@ -3,7 +3,7 @@
 
 namespace rehearse::torch_state {
 
-// Whether the process calls Rehearse's constructor of c10d::TCPStore, which throws in a rank. LibTorch's server and
+// True if the process calls Rehearse's constructor of c10d::TCPStore, which throws in a rank. LibTorch's server and
 // clients wait in sockets, which would silently block all ranks.
 bool tcp_store_is_interposed() noexcept;
 

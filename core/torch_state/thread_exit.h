@@ -37,7 +37,7 @@ class ThreadExitList {
 // The list of the fiber that runs on this thread; null outside of fibers.
 extern constinit thread_local ThreadExitList* current_exit_list;
 
-// Whether the process, LibTorch included, calls Rehearse's __cxa_thread_atexit.
+// True if the process, LibTorch included, calls Rehearse's __cxa_thread_atexit.
 bool thread_exit_is_interposed() noexcept;
 
 }  // namespace rehearse::torch_state
