@@ -32,8 +32,8 @@ class ExpressionTooLarge : public ShapeError {
   using ShapeError::ShapeError;
 };
 
-// The code needs to know something that is known only when it runs with real data: a condition on a size such as that
-// of nonzero()'s result, or the size itself. what() names the condition, the user's line and what to do.
+// The code needs to know something that is known only when it runs with real data, such as the size of nonzero()'s
+// result or a condition on that size. what() names the condition, the user's line and what to do.
 class DataDependentError : public ShapeError {
  public:
   // `asked`: the condition or the expression. `made`: where its unbacked symbols were defined, in words.

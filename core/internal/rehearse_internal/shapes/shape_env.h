@@ -91,8 +91,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   c10::SymInt add_unbacked_number(Maker maker = Maker::Capture);
 
   const std::vector<BackedSymbol>& backed() const noexcept { return backed_; }
-  // Call it after the capture has ended: sets the value of an unbacked symbol, so that questions about the symbol have
-  // an answer.
+  // Call it when the capture ends. Sets the value of an unbacked symbol, so that questions about the symbol have an
+  // answer.
   void tell(const std::string& unbacked, std::int64_t value) { hints_.insert_or_assign(unbacked, value); }
 
   // Null if there is no backed symbol of that name.
