@@ -73,7 +73,7 @@ class Purity {
     return known_[&module] = pure;
   }
 
-  // Whether the operator does only what its bodies do, and all of them are pure. The bodies are GetAttr nodes among the
+  // True if the operator does only what its bodies do, and all bodies are pure. The bodies are GetAttr nodes among the
   // node's arguments.
   bool has_pure_bodies(const Node& node, const GraphModule& module) {
     const std::string_view name = std::string_view(node.target()).substr(kHigherOrder.size());

@@ -16,8 +16,8 @@ TensorMeta read_tensor_meta(const Field& field);
 // {"as_expr": {"expr_str": ...}} or {"as_int"|"as_float"|"as_bool": ...}.
 SymScalarMeta read_sym_scalar(const Field& field, SymScalarMeta::Kind kind);
 
-// How many bytes of its storage, counted from the beginning, the tensor needs. Sizes, strides and offset must not be
-// negative. Nothing if one of them is symbolic; the largest number if 63 bits are too few.
+// The number of bytes, counted from the beginning of its storage, that the tensor needs. Sizes, strides and offset must
+// not be negative. Nothing if one of them is symbolic; the largest number if 63 bits are too few.
 std::optional<std::int64_t> bytes_reached(const TensorMeta& tensor);
 
 }  // namespace rehearse::graph

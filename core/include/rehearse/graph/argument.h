@@ -26,8 +26,8 @@ struct Ellipsis {
   bool operator==(const Ellipsis&) const = default;
 };
 
-// How deeply lists, dicts and slices may nest in a node's arguments, lists in the metadata of a value, and submodules
-// in a module. Deeper nesting is a GraphError.
+// The depth to which lists, dicts and slices may nest in a node's arguments, lists in the metadata of a value, and
+// submodules in a module. Deeper nesting is a GraphError.
 inline constexpr int kMaxNesting = 200;
 
 // A list. It also represents fx's tuples, because no operator distinguishes the two.

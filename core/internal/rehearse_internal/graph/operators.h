@@ -16,8 +16,8 @@ namespace rehearse::graph {
 // `torch.ops.aten.relu.default` is aten::relu. Nothing for other targets, and for operators that are not registered.
 std::optional<c10::OperatorHandle> find_operator(std::string_view target);
 
-// What the node, a call of an operator with this schema, passes for the schema's argument `index`, by position or by
-// name. Null if the call leaves it at its default.
+// The argument that `node`, a call of an operator with this schema, passes as number `index` of the schema, by position
+// or by name. Null if the call leaves it at its default.
 const Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::size_t index);
 
 // The target for this operator.

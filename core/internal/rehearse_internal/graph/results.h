@@ -7,11 +7,11 @@
 
 namespace rehearse::graph {
 
-// What the graph returns: the items of a list, or the one value. Empty if it returns nothing. Valid until the graph's
+// The results of the graph: the items of a list, or the one value. Empty if it returns nothing. Valid until the graph's
 // output node changes.
 std::span<const Argument> results_of(const Graph& graph) noexcept;
 
-// Whether the graph returns a list: a call of it then gives items.
+// True if the graph returns a list. A call of the graph then gives items.
 bool returns_list(const Graph& graph) noexcept;
 
 }  // namespace rehearse::graph
