@@ -61,7 +61,7 @@ std::optional<c10::SymInt> as_integer(const c10::IValue& value) {
   return std::nullopt;
 }
 
-// How many numbers the range has. Uses LibTorch's own formula for floats.
+// The length of the range. Uses LibTorch's own formula for floats.
 c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const c10::IValue& step) {
   const auto first = as_integer(start), last = as_integer(end), by = as_integer(step);
   if (!first || !last || !by) {

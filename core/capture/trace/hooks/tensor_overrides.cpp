@@ -101,8 +101,8 @@ bool begins_a_history(const at::TensorBase& real) {
 
 }  // namespace rehearse::capture
 
-// Replaces LibTorch's function: the executable's definition takes precedence over that of a library. Does the same, but
-// refuses captured code.
+// Replaces LibTorch's function, because the executable's definition takes precedence over that of a library. Does the
+// same, but refuses captured code.
 const at::Tensor& c10::TensorImpl::grad() const {
   if (!autograd_meta_) return impl::GetAutogradMetaFactory()->undefined_tensor();
   if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();

@@ -105,7 +105,7 @@ void OperatorResults::note_history() {
   }
 }
 
-// Some sizes depend on data, such as that of nonzero(). The node defines their symbols.
+// Some sizes depend on data, such as the size of nonzero()'s result. The node defines their symbols.
 void OperatorResults::note_symbols(const at::Tensor& fake, const Path& path) {
   const auto sizes = fake.sym_sizes();
   for (std::size_t dim = 0; dim < sizes.size(); ++dim) {

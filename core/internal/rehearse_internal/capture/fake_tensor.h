@@ -51,8 +51,8 @@ bool is_fake(const at::Tensor& tensor);
 // True if forward-mode differentiation has given it a tangent (torch::_make_dual()).
 bool has_tangent(const at::Tensor& tensor);
 
-// Why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual", "named". Empty if one can,
-// and for an undefined tensor.
+// The reason why no fake can stand for the tensor: "sparse", "nested", "quantized", "mkldnn", "dual", "named". Empty if
+// one can, and for an undefined tensor.
 std::string kind_without_fakes(const at::Tensor& tensor);
 
 // Identifies the value for which a fake stands. In-place operators and autograd's copies of saved tensors keep the
