@@ -16,8 +16,8 @@
 #include "exec/call_site/symbolize.h"
 #include "without_lines.h"
 
-// user_frames() leaves out frames of libraries. It recognises LibTorch's frames by their namespaces, and Rehearse's
-// frames also by their source files.
+// user_frames() leaves out frames of libraries. It recognises LibTorch's frames by library, namespace or header. It
+// recognises Rehearse's frames by source file or header or, without line tables, by namespace.
 using rehearse::exec::CallSite;
 using rehearse::exec::Frame;
 using testing::EndsWith;

@@ -15,7 +15,7 @@
 #include "core/call_site/user_frame.h"
 #include "core/exec/no_rank_state.h"
 
-// This code is outside of our namespaces, because user_frames() leaves out the code inside them.
+// This code is outside of our namespaces. Without line tables, user_frames() leaves out the code inside them.
 namespace {
 
 using namespace rehearse::exec;
@@ -53,7 +53,7 @@ RunOutcome run(int ranks, const std::function<void(int)>& body) {
   return executor.run(body);
 }
 
-// Runs `body` and expects every rank to return: a rank that threw would have skipped its checks.
+// Runs `body` and expects every rank to return, because a rank that throws skips its checks.
 void run_to_the_end(int ranks, const std::function<void(int)>& body) {
   EXPECT_EQ(run(ranks, body).ranks, std::vector<RankEnd>(static_cast<std::size_t>(ranks), RankEnd::returned));
 }
