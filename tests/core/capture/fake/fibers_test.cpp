@@ -13,7 +13,7 @@
 // Ranks are fibers of one thread. A mode that one rank turns on must not affect the others.
 namespace user {
 
-// Outside of namespace rehearse, because reports do not count functions of that namespace as user code.
+// Outside of namespace rehearse. Without line tables, reports take the functions in it for library code.
 __attribute__((noinline)) float read_memory(const at::Tensor& x) { return *x.data_ptr<float>() + 1; }
 __attribute__((noinline)) float read_value(const at::Tensor& x) { return x.sum().item<float>() + 1; }
 

@@ -180,8 +180,8 @@ Findings sweep(bool symbolic) {
   return findings;
 }
 
-// Fakes refuse these operators: the sizes of their results depend on data, or fakes have no kernel for their packed
-// formats.
+// Fakes refuse these operators, because the sizes of their results depend on data, or fakes have no kernel for their
+// packed formats.
 constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "_shape_as_tensor",
                                     "_unique2",
@@ -223,8 +223,8 @@ constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "unique_consecutive",
                                                "set.source_Tensor"};
 
-// These replace a symbol by its number: LibTorch's composite kernel asks for a plain number, or the sizes of the result
-// fit none of the expressions that sampling tries.
+// These replace a symbol by its number, because LibTorch's composite kernel asks for a plain number, or because the
+// sizes of the result fit none of the expressions that sampling tries.
 constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "_lu_with_info",
                                         "_pdist_forward",
