@@ -67,7 +67,7 @@ TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
   EXPECT_EQ(outcome.ending, exec::Ending::stopped);
 }
 
-// Only the names reveal this swap: the calls have the same op and shape, in another order.
+// Only the names reveal this swap, because all calls have the same op and shape.
 TEST_F(CommTest, SwappedCallsOfEqualShape_DifferInTheirLabels) {
   const std::string names[] = {"fc1.weight", "fc2.weight"};
   run(2, [&](int rank, const ProcessGroup& group) {

@@ -253,8 +253,8 @@ TEST_F(PointToPoint, ReceiveFromAny_WaitsForAllOthers) {
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 2));
 }
 
-// If the oracle fails, the world fails, and no rank does: run() throws the oracle's exception. A program that swallows
-// this exception stops at its next switch.
+// If the oracle fails, the world fails, but no rank does, and run() throws the oracle's exception. A program that
+// swallows this exception stops at its next switch.
 TEST_F(PointToPoint, OracleFailsInReceiveFromAny_ComesOutOfRun) {
   for (const bool swallowed : {false, true}) {
     bool went_on = false;

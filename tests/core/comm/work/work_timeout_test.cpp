@@ -89,7 +89,7 @@ TEST_F(WorkTest, LongestTimeout_NeverComes) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// With this timeout, a missing rank is a deadlock: the clock must not jump to the end of time.
+// With this timeout, a missing rank is a deadlock. The clock must not jump to the end of time.
 TEST_F(WorkTest, LongestTimeout_EndsNoDeadlock) {
   options.timeout = std::chrono::milliseconds::max();
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
