@@ -11,7 +11,7 @@
 
 #include "core/compile/recompile_counts.h"
 
-// Outside Rehearse's namespace, whose functions are not user code in reports.
+// Outside Rehearse's namespace. Without line tables, reports take the functions in it for library code.
 namespace user {
 
 // The addition is not a tail call, so its line is known.

@@ -94,8 +94,8 @@ TEST(ModuleHooks, AreRemovedByTheirHandles) {
   EXPECT_EQ(calls, 21);
 }
 
-// The test's backward reaches only the first of two outputs: for the second one the hook gets zeros, as in PyTorch. For
-// an input that requires no gradient, the hook gets an undefined gradient.
+// The test's backward reaches only the first of two outputs. For the second one, the hook gets zeros, as in PyTorch.
+// For an input that requires no gradient, the hook gets an undefined gradient.
 struct TwoImpl : torch::nn::Module {
   std::tuple<at::Tensor, at::Tensor> forward(const at::Tensor& a, const at::Tensor& b) { return {a * b, a.sin()}; }
 };

@@ -16,7 +16,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// These tests are outside namespace rehearse, because reports take the functions in it for library code.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;
@@ -231,7 +231,7 @@ TEST(CallsInPlaceMore, ABufferOfAModule_IsWritten) {
   EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
-// Guards compare groups by identity: another group gets another graph.
+// Guards compare groups by identity, so another group gets another graph.
 TEST(CallsInPlaceMore, AnotherGroup_CompilesAnew) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     const Group other = ctx.new_group({1, 0}, "turned");

@@ -19,7 +19,7 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/world_groups.h>
 
-// These tests are outside namespace rehearse, because reports take the functions in it for library code.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;
@@ -115,7 +115,8 @@ TEST(GroupGuards, AFunctionThatCanChangeItsOwnGroup_IsRefused) {
 
 using Use = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 
-// All ways to use a group that the function holds by reference. In a later call, the variable could have another group.
+// Several ways to use a group that the function holds by reference. In a later call, the variable could have another
+// group.
 TEST(GroupGuards, FoundByReference_IsRefusedWithTheLineAndARemedy) {
   const std::vector<Use> uses{
       [](const at::Tensor& x, const Group& group) { return x + group.rank(); },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py: what ranks agree on when they
-// compile. docs/SEEDS.md lists the set-up of each test and its numbers. `Counts` are numbers of compilations, one for
-// each call.
+// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py. They test what ranks agree on when
+// they compile. docs/SEEDS.md lists the set-up of each test and its numbers. `Counts` are numbers of compilations, one
+// for each call.
 #include <chrono>
 #include <functional>
 #include <map>

@@ -13,7 +13,7 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace divergence_reports {
 namespace {
 

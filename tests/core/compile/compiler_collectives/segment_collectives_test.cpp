@@ -10,7 +10,7 @@
 
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace segment_collectives {
 namespace {
 

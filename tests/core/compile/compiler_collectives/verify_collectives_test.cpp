@@ -3,7 +3,7 @@
 // collectives as any other.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// These tests are outside namespace rehearse, because reports leave out frames in that namespace.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace verify_collectives {
 namespace {
 

@@ -160,7 +160,8 @@ TEST_P(DataBounds, AreThoseOfEagerMode) {
 }
 
 // When a back end compiles the graph before a read, it may state facts about a number from data. These facts must not
-// become nodes of the next segment: verification compiles nothing, so it would miss them and take the code for changed.
+// become nodes of the next segment. Verification compiles nothing, so it would not see such nodes, and would take the
+// code for changed.
 TEST(DataBounds, InFrontOfAReadGiveTheSameCodeInEachCall) {
   const auto function = [](const at::Tensor& x, at::Tensor& y) {
     const at::Tensor row = x.narrow_symint(0, rehearse::sym_item(x.sum().sign().to(at::kLong)), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a captured function makes a tensor require a gradient, the tensor is a leaf, as in eager mode: after a
-// backward the leaf has a gradient, and the gradient flows no further.
+// Contract: if a captured function makes a tensor require a gradient, the tensor is a leaf, as in eager mode. After a
+// backward, the leaf has a gradient, and the gradient flows no further.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The function's own results behind a back end that changes the memory layout of outputs: they get eager mode's layout
+// If a back end changes the memory layout of a graph's outputs, the function's own results get eager mode's layout
 // back.
 #include <memory>
 #include <tuple>

@@ -25,9 +25,10 @@ struct BertRun {
   Counts compiles;  // of each step
 };
 
-// These functions port PyTorch's test_hf_bert_ddp_aot_eager and ..._inductor. They run forward and backward of BERT for
-// masked words, with dropout and a loss, compiled and in eager mode. In both modes, a step starts from the same random
-// seed. Loss, logits and the gradient of each parameter must be equal, bit for bit, and no parameter may change.
+// These functions port PyTorch's test_hf_bert_ddp_aot_eager and test_hf_bert_ddp_inductor. They run forward and
+// backward of BERT for masked words, with dropout and a loss, compiled and in eager mode. In both modes, a step starts
+// from the same random seed. Loss, logits and the gradient of each parameter must be equal, bit for bit, and no
+// parameter may change.
 
 // Runs under FakeDDP.
 BertRun expect_bert_like_eager(const BertSeed& seed);

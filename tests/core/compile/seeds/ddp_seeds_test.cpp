@@ -154,7 +154,7 @@ TEST(CompileInsideDdp, IsSplitByItsBuckets) {
 }
 
 // compile() splits a function that calls a FakeDDP. It refuses a function that calls a real DDP, because the DDP
-// communicates: compile the DDP itself.
+// communicates. The remedy is to compile the DDP itself.
 TEST(CompileAroundDdp, FakesAreSplitAndRealOnesRefused) {
   on_worlds([](RankContext& ctx) {
     test::Toy net(test::ToyShape{.hidden = 700});

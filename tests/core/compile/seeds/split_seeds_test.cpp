@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py: how DDPOptimizer splits.
+// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py. They test how DDPOptimizer splits.
 // docs/SEEDS.md lists bucket sizes, pieces and compilations.
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a function makes equal values anew in each call, verification sees no change: tensors from lists and
-// vectors, tensors on static memory, and paths through loops with reads. Different values are a change.
+// Contract: if a function makes equal values anew in each call, verification sees no change. The tests cover tensors
+// from lists and vectors, tensors on static memory, and paths through loops with reads. Different values are a change.
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -23,7 +23,7 @@
 #include "models/toy.h"
 #include "models/transformer.h"
 
-// This code is outside namespace rehearse, because messages leave out lines in that namespace.
+// This code is outside namespace rehearse. Without line tables, messages take the functions in it for library code.
 namespace {
 
 // A member that no guard sees selects what the function does.

@@ -12,7 +12,7 @@
 
 #include "core/compile/recompile_counts.h"
 
-// This code is outside namespace rehearse, because messages name only users' lines.
+// This code is outside namespace rehearse. Without line tables, messages take the functions in it for library code.
 namespace user {
 namespace {
 
@@ -91,7 +91,7 @@ TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   EXPECT_THAT(stale_capture_of([&] { stale(kInput.to(at::kFloat)); }), HasSubstr("uses, is another tensor now"));
 }
 
-// FirstHit verifies only the first hit, and misses later changes. Never verifies nothing.
+// With FirstHit, compile() verifies only the first hit, and misses later changes. With Never, it verifies no call.
 TEST(Verify, FirstHitLooksOnce) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});
@@ -108,7 +108,7 @@ TEST(Verify, FirstHitLooksOnce) {
   EXPECT_EQ(never.stats().verifications, 0);
 }
 
-// Always is right in every call: it compiles another graph, or reuses an earlier one.
+// With Always, every call is right, because compile() makes another graph or reuses an earlier one.
 TEST(Verify, AlwaysFollowsTheMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager", .verify = Verify::Always});
@@ -145,8 +145,8 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   global_scale = 1;
 }
 
-// watch() adds a guard for a value: for another value the function compiles again, and for an earlier value its entry
-// serves the call.
+// watch() adds a guard for a value. For another value the function compiles again. For an earlier value, the entry of
+// that value serves the call.
 TEST(Watch, AnotherValueCompilesAnew) {
   double scale = 2;
   const user::TimesWatched scaled{scale};
