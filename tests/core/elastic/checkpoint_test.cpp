@@ -51,7 +51,7 @@ TEST(Checkpoint, None_IsStepZeroAndChangesNothing) {
   });
 }
 
-// load() restores the momentum, too: training goes on as if it had never stopped.
+// load() restores the momentum, too, so training goes on as if it had never stopped.
 TEST(Checkpoint, LastOne_ComesBackWithTheOptimizer) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);

@@ -75,7 +75,8 @@ TEST(EveryCrash, EachSchedule_EndsAsWithoutFaults) {
   }
 }
 
-// Two ranks crash, each in several of its calls: before, while and after the job recovers from the first crash.
+// Two ranks crash, each in several of its calls. So rank 2 crashes before, during and after the recovery from rank 0's
+// crash.
 TEST(TwoCrashes, EndAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   int both = 0;
@@ -107,7 +108,8 @@ TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
   EXPECT_GE(both, 2 * static_cast<int>(kJob.steps));
 }
 
-// A second rank crashes while the others wait for the lost rank, and while that rank comes back.
+// A second rank crashes at many times between the first crash and the end of the job. Some of these times are while the
+// others wait for the lost rank, or while that rank comes back.
 TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   const std::string first = "crash rank=0 call=allreduce#3 peers=disconnect restart=1ms";

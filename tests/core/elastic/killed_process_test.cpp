@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the same jobs on real processes, by c10d's gloo and TCPStore. If a process is killed, the job ends as
-// without the kill. With elastic_ddp the process is started again; with elastic_fsdp the others go on without it, and
-// the result is equal except for rounding.
+// Contract: elastic_ddp and elastic_fsdp also work on real processes, by c10d's gloo and TCPStore. If a process is
+// killed, the job ends as without the kill. With elastic_ddp, the process is started again. With elastic_fsdp, the
+// others go on without it, and the result is equal except for rounding.
 #include <chrono>
 #include <utility>
 #include <vector>

@@ -90,7 +90,8 @@ int crash_everywhere(int ranks, const std::string& how) {
   return crashes;
 }
 
-// A step gathers two units in the forward and one again in the backward (the last unit stays whole), and reduces both.
+// A step has at least this many calls. It gathers two units in the forward and at least one again in the backward, and
+// reduces both.
 constexpr int kCallsOfAStep = 5;
 
 TEST(ShardedShrink, EveryCrashOfThree_EndsAsTwoWould) {
