@@ -10,7 +10,7 @@
 #include "core/call_site/user_frame.h"
 #include "core/exec/world_fixture.h"
 
-// User code is outside our namespaces, because user_frames() leaves those out.
+// User code is outside our namespaces. Without line tables, user_frames() leaves out the functions in them.
 namespace a_users_job {
 
 [[gnu::noinline]] void loses_its_shard() { throw std::runtime_error("boom"); }
@@ -150,8 +150,8 @@ TEST_P(Executor, PollThatIsAnswered_SeesTheAnswer) {
   EXPECT_EQ(outcome.end_time, at(3s));
 }
 
-// One rank waits with a timeout while another polls in vain. The timeout ends the wait long after both have stopped
-// making progress.
+// Rank 0 polls in vain while the other ranks wait with a timeout. The timeout ends their waits long after all ranks
+// have stopped making progress.
 TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   auto w = world();
   w.options.idle_polls_max = 10;
@@ -165,7 +165,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
     if (never.wait(FixedObserver("the word of rank 0"), at(1h)) == WaitResult::timed_out)
       throw std::runtime_error("too late");
   });
-  // The number of polls that makes a livelock, plus one if rank 0 runs before the rank that fails.
+  // As many polls as make a livelock at this limit (12), plus one if rank 0 runs before the rank that fails.
   EXPECT_GE(polls, 12);
   EXPECT_LE(polls, 13);
   ASSERT_EQ(outcome.ending, Ending::rank_failed);

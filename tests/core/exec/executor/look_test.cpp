@@ -145,7 +145,8 @@ TEST_F(Looks, ManyRanksWokenWhileTheyLeave_AllGoOn) {
   EXPECT_EQ(waits, 800);
 }
 
-// After the wake-up, the yielding ranks are no longer the last that can run.
+// A rank that yields joins the end of the queue, and the look puts the woken rank behind it. The interrupt must still
+// find the rank that yields.
 TEST_F(Looks, InterruptBehindALookThatWakes_EndsTheRun) {
   w.options.switches_between_polls = 16;
   policy.opens_at = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thousand worlds, one after another, need the memory of one.
+// A thousand worlds, one after another, need the memory of one. Threads that have ended give back their stacks.
 #include <condition_variable>
 #include <future>
 #include <mutex>

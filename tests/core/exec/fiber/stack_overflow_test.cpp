@@ -47,7 +47,7 @@ TEST_P(StackOverflowDeathTest, Recursion_NamesRankSizeAndOption) {
           "scenario.");
 }
 
-// Rehearse reports no other faults.
+// Rehearse writes nothing about a fault that is no stack overflow.
 TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
   EXPECT_EXIT(
       {

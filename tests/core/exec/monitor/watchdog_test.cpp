@@ -15,7 +15,7 @@
 #include "core/exec/world_fixture.h"
 #include "exec/monitor/quiet.h"
 
-// Outside our namespace, as user code is, because reports leave out our frames.
+// Outside our namespace, as user code is. Without line tables, reports take the functions in it for library code.
 [[gnu::noinline]] void pass_gate(int file) {
   char byte = 0;
   EXPECT_EQ(rehearse::exec::read_at_once(file, &byte, 1), 1);

@@ -177,7 +177,8 @@ TEST_P(Suspension, StdTerminate_IsTheFailureOfItsRank) {
   EXPECT_EQ(outcome.ranks[0], RankEnd::aborted);
 }
 
-// The run-time no longer has the exception, but std::terminate() still reports what was wrong.
+// If std::thread's destructor calls std::terminate() during unwinding, std::current_exception() returns null. So the
+// failure's text names the likely cause, not the exception.
 [[gnu::noinline]] void loses_its_thread() {
   std::thread lost([] { this_rank::sleep_for(1h); });
   fail();
