@@ -9,8 +9,8 @@
 
 namespace rehearse::graph {
 
-// Computes the outputs of a graph that Dynamo recorded, by direct calls of ATen's C++ functions: the reference for the
-// interpreter. Throws std::runtime_error for an unknown target.
+// Computes the outputs of a graph that Dynamo recorded, by direct calls of ATen's C++ functions. The results are the
+// reference for the interpreter. Throws std::runtime_error for an unknown target, or if a function fails.
 std::vector<c10::IValue> run_eagerly(const GraphModule& module, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::graph

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For any contents of a text, a JSON document or an archive, the reader and every walk over the module either succeed
-// or throw GraphError (imports throw ImportError). Mutations come from a fixed random seed.
+// For any contents of a text, a JSON document or an archive, the reader and the walks over the module either succeed or
+// throw GraphError (imports throw ImportError). Mutations come from a fixed random seed.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -70,7 +70,7 @@ bool ends_well(const std::string& input, Action&& action) {
   return false;
 }
 
-// Calls every function that walks over a module.
+// Calls the functions of core/graph that walk over a module.
 void walk(const std::shared_ptr<GraphModule>& module, const std::string& input) {
   ends_well<GraphError>(input, [&] { verify(*module); });
   ends_well<GraphError>(input, [&] {

@@ -142,7 +142,8 @@ TEST(Verify, SubmodulesAreCheckedAndAllProblemsThrown) {
   }
 }
 
-// Checks that each of these takes linear time. A naive walk takes quadratic time, or doubles its time with each level.
+// Wide lists and shared submodules must take linear time. A naive walk takes quadratic time, or doubles its time with
+// each level.
 TEST(Verify, WideListsAndSharedSubmodulesAreWalkedOnce) {
   GraphModule module;
   List all;

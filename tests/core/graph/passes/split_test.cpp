@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // On recorded random graphs, splits equal those of torch.fx.passes.split_module, node by node and name by name. Other
-// tests check the inputs and outputs of an extracted subgraph.
+// tests check what partitions take and give, modes that a cut interrupts, names that would clash, and errors.
 #include <rehearse/graph/split.h>
 #include <rehearse/graph/text.h>
 

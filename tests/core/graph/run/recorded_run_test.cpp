@@ -139,8 +139,8 @@ std::int64_t bytes_of(const json& recorded) {
   return bytes;
 }
 
-// fx calls a part as soon as the part's inputs exist. So a part that only changes a value in place may run after parts
-// that read the value.
+// fx orders parts by their inputs alone, and changes in place are no inputs. So a part that changes a value in place
+// may run after a later part that reads the value.
 bool may_see_another_order(const GraphModule& module, const SplitModule& split) {
   const auto& parts = split.partitions;
   const bool in_order = std::is_sorted(
@@ -151,7 +151,8 @@ bool may_see_another_order(const GraphModule& module, const SplitModule& split) 
   return false;
 }
 
-// Compares a run of the whole graph on the interpreter with ATen's functions, and then a run of its pieces.
+// Compares a run of the whole graph on the interpreter with ATen's functions. Then compares a run of its pieces, unless
+// they may see changes in another order.
 class Comparison {
  public:
   void run(const json& nodes) {
