@@ -253,7 +253,7 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRank_IsRefusedWithItsHolder) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// A thread that is not the rank's cannot throw here: the process ends, and says why.
+// If a thread is not the rank's own, it cannot throw here. So the process ends, and says why.
 TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
   EXPECT_EXIT(
       {

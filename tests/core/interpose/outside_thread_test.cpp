@@ -168,11 +168,11 @@ TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   EXPECT_TRUE(passed);
 }
 
-// All waits share one futex, the doorbell: whatever the ranks wait for, one signal rings it once.
+// All waits share one futex, the doorbell. So one signal rings it once, whatever the ranks wait for.
 TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   interpose::WaitTable table;
   interpose::OutsideWaits waits;
-  std::array<int, 2048> objects{};  // together they map to every number of outside_wait.cpp
+  std::array<int, 2048> objects{};  // together they use every pair of counters in outside_wait.cpp
   for (const int& object : objects) waits.begin(&object, table);
   std::atomic<bool> woken{false};
   std::thread sleeper([&] {

@@ -109,7 +109,7 @@ TEST_P(Time, LoopOnTheClock_Ends) {
   EXPECT_LT(outcome.end_time, at(30min + 2s));
 }
 
-// Rank 0 polls until its own time limit, which is before the limits of the others and the end of a sleep.
+// Rank 0 polls until its own time limit, which comes before the sleeps of the other ranks end.
 TEST_P(Time, LoopWithATimeLimit_KeepsItBesideLaterTimers) {
   auto w = world();
   bool given_up = false;
