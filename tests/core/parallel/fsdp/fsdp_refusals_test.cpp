@@ -320,7 +320,7 @@ TEST(FsdpRefuses, OtherModelsOnOtherRanks) {
   });
 }
 
-// Two parameters of one size, so that no collective could distinguish them.
+// Two parameters of one size, so that the sizes in a collective cannot distinguish them.
 struct TwinsImpl : torch::nn::Module {
   explicit TwinsImpl(bool swapped) {
     for (const char* name : {swapped ? "q" : "p", swapped ? "p" : "q"}) {
@@ -355,7 +355,8 @@ TEST(FsdpRefuses, OtherParametersOfTheSameSizes) {
   });
 }
 
-// Without init_sync, nothing compares the models at construction. So the labels of calls name the parameters.
+// Without init_sync, nothing compares the models at construction. But the labels of the calls name the parameters, so
+// the first call is a mismatch.
 TEST(FsdpRefuses, OtherParametersOfTheSameSizesWithoutInitSync) {
   rehearse::World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A world's checks at each forward of a sharded model name the rank, the parameter and the row.
+// A world's checks at each forward and at the end of a sharded model name the rank, the parameter and the row.
 #include <functional>
 #include <string>
 

@@ -15,7 +15,7 @@
 
 #include "core/comm/whole_world.h"
 
-// These tests are outside namespace rehearse, because reports take the functions in it for library code.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace {
 
 using namespace rehearse;

@@ -18,7 +18,8 @@ TEST(DdpRecordedHooks, Allreduce) {
                   }));
 }
 
-// The sum of 16-bit floats depends on the order in which ranks are added: each addition may round by half an ulp.
+// The sum of 16-bit floats depends on the order in which ranks are added, because each addition may round by half an
+// ulp.
 TEST(DdpRecordedHooks, Fp16) {
   expect_recorded("hook_fp16",
                   training<recorded::Mlp>(

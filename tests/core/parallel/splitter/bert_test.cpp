@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exported BERTs, in which parameters are placeholders, too: the pieces compute the same as the whole graph.
+// Splits exported BERTs, in which parameters are placeholders, too. The pieces compute the same as the whole graph.
 #include <numeric>
 #include <string>
 
@@ -18,7 +18,8 @@ namespace parallel = rehearse::parallel;
 
 std::string data_file(const std::string& name) { return std::string(REHEARSE_TEST_DATA "/truth/") + name; }
 
-// Counts the used parameters: a tied parameter is a placeholder under each of its names, and used under one.
+// Returns the bytes of the parameters that the graph uses. A tied parameter is a placeholder under each of its names,
+// but the graph uses it under one name only.
 std::int64_t parameter_bytes(const graph::GraphModule& module) {
   std::int64_t bytes = 0;
   for (const graph::Node* input : module.graph().placeholders()) {
