@@ -14,7 +14,7 @@
 
 #include "core/call_site/user_frame.h"
 
-// These tests are outside namespace rehearse, because code in it does not count as user code.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace {
 
 namespace exec = rehearse::exec;
