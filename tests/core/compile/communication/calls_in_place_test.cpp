@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares c10d's in-place calls that a graph makes with the same code in eager mode: results must have the same bits,
+// Compares c10d's in-place calls that a graph makes with the same code in eager mode. Results must have the same bits,
 // and each rank must make equally many calls.
 #include <functional>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments other than tensors that the function changes through references: each call changes them as eager mode does.
-// The tests also cover which overload is called.
+// Functions that change arguments other than tensors through references. Each call changes these arguments as eager
+// mode does. The tests also cover which overload is called.
 #include <array>
 #include <map>
 #include <optional>

@@ -235,8 +235,8 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
 }
 
-// The result is a value that the backward needs, or a view of one. If the caller changes the result in place before the
-// backward, the backward throws, as in eager mode.
+// In all functions but the last, the result is a value that the backward needs, or a view of one. If the caller changes
+// such a result in place before the backward, the backward throws, as in eager mode.
 TEST(Histories, OfResultsThatTheCallerChanges) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function functions[] = {

@@ -25,8 +25,8 @@ enum class OutputLayout {
 };
 enum class Statement { True, None, False };
 
-// Lets another back end compile, and copies each output whose layout is free into `layout`. `statement`: whether it
-// states these layouts (True), none (None), or those of the other back end (False).
+// Lets another back end compile, and copies each output whose layout is free into `layout`. `statement`: whether
+// LayoutBackend states these layouts (True), no layouts (None), or those of the other back end (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")
@@ -60,8 +60,8 @@ class LayoutBackend final : public compiler::Backend {
 
   // The names of the graphs, in the order of their compilation.
   const std::vector<std::string>& names() const { return names_; }
-  // The number of graph inputs, without parameters, that had another layout than at capture when the graph was
-  // compiled.
+  // The number of graph inputs, other than parameters, that had another layout when the graph was compiled than at
+  // capture.
   std::size_t other_inputs() const { return other_inputs_; }
 
   bool obeys = true;  // leave outputs in BackendInput::fixed_layouts alone

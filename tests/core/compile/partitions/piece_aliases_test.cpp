@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces of a split whose inputs share memory: an in-place change of one input must show in the other.
+// Pieces of a split whose inputs share memory. An in-place change of one input must show in the other.
 #include <memory>
 #include <vector>
 
