@@ -172,7 +172,8 @@ inline std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Runs one rank of a job. Returns what the test compares; undefined: the others had ended before the rank was back.
+// Runs one rank of a job. Returns the tensor that the test compares. The tensor is undefined if the other ranks had
+// ended before this rank was back.
 using Job = at::Tensor (*)(BareContext& context);
 
 constexpr const char* kRankMark = "--elastic-rank";
