@@ -9,7 +9,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
-// A function of AddressSanitizer, for which GCC ships no header.
+// AddressSanitizer has this function, but GCC ships no header that declares it.
 extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
 
 namespace rehearse::exec::test {
