@@ -43,7 +43,7 @@ std::string record_of(const std::string& archive, const std::string& record) {
 
 std::string model_of(const std::string& archive) { return record_of(archive, "models/model.json"); }
 
-// Draws the same numbers on every machine, which the standard library's distributions do not.
+// Draws the same numbers on every machine, unlike the standard library's distributions.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
@@ -160,7 +160,7 @@ void collect(json& value, std::vector<json*>& places) {
   for (json& item : value) collect(item, places);
 }
 
-// Replaces or removes one or two values of a document.
+// Replaces, removes or repeats one or two values of a document.
 void mutate(json& document, Random& random) {
   const json replacements[] = {nullptr,
                                -1,
