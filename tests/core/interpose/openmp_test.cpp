@@ -263,7 +263,7 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
       ::testing::KilledBySignal(SIGABRT), kHeld);
 }
 
-// Compilers before GCC 4.9 start regions this way, which Rehearse does not support.
+// Compilers before GCC 4.9 start regions this way. Rehearse does not support it.
 TEST_F(OpenmpFailure, ThreadsOfAnUnknownKindOfRegion_AreRefusedByName) {
   EXPECT_EXIT(
       {

@@ -174,7 +174,7 @@ TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   EXPECT_EQ(unwound, ranks() - 1);
 }
 
-// Moves on as the clock of a real run does: each reading is a microsecond later.
+// Moves on by itself, as the clock of a real run does. Each reading is a microsecond later.
 class PassingClock final : public Clock {
  public:
   VirtualTime now() const noexcept override { return kTimeZero + 1us * ++looks_; }
