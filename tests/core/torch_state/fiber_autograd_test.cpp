@@ -184,7 +184,7 @@ TEST_P(FiberAutograd, RandomDrawsBetweenSuspensions_AreEachRanksOwn) {
   }
 }
 
-// A helper fiber is like another thread of the same process: it has modes of its own, but the rank's generator and
+// A helper fiber is like another thread of the same process. It has modes of its own, but the rank's generator and
 // number.
 TEST_P(FiberAutograd, HelperFibers_AreThreadsOfTheirRank) {
   for (const std::uint64_t seed : {1, 2, 3}) {

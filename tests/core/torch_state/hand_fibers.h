@@ -34,7 +34,7 @@ class HandFibers {
     state_.exchange(image.data(), host_.data());
   }
 
-  // Leaves a fiber behind, as the executor does if it cannot unwind one: the fiber never runs again.
+  // Leaves a fiber behind, as the executor does if it cannot unwind one. The fiber never runs again.
   void leave_behind(int rank) { images_[static_cast<std::size_t>(rank)].clear(); }
 
   void end(int rank) {

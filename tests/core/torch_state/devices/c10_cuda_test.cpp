@@ -65,8 +65,8 @@ TEST_F(C10Cuda, Variables_AreEachFibersOwn) {
   live<signed char>(kTargetDevice) = -1;
 }
 
-// LibTorch creates the array of current streams only if there is a GPU. So this test makes one, and registers its
-// destructor as LibTorch does.
+// LibTorch creates the array of current streams only if there is a GPU. So this test makes an array itself, and
+// registers the array's destructor as LibTorch does.
 TEST_F(C10Cuda, CurrentStreams_DieWithTheirFiber) {
   static int deaths = 0;
   deaths = 0;
