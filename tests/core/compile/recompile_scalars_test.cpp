@@ -62,7 +62,7 @@ TEST(RecompileScalars, PlainIntegersAreGuardedByValue) {
   auto compiled = compile(scaled);
   EXPECT_THAT(compiles(compiled, scaled, with_each<std::int64_t>({3, 3, 4, 5, 4})), ElementsAre(1, 0, 1, 1, 0));
 }
-// PyTorch has the same numbers for another reason: it makes a float dynamic at its second value. Here a double is never
+// PyTorch has the same numbers for another reason. It makes a float dynamic at its second value. Here a double is never
 // dynamic.
 TEST(RecompileScalars, DoublesAreGuardedByValue) {
   const auto scaled = [](const at::Tensor& x, double k) { return x * k; };

@@ -146,8 +146,8 @@ Training train_in_virtual_time(int parts) {
   return training;
 }
 
-// Checks the steps from the third on: in the first step, one bucket has all parameters, and the second step rebuilds
-// the buckets.
+// Checks the steps from the third on, because in the first step, one bucket has all parameters, and the second step
+// rebuilds the buckets.
 TEST(CompiledDdp, ABucketIsReducedWhileEarlierPartsRunTheirBackward) {
   const Training split = train_in_virtual_time(kLayers);
   ASSERT_EQ(split.report.verdict, Verdict::ok);
