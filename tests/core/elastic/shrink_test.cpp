@@ -68,7 +68,7 @@ TEST(Shrink, EveryCrash_EndsAsARunOfSoManyRanks) {
   EXPECT_GE(crashes, kRanksAtFirst * 2 * static_cast<int>(kShrinkingJob.steps));
 }
 
-// The others go on as two ranks, and let the rank join when it is back: three rounds.
+// The others go on as two ranks, and let the rank join when it is back. So there are three rounds.
 TEST(Shrink, RankThatComesBackLate_IsLetIn) {
   auto options = elastic_world({"crash rank=1 call=allreduce#3 peers=disconnect restart=20ms"}, kRanksAtFirst);
   options.compute.per_operator = std::chrono::microseconds(100);
