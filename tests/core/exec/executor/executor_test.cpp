@@ -243,7 +243,7 @@ TEST_P(Executor, Stop_EndsTheWorldWithItsFirstReason) {
   EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a sleep"));
 }
 
-// Ranks that sleep but work in between are not idle: the limit counts rounds without progress.
+// Ranks that sleep but work in between are not idle, because the limit counts rounds without progress.
 TEST_P(Executor, SleepsWithProgressBetween_AreNoLivelock) {
   auto w = world();
   w.options.idle_timed_polls_max = 20;

@@ -117,7 +117,7 @@ TEST_P(Restart, OfARunningRank_DoesNothing) {
   EXPECT_EQ(told, 0);
 }
 
-// Waiting for the restart is no hang: the next incarnation wakes the ranks that wait for it.
+// Waiting for the restart is no hang, because the next incarnation wakes the ranks that wait for it.
 TEST_P(Restart, Others_WaitForTheNextIncarnation) {
   auto w = world();
   WaitQueue back;
