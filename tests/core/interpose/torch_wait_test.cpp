@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LibTorch, compiled without knowledge of Rehearse, waits in our functions: ivalue::Future blocks only its rank, and
-// unwinds.
+// LibTorch, compiled without knowledge of Rehearse, waits in our functions. So ivalue::Future::wait() blocks only its
+// rank, and unwinds when the world ends.
 #include <latch>
 #include <string>
 #include <string_view>
