@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Gradients of embeddings, which have only the used rows.
+// Gradients of embeddings. Such a gradient has only the rows that were used.
 #include <gtest/gtest.h>
 
 #include <torch/nn/modules/embedding.h>

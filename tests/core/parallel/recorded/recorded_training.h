@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo: ranks must have the recorded
+// Repeats the small trainings that PyTorch's DistributedDataParallel made over gloo. Ranks must have the recorded
 // parameters and buffers. If the number of ranks is a power of two, every sum of the first two steps is exact, so the
 // values after these steps must agree to the bit. All other values agree within rounding, because gloo adds in another
 // order.
