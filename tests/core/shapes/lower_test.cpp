@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lowering turns an expression into few steps, each computed once, whose result is the expression's value.
+// Lowering turns an expression into few steps, and makes each step once. The result of the steps is the expression's
+// value.
 #include <rehearse_internal/shapes/lower.h>
 
 #include <map>
