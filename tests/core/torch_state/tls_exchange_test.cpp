@@ -84,7 +84,7 @@ TEST_P(TlsExchanges, ManyFibers_EachFindsItsOwnBytesAgain) {
     std::vector<Bytes> images(kFibers, Bytes(tls.image_bytes() + 1, std::byte{0xA5}));
     std::vector<Bytes> expected(kFibers, blocks.read());
     for (Bytes& image : images) tls.create(image.data());
-    std::size_t current = 0;  // at first, image 0 is the thread's own: it is written before it is read
+    std::size_t current = 0;  // at first, image 0 is the thread's own, so it is written before it is read
     for (int step = 0; step < 100; ++step) {
       blocks.scribble(random);
       expected[current] = blocks.read();
