@@ -13,7 +13,7 @@
 
 #include <rehearse/compile/compile.h>
 
-// These tests have a namespace of their own, because the sources of this program are compiled as one unit.
+// These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::odd_tensors {
 namespace {
 

@@ -22,7 +22,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// These tests have a namespace of their own, because the sources of this program are compiled as one unit.
+// These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::constants {
 namespace {
 

@@ -16,7 +16,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/capture/errors.h>
 
-// These tests have a namespace of their own, because the sources of this program are compiled as one unit.
+// These tests have a namespace of their own, because a unity build compiles several sources of this program as one.
 namespace rehearse::compiler::threads {
 namespace {
 
