@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a DDP model whose layers are checkpoints trains like the same model without checkpoints, on every rank and
-// with every option.
+// Contract: a DDP model whose layers are checkpoints trains like the same model without checkpoints, on every rank,
+// with unused parameters sought or a static graph, and with gradients as bucket views or not.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <gtest/gtest.h>
