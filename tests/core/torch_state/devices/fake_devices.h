@@ -34,7 +34,7 @@ class FakeDevices final : public c10::impl::DeviceGuardImplInterface {
 
   mutable int current = 0;
   mutable int changes = 0;  // number of changes of the current device
-  std::string lost;         // if not empty, every call throws this
+  std::string lost;         // if not empty, exchangeDevice() and setDevice() throw this
 
   c10::DeviceType type() const override { return kFakeType; }
   c10::Device exchangeDevice(c10::Device device) const override {
