@@ -28,7 +28,7 @@ void sym_int_multiply(benchmark::State& state) {
 }
 BENCHMARK(sym_int_multiply);
 
-// A comparison that the ranges of symbols decide, as most comparisons are.
+// The ranges of the symbols decide this comparison, as they decide most comparisons.
 void sym_int_compare_known(benchmark::State& state) {
   const auto env = ShapeEnv::make();
   const SymInt batch = env->add_backed(8, "x.size(0)");

@@ -14,9 +14,9 @@
 
 namespace rehearse::bench {
 
-// The least that a reducer needs: the n-th all-reduce of each rank matches the n-th of the others. The last rank to
-// arrive adds all tensors into the tensor of the first, and copies the sum to the others. Nothing is checked, recorded
-// or scheduled.
+// The least that a reducer needs: the n-th call of each rank matches the n-th call of the others. If the calls are
+// all-reduces, the last rank to arrive adds all tensors into the tensor of the first, and copies the sum to the others.
+// Nothing is checked, recorded or scheduled.
 class UncheckedBackend : public c10d::Backend {
  public:
   struct Match {
@@ -26,7 +26,7 @@ class UncheckedBackend : public c10d::Backend {
   struct World {
     int ranks;
     std::deque<Match> matches = {};
-    std::size_t first = 0;  // number of all-reduces that are over
+    std::size_t first = 0;  // number of calls that are over
   };
 
   UncheckedBackend(int rank, std::shared_ptr<World> world) : Backend(rank, world->ranks), world_(std::move(world)) {}
