@@ -51,7 +51,7 @@ TEST(GroupsFromGroups, MergeRemoteGroup_JoinsRanksOfDifferentGroups) {
   });
 }
 
-// One member never joins. The others wait for its key in virtual time.
+// One member never joins. The other one waits for the key of that member, in virtual time.
 TEST(GroupsFromGroups, MergeThatOneRankNeverJoins_TimesOutInTheStore) {
   check({.ranks = 2}, [](RankContext& ctx) {
     if (ctx.rank() == 1) return;
@@ -76,7 +76,7 @@ TEST(GroupsFromGroups, Shrink_GoesOnWithoutTheRanksLeftOut) {
   });
 }
 
-// Rank 2 failed in the middle of a collective. The others abort it and go on, as after the loss of a node.
+// Rank 2 ends without the all-reduce that the others have begun. They abort it and go on, as after the loss of a node.
 TEST(GroupsFromGroups, ShrinkWithAbort_LeavesAnUnfinishedCollectiveBehind) {
   check({.ranks = 3}, [](RankContext& ctx) {
     if (ctx.rank() == 2) return;
