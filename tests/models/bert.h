@@ -15,8 +15,8 @@
 
 namespace rehearse::test {
 
-// Embeddings and layers: transformers' BertModel without its pooler. As in transformers, parameters are drawn from a
-// normal distribution with deviation 0.02, and biases are 0.
+// Embeddings and layers: transformers' BertModel without its pooler. Weights are drawn from a normal distribution with
+// deviation 0.02. Biases are 0, and the weights of LayerNorm are 1.
 struct BertModelImpl : torch::nn::Module {
   explicit BertModelImpl(const BertShape& shape)
       : embeddings(register_module("embeddings", BertEmbeddings(shape))),

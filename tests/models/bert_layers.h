@@ -105,7 +105,7 @@ struct BertOutputImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertOutput);
 
-// Only holds other modules under names: a component of parameters' paths that computes nothing.
+// Holds modules and parameters under names, and computes nothing. It is a component of the parameters' paths.
 struct BertPart : torch::nn::Module {
   template <typename Holder>
   Holder add(const char* name, Holder module) {

@@ -6,7 +6,7 @@
 
 #include <rehearse/capture/forward_capture.h>
 
-// Models of PyTorch's DDPOptimizer tests in which symbols cross a cut.
+// Models of PyTorch's DDPOptimizer tests. In all of them but RandomProduct, symbols cross a cut.
 namespace rehearse::test {
 
 // test_symbol_splitting: twice the batch passes from one product to the next. Each weight is 1 MiB.

@@ -28,7 +28,8 @@ TEST(BertModels, Base_HasAsManyNumbersAsTransformers) {
   EXPECT_EQ(numbers_in(*BertForMaskedLM(BertShape::base())), 109'514'298);
 }
 
-// The archive also has a pooler. Its parameters' names begin with `m.`, because it holds the model as member `m`.
+// In the archive, names of parameters begin with `m.`, because the exported module holds the model as its member `m`.
+// The archive also has a pooler.
 TEST(BertModels, Tiny_WithTheWeightsOfTheExportedOne_GivesItsResults) {
   const auto exported = graph::load_pt2(REHEARSE_TEST_DATA "/truth/bert_tiny.pt2");
   BertModel model(BertShape::tiny());
