@@ -193,7 +193,7 @@ inline Report timeout_report() {
   return report;
 }
 
-// Every part is long: 512 ranks with different lines, many edges, events and differences.
+// Has long lists: 512 ranks with different lines, many edges, events and differences.
 inline Report large_report() {
   Report report =
       base(Verdict::deadlock,

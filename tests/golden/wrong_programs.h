@@ -64,7 +64,7 @@ void receives_from_the_wrong_rank(RankContext& ctx);
 // Rank 1 sets a key after an hour. Rank 0's wait for the key has timed out before that.
 void sets_a_key_too_late(RankContext& ctx);
 
-// A thread of each rank writes a line now and then. Rank 0 returns early.
+// Rank 0 returns early. A thread of each other rank sleeps again and again, without end.
 void returns_early_beside_a_heartbeat(RankContext& ctx);
 
 // Rank 1 pauses longer than the others' timeout, in a condition variable.
