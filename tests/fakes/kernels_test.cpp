@@ -19,7 +19,7 @@ constexpr Element kElements[] = {Element::f32,     Element::f64, Element::f16, E
                                  Element::f8_e5m2, Element::i8,  Element::u8,  Element::i32,  Element::i64};
 constexpr Fold kFolds[] = {Fold::sum, Fold::product, Fold::min, Fold::max, Fold::band, Fold::bor, Fold::bxor};
 
-// Random bits. Floating-point elements have the highest bit of their exponent cleared, so none is NaN or infinite: the
+// Random bits. Floating-point elements have the highest bit of their exponent cleared, so none is NaN or infinite. The
 // payload of a sum of two NaNs would depend on the compiler's order of operands.
 std::vector<std::byte> random_bits(Element element, std::size_t count, std::size_t element_bytes, unsigned seed) {
   std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every reduction of every dtype gives, on every rank, the bits of ATen's operations one after the other in
+// Contract: every reduction of every dtype gives, on every rank, the values of ATen's operations one after the other in
 // rank order. MIN and MAX with a NaN follow the order of Gloo's ring. Past bugs: the order depended on the group's size
 // or on block borders.
 #include "group_fixture.h"

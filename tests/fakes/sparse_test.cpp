@@ -113,7 +113,7 @@ TEST_F(Sparse, AllReduce_AddsInOrderOfRank) {
           if (sparse_dim == 0 && stored > 1) continue;
           std::vector<at::Tensor> tensors, inputs;
           for (int r = 0; r < ranks; ++r) {
-            // Ranks have different numbers of values.
+            // If `stored` is above 1, ranks have different numbers of values.
             const auto own = sparse_dim == 0 ? stored : stored + (stored > 1 ? r : 0);
             inputs.push_back(random_sparse(sizes, sparse_dim, own, dtype, r));
             tensors.push_back(inputs.back().clone());
