@@ -63,7 +63,7 @@ void leaves_as_planned(RankContext& ctx, bool corrected) {
   }
 }
 
-// A node is lost and no rank starts again without it: its peers stay in their collective until the timeout.
+// A node is lost and no rank starts again without it, so its peers stay in their collective until the timeout.
 void goes_on_without_a_node(RankContext& ctx, bool corrected) {
   auto group = ctx.group();
   for (int step = 0; step < 6; ++step) {

@@ -95,8 +95,8 @@ rehearse::Work launch(RankContext& ctx, const std::vector<std::pair<bool, int>>&
   return ctx.group()->endCoalescing(at::kCPU);
 }
 
-// A group with very many messages is launched in several plans of its own size. Each plan ends only when all of its
-// messages have met their counterparts.
+// The library launches a group with very many messages as several plans, one after the other. Each plan ends only when
+// all of its messages have met their counterparts.
 void splits_group_into_plans(RankContext& ctx, bool corrected) {
   std::vector<std::pair<bool, int>> messages;
   for (int i = 0; i < kMessages; ++i) messages.emplace_back(true, i);
@@ -107,7 +107,7 @@ void splits_group_into_plans(RankContext& ctx, bool corrected) {
   launch(ctx, {half, messages.end()})->wait();
 }
 
-// One rank alternates isend and irecv, the other receives first: "asynchronous" calls on one stream.
+// One rank alternates isend and irecv, the other receives first. On one stream, even "asynchronous" calls wait.
 void interleaves_on_one_side(RankContext& ctx, bool corrected) {
   const auto mine = at::ones({4}), theirs = at::zeros({4});
   const bool in_turn = ctx.rank() == 0;

@@ -47,7 +47,7 @@ void skips_sync_batch_norm(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({16}))->wait();
 }
 
-// A rank without tokens returns early from a step, and stays a step behind from then on.
+// A rank without tokens returns early from a step, and is a step ahead of the other rank from then on.
 void returns_without_tokens(RankContext& ctx, bool corrected) {
   const auto part = at::ones({2});
   for (int step = 0; step < 20; ++step) {
