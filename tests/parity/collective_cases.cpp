@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that move values without computing: every dtype, even and uneven sizes, roots, tags.
+// Calls that move values without computing, for nine dtypes, even and uneven sizes, roots and tags. Also several calls
+// in flight at once.
 #include <numeric>
 
 #include "parity_case.h"
@@ -72,7 +73,7 @@ Tensors scatter_from_each(const ProcessGroup& group, at::IntArrayRef sizes, at::
   return all;
 }
 
-// Rank r sends rows(r, to) rows of three to rank `to`.
+// Rank r sends rows(r, to) rows of three numbers to rank `to`.
 Tensors alltoall(const ProcessGroup& group, at::ScalarType dtype, const std::function<std::int64_t(int, int)>& rows,
                  bool say_splits) {
   std::vector<std::int64_t> in, out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DistributedDataParallel on models whose gradients are sums of few bits, in every dtype. The sums are exact in any
+// DistributedDataParallel on models whose gradients are sums of few bits. Except in one case, the sums are exact in any
 // order, and so is the division by a number of ranks that is a power of two.
 #include <array>
 
@@ -62,7 +62,7 @@ struct Reused : torch::nn::Module {
   torch::nn::Linear never = register_module("never", layer());
 };
 
-// At least one branch, which differs between ranks and steps.
+// The branches that a rank uses in a step, at least one. They differ between ranks and between steps.
 unsigned used_by(int rank, int step) { return 1 + static_cast<unsigned>(3 * rank + 5 * step) % 7; }
 
 // Parameters and gradients. A missing gradient becomes an empty tensor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// FullyShardedDataParallel on LibTorch's own gloo, in eager mode and compiled, without any part of the simulation.
+// FullyShardedDataParallel on a simulated group and on gloo's, in eager mode and compiled.
 #include <string>
 #include <utility>
 
@@ -17,7 +17,7 @@ using Fsdp = FullyShardedDataParallel<rehearse_test::Mlp>;
 
 constexpr int kFsdpSteps = 3;
 
-// Runs two small batches per step and does not reduce the first. Then computes the norm of all gradients.
+// Runs two small batches per step and does not reduce the first. Then clips the gradients, and returns their norm.
 template <class Call>
 at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   fsdp.zero_grad();
@@ -29,7 +29,8 @@ at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   return fsdp.clip_grad_norm_(0.5);
 }
 
-// Shards and their gradients after each step, and finally the whole model. Ranks begin with different parameters.
+// The norm, the gradients and the shards of each step, and finally the whole model. Ranks begin with different
+// parameters.
 Tensors train_sharded(const ProcessGroup& group, FullyShardedOptions options, bool compiles) {
   rehearse_test::Mlp net;
   rehearse_test::fill(*net, group->getRank());

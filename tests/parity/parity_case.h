@@ -51,7 +51,7 @@ std::vector<Case> fsdp_cases();
 // that the rank ends with its world.
 std::vector<Result> run_cases(const std::vector<Case>& cases, const ProcessGroup& group);
 
-// Small whole numbers, different for each element and rank. Their sums over 5 ranks are exact in every dtype.
+// Small whole numbers that vary with the element and the rank. Their sums over 5 ranks are exact in every dtype.
 at::Tensor exact(at::IntArrayRef sizes, at::ScalarType dtype, int rank);
 
 // Numbers between -1 and 1 with all bits in use.
