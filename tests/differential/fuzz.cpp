@@ -74,7 +74,9 @@ class Job {
     recipe_ = {chosen_families(options), options.statements};
   }
 
-  // Starts workers until the time or the programs run out. The death of a worker is a finding.
+  // A worker tests programs until the time or the programs run out, and without --keep-going until the first finding.
+  // If the worker dies, another one goes on with the next program. The death is a finding, unless LibTorch crashed
+  // while the program was made.
   void run() {
     std::uint64_t next = options_.seed + static_cast<std::uint64_t>(number_);
     while (goes_on(next)) {
@@ -147,7 +149,8 @@ class Job {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }
 
-  // Reports each kind of difference of a program once. Findings that shrink to the same operations are reported once.
+  // Shrinks and prints the first difference of each kind that a program has. All others get one line only, and so do
+  // findings that shrink to the same operations as an earlier one.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests the tester itself: it sees each difference between a program and its twin, which should do the same. A seed
-// always makes the same program.
+// Tests the tester itself: it sees each difference between a program and its twin. A seed always makes the same
+// program.
 #include <functional>
 #include <set>
 #include <stdexcept>
@@ -104,8 +104,8 @@ Statement on(const char* name, int input, int output) {
   return statement;
 }
 
-// Eager DDP gives zeros to a parameter if a result's history leads to it, but no backward. Compiled, its gradient is
-// undefined. docs/COMPILE.md lists this difference, so it is no finding; a wrong number is one.
+// Eager DDP gives zeros to a parameter if the history of a result leads to it but no backward reaches it. Compiled, its
+// gradient is undefined. docs/COMPILE.md lists this difference, so it is no finding; a wrong number is one.
 TEST(DifferentialTester, LeavesOutWhatDdpMakesOfAParameterThatNoBackwardReaches) {
   Program program;
   constexpr int kVector = 0, kMatrix = 1;

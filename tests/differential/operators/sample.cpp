@@ -48,7 +48,7 @@ class Maker {
   Sample take() { return std::move(sample_); }
 
  private:
-  // Empty tensors with the dtypes of the results.
+  // Empty tensors, with the dtypes of the results if these are known.
   std::optional<c10::IValue> out(const c10::Argument& argument) {
     if (outs_++ == 0) out_dtypes_ = out_dtypes(schema_, sample_.stack);
     const bool is_list = argument.type()->kind() == c10::TypeKind::ListType;
@@ -167,7 +167,8 @@ class Maker {
     return c10::IValue(std::string(found->second));
   }
 
-  // The number of spatial dimensions, for kernel sizes and the like: all dimensions of the first tensor but two.
+  // The number of spatial dimensions, for kernel sizes and the like: all dimensions of the first tensor but two, and at
+  // least one.
   std::size_t spatial() const {
     const std::int64_t dim = sample_.inputs.arguments.empty() ? 2 : sample_.inputs.arguments[0].dim();
     return static_cast<std::size_t>(std::max<std::int64_t>(dim - 2, 1));

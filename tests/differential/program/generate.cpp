@@ -48,7 +48,7 @@ constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "c
 bool runs(const Program& program, const CallSpec& call, Answer answer) {
   at::manual_seed(program.seed);
   Net net(program);
-  // As long as the program has no results, returns every value that could become one.
+  // As long as the program has no results, returns the outputs of all its statements.
   const Forward forward = [&](const Tensors& arguments, std::int64_t count, std::int64_t& steps) {
     Interpreted all = interpret(program, arguments, count, steps, &net, answer);
     if (!program.results.empty()) return all.results;
@@ -194,7 +194,7 @@ class Generator {
     if (branch) hand_on(statement);
   }
 
-  // Lets the branch return a value. Each of its blocks chooses a value that exists when the block ends.
+  // Mostly lets the branch return a value. Each of its blocks chooses a value that exists when the block ends.
   void hand_on(Statement& statement) {
     if (below(4) == 0) return;
     Statement before = statement;

@@ -204,8 +204,8 @@ bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, co
 }
 
 // A result may have a history that leads to a parameter although no backward reaches it, such as the result of a
-// collective without a formula. In eager mode DDP then counts the parameter as used and gives it zeros, in a graph it
-// may not, or the other way round (docs/COMPILE.md). Without DDP the gradient of such a parameter is undefined.
+// collective without a formula. Then DDP may count the parameter as used and give it zeros in eager mode but not in a
+// graph, or the other way round (docs/COMPILE.md). Without DDP the gradient of such a parameter is undefined.
 bool is_of_an_unreached_parameter(const Outcome& outcome, const Program& program, const Setting& setting,
                                   const std::vector<CallSpec>& calls) {
   if (setting.way != Way::Ddp || !outcome.difference || !outcome.difference->zeros_or_undefined) return false;

@@ -210,7 +210,7 @@ class Shrinker {
     return keep(std::move(candidate));
   }
 
-  // The numbers of all other values come after those of the arguments, so they decrease by one.
+  // Values that are no arguments have larger numbers than all arguments, so their numbers decrease by one.
   bool drop_last_argument() {
     if (best_.program.arguments.size() < 2) return false;
     Case candidate = best_;
