@@ -5,8 +5,8 @@
 
 #include "cli/process.h"
 
-// Contract: the command reports a wrong option, value or path in one line that says what would be right, often followed
-// by a line of usage. It then runs nothing, writes nothing and exits with code 64.
+// Contract: the command reports a wrong option, value or path in one line that says what is wrong and, if possible,
+// what would be right. A line of usage often follows. It then runs nothing, writes nothing and exits with code 64.
 namespace rehearse::test {
 namespace {
 
