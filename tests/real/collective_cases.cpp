@@ -16,7 +16,7 @@ namespace {
 using comm::ProcessGroup;
 using Op = c10d::ReduceOp::RedOpType;
 
-// Small numbers, different for each element and rank, so that sums are exact in every dtype.
+// Small numbers that vary with the element and the rank. Their sums are exact in every dtype.
 at::Tensor numbers(at::IntArrayRef sizes, at::ScalarType dtype, int rank) {
   std::int64_t numel = 1;
   for (const auto size : sizes) numel *= size;

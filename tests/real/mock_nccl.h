@@ -7,7 +7,7 @@
 
 namespace rehearse::real {
 
-// FakeNccl, in which a test can make any call fail.
+// FakeNccl, in which a test can make the mocked calls below fail.
 class MockNccl : public FakeNccl {
  public:
   MockNccl() {

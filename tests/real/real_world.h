@@ -23,7 +23,7 @@ namespace rehearse::real {
 constexpr auto kTick = std::chrono::milliseconds(1);
 
 // Process groups over NcclFabric and FakeFabric, with tensors on FakeCuda's devices, one per rank, or in host memory.
-// Time is virtual. The world polls the devices at every microsecond of virtual time.
+// Time is virtual. While any operation is in flight, the world polls the devices at every microsecond of virtual time.
 class RealWorld : public ::testing::Test {
  protected:
   using Body = std::function<void(int rank, const comm::ProcessGroup& group)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: calls that NCCL cannot carry are refused on the calling rank before any rank waits, with the texts of
-// PyTorch's back end.
+// Contract: calls that NCCL cannot carry are refused on the calling rank before any rank waits, if possible with the
+// texts of PyTorch's back end.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>

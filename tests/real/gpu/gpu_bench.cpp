@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The programs that ./dev gpu-check times on GPUs. torch_bench.py does the same with torch's processes. Rank 0 prints
-// one line of JSON for each figure.
+// one line of JSON for each figure that a program measures itself.
 #include <chrono>
 #include <cmath>
 
@@ -78,7 +78,7 @@ void time_ddp(RankContext& ctx, const Parameters& parameters) {
   if (ctx.rank() == 0) fmt::print("{{\"figure\": \"ddp_step\", \"us\": {:.0f}}}\n", each);
 }
 
-// The time of a whole job that makes one all-reduce.
+// A job that makes one all-reduce. Whoever starts it measures the time of the whole job.
 void start_up(RankContext& ctx, const Parameters&) {
   auto tensor = at::ones({1}, at::TensorOptions(ctx.device()));
   ctx.group().allreduce(tensor)->wait();

@@ -29,7 +29,7 @@ class GpuFsdp : public GpuWorld {
  protected:
   static constexpr int kSteps = 4;
 
-  // Rank 0's whole parameters after some steps of AdamW.
+  // Rank 0's copies of the tensors that `train` returns.
   template <class Train>
   static Tensors parameters_after(int ranks, Train train) {
     Tensors parameters;
@@ -83,7 +83,7 @@ TEST_F(GpuFsdp, TwoGpus_TrainAsReplicasDo) {
   expect_like_replicas(2);
 }
 
-// Each layer is on the meta device first, and allocated on the GPU.
+// Each layer is on the meta device first. Its shards are then allocated on the GPU.
 TEST_F(GpuFsdp, FromMeta_ShardsAreMadeOnTheGpu) {
   const int ranks = std::min(gpus(), 2);
   const Tensors expected = parameters_after(ranks, [](RankContext& ctx, Mlp& model) {

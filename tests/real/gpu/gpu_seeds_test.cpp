@@ -12,7 +12,7 @@
 namespace rehearse::compiler {
 namespace {
 
-// Real worlds with a GPU for each rank; skipped if there are fewer GPUs.
+// Real worlds with a GPU for each rank; skipped without a GPU.
 class DistributedPatternTestsOnGpu : public SeedTest {
  protected:
   void SetUp() override {

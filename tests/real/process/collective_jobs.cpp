@@ -14,7 +14,7 @@
 namespace rehearse::test {
 namespace {
 
-// Whole numbers, different for each element and rank, so that their sums are exact.
+// Whole numbers that vary with the element and the rank. Their sums are exact.
 at::Tensor numbers(const RankContext& context, at::IntArrayRef sizes, at::ScalarType dtype = at::kFloat) {
   const auto count = c10::multiply_integers(sizes);
   return at::remainder(at::arange(count) * 7 + context.rank() * 3, 11).to(dtype).view(sizes);

@@ -130,7 +130,7 @@ TEST_F(CoordinatorOfTwo, CallThatARankDoesNotComeTo_IsOverdueAfterTheCheckTimeou
             "allreduce #1 on group \"world\": rank 1 did not come within 10 s");
 }
 
-// The text has the time that passed, not the check timeout, because the coordinator got rank 0's message late.
+// The text has the time that passed, not the check timeout, because the coordinator checks its deadlines late.
 TEST_F(CoordinatorOfTwo, OverdueCall_NamesTheTimeThatPassed) {
   call(0, 1, 1s);
   beat(13'370ms);
@@ -259,7 +259,7 @@ TEST_F(CoordinatorOfThree, CollectiveWithoutARankThatHasEnded_IsWaitedForUntilTh
   EXPECT_FALSE(sent_.empty());
 }
 
-// A receive from any rank needs one: the third still computes, and may send.
+// A receive from any rank needs only one sender. The third rank still computes, so it may send.
 TEST_F(CoordinatorOfThree, ReceiveFromAnyRank_WaitsAsLongAsOneMayCome) {
   recv(0, -1, 1s);
   receive(1, RankEnded{}, 2s);

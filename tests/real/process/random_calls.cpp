@@ -77,7 +77,7 @@ class Author {
     call.size = static_cast<std::int64_t>(1 + below(4));
     call.is_double = below(4) == 0;
     call.root = static_cast<int>(below(std::min<std::uint64_t>(count, 3)));
-    // The number of rows that each rank sends to each other rank; mostly equal numbers.
+    // The number of elements that each rank sends to each rank. In half of the calls, all are equal.
     std::vector<std::vector<std::int64_t>> splits(count, std::vector<std::int64_t>(count, call.size));
     if (below(2) == 0) {
       for (auto& row : splits) {
