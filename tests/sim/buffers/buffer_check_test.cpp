@@ -41,7 +41,7 @@ TEST(BufferCheck, TensorWrittenInFlight_NamesRankOperatorLineAndCall) {
   EXPECT_TRUE(says(report, ", which rank 1 has not waited for")) << report.headline;
 }
 
-// Messages end in any order. Only a barrier shows that an earlier send has ended.
+// Messages end in any order. If the sender does not wait, only a barrier shows that an earlier send has ended.
 TEST(BufferCheck, SendThatALaterMessageSaysNothingOf_IsFound) {
   const auto run_with = [](bool barrier) {
     return run_checked([barrier](RankContext& ctx) {

@@ -18,7 +18,7 @@ namespace {
 using namespace rehearse;
 using namespace rehearse::test;
 
-// Two pages. Only the first is readable.
+// Eight pages. Only the first is readable: the others are protected, or not mapped.
 class Pages {
  public:
   explicit Pages(bool protect) {

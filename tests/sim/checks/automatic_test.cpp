@@ -126,7 +126,7 @@ struct PartlyUsed : torch::nn::Module {
   torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
 };
 
-// If no rank fills a bucket, no rank reduces it, and no later forward reports that.
+// If no rank fills a bucket, no rank reduces it. Here no later forward follows, which would report that.
 TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     DistributedDataParallel ddp(std::make_shared<PartlyUsed>(), ctx.group());

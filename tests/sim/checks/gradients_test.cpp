@@ -167,7 +167,7 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
                                       "zero_grad), or a sum over a batch of 2 where the mean is meant"));
 }
 
-// Rank 1 has three times as many rows as the others, and computes the mean of its own rows.
+// Rank 1 has three times as many rows as each other rank.
 at::Tensor rows_of(int rank) { return at::arange(rank == 1 ? 36 : 12, at::kDouble).view({-1, 3}).sin() * (rank + 1); }
 
 Report with_rows_of_their_own(const std::function<void(RankContext&, Net&, const at::Tensor& rows)>& backward) {

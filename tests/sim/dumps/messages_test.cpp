@@ -84,7 +84,7 @@ TEST(DumpedMessages, CompleteReceiveWithoutASend_IsNotRemarked) {
 }
 
 // The recorder leaves the messages of a batch in the state `scheduled`. It completes only the entry for the end of the
-// batch, which has the number of an earlier collective.
+// batch. That entry has the number of an earlier collective.
 void add_batch(DumpMaker& job, int rank, bool completed) {
   const auto peer = std::to_string(1 - rank), self = std::to_string(rank);
   const auto& first = job.call(rank, "send " + self + "->" + peer, {4}, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each rank of each seed has a folder for its files. Writes of C++ streams there may fail, tear, take long or
-// be the rank's last action. Writes elsewhere never do.
+// Contract: each rank of each seed has a folder for its files. Writes there, by C++ streams or by file descriptors, may
+// fail, tear, take long or be the rank's last action. Writes elsewhere never do.
 #include <chrono>
 #include <filesystem>
 #include <fstream>

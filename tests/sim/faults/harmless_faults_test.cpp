@@ -42,7 +42,7 @@ void look(RankContext& ctx, int looks, const std::string& key) {
 }
 
 // A step that one of three ranks begins late, by microseconds or by seconds. The other ranks wait or poll for that
-// rank, some of them only for a limited number of polls.
+// rank. In some steps, they make only a limited number of polls.
 void take_step(RankContext& ctx, const Group& group, Draws& draws, const std::string& key) {
   const int late = draws.below(3), kind = draws.below(5), looks = 1 << draws.below(12);
   const auto pause = microseconds(1 << draws.below(24));
@@ -100,7 +100,7 @@ TEST(FaultsThatDoNotFire, ChangeNothing) {
   EXPECT_GT(polls, 10);
 }
 
-// Rank 0's polls must end before rank 1's sleep ends, and before the timeout of the ranks that wait for both.
+// Rank 0's polls must end before rank 1's sleep ends, and before the timeout of ranks 2 and 3, which wait for rank 0.
 TEST(Polls, DoNotBringTheEndOfAnotherRanksSleep) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     auto options = world_with({"crash rank=1 after=1h optional=true"});

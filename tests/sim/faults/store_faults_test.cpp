@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Rank 0 counts epochs, and the others read them.
+// Rank 0 counts epochs, and all ranks read them.
 void epochs(RankContext& ctx) {
   for (int epoch = 1; epoch <= 3; ++epoch) {
     if (ctx.rank() == 0) ctx.store()->set("epoch", std::to_string(epoch));

@@ -17,7 +17,8 @@
 #include "cli/process.h"
 
 // Contract: check() fails the test at the caller's line unless all is well, names rank and seed, and ends with a line
-// that repeats the run. Failures of assertions inside ranks are never lost, and always have rank and time.
+// that repeats the run. Failures of assertions inside ranks, before the world has its verdict, are never lost, and
+// always have rank and time.
 namespace rehearse {
 namespace {
 

@@ -185,12 +185,12 @@ std::string error_of_reading(const fs::path& file) {
   return "no error";
 }
 
-// Refuses both without the memory that reading them would take.
+// Refuses an endless file and a huge one, without the memory that reading them would take.
 TEST_F(RunLogFile, WithoutEnd_IsRefused) {
   EXPECT_EQ(error_of_reading("/dev/zero"), "/dev/zero: is not a run log of rehearse");
   const auto file = folder_ / "run.rlog";
   write_run_log(file, running_log());
-  fs::resize_file(file, std::uintmax_t{10} << 30);  // a sparse file larger than the disk
+  fs::resize_file(file, std::uintmax_t{10} << 30);  // a sparse file, which takes no space
   EXPECT_EQ(error_of_reading(file), file.string() + ": is larger than 4096 MiB, which no run log is");
 }
 

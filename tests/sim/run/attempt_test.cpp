@@ -10,7 +10,8 @@
 
 #include "run/log_replay.h"
 
-// Contract: every caller runs worlds in the same way: runs, runs again and compares, and replays a log.
+// Contract: the same functions run worlds for every caller. They run a world, run it again and compare, or replay a
+// log.
 
 namespace rehearse::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include "scenario/scenario_keys.h"
 
 // Contract: docs/GUIDE.md shows the keys as the reader accepts them. With REHEARSE_UPDATE_GOLDEN=1 in the environment,
-// the test rewrites its table.
+// the test rewrites the table of the page.
 
 namespace rehearse::sim {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: PctOracle finds a bug of depth d with at least the probability that pct_oracle.h states. It is a function
-// of seed and options. The programs here are orders of steps, without ranks.
+// Contract: PctOracle finds a bug of depth d with at least the probability that pct_oracle.h states. Its answers depend
+// only on its seed and options. The programs here are orders of steps, without ranks.
 #include <rehearse_internal/sim/pct_oracle.h>
 
 #include <algorithm>
@@ -72,7 +72,8 @@ TEST(Pct, IsAFunctionOfSeedAndOptions) {
   EXPECT_TRUE(other_depth);
 }
 
-// Depth 1: the last thread ends before any other begins. A random walk would need 300 steps in a row.
+// Depth 1: the last thread ends before the first one begins. A random walk would have to pass over the first thread in
+// about 300 steps in a row.
 TEST(Pct, Depth1_IsFoundByOneSeedInN) {
   const std::vector<int> steps{100, 100, 100, 100};
   const auto is_bug = [](const auto& order) { return place_of(order, 3, 100) < place_of(order, 0, 1); };
@@ -97,7 +98,7 @@ TEST(Pct, Depth2_IsFoundAsOftenAsTheBoundSays) {
 
 TEST(Pct, Depth3_IsFoundAsOftenAsTheBoundSays) {
   const std::vector<int> steps{5, 5, 5};
-  // Thread 0 stops after its second step, thread 1 after its third. Thread 0 continues before thread 1 does.
+  // Thread 0 stops after its second step, thread 1 after its third. Thread 0 ends before thread 1 continues.
   const auto is_bug = [](const auto& order) {
     return place_of(order, 0, 2) < place_of(order, 1, 1) && place_of(order, 1, 3) < place_of(order, 0, 3) &&
            place_of(order, 0, 5) < place_of(order, 1, 4);

@@ -117,7 +117,7 @@ struct OneRun {
   std::uint64_t hash = 0;
 };
 
-// Ranks that yield at different virtual times. Every yield is a choice.
+// Each rank sleeps, and then yields. Ranks with higher numbers yield more often.
 OneRun run_ranks(Oracle& oracle, int ranks, int yields) {
   class EndWorld final : public exec::FailureSink {
     Verdict on_rank_failure(const exec::RankFailure&) override { return Verdict::end_world; }

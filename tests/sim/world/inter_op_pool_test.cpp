@@ -23,7 +23,7 @@ namespace {
 namespace this_rank = exec::this_rank;
 using testing::HasSubstr;
 
-// The program lets the pool make a reduction while it goes on.
+// Each rank lets the pool make a reduction, and waits for the result.
 void reduces_in_the_pool(RankContext& ctx) {
   std::promise<at::Tensor> reduced;
   const at::NoGradGuard no_grad;

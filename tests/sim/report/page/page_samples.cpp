@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// page_samples FOLDER: writes the pages that browser_test.py opens, each with the report.json of its run beside it.
+// page_samples FOLDER: writes the pages that browser_test.py opens. The page of a run has the report of the run beside
+// it, as JSON.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

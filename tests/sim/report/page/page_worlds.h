@@ -16,7 +16,7 @@ struct PageWorld {
 };
 
 // `ranks` ranks make `calls` calls each: mostly all-reduces of all ranks, sometimes sends to the next rank, with work
-// in between. In the end rank 2 returns, and the others wait for it.
+// in between. In the end rank 2 returns without its last call, and the others wait for it.
 PageWorld skips_a_call(int ranks, int calls);
 
 // The same run with 8 ranks, and with a few examples of everything that a page can show: faults and a restart, a
