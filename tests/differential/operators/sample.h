@@ -32,7 +32,8 @@ struct Choice {
   std::string text() const;
 };
 
-// The choices for an operator, without strided and empty ones: its recipes, or all combinations of the tables.
+// The choices for an operator, without strided and empty ones: its recipes with three draws each, or else combinations
+// of the tables.
 std::vector<Choice> choices_of(const c10::FunctionSchema& schema);
 
 // The arguments at one size. `inputs` has the tensors of the stack, in order.

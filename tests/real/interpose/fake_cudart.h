@@ -12,7 +12,7 @@ namespace rehearse::real {
 // The behaviour of the stand-in for libcudart, and its counters. It has one device, and streams with any handle.
 struct FakeCudart {
   std::atomic<bool> busy{false};                // work in streams has not ended yet
-  std::atomic<cudaError_t> error{cudaSuccess};  // the result of every call
+  std::atomic<cudaError_t> error{cudaSuccess};  // the result of most calls
   std::atomic<cudaError_t> last_error{cudaSuccess};
   const void* pinned = nullptr;              // host memory that CUDA knows
   cudaStream_t of_another_device = nullptr;  // no event can be recorded in it
