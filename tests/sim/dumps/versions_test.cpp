@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the reader accepts dumps of formats 2.0 to 2.11, with the fields that each format has. It refuses other
-// formats.
+// Contract: the reader accepts dumps of formats 2.0 to 2.11, with the fields that each format has. It reads later
+// formats 2.x with a remark, and refuses other major numbers.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

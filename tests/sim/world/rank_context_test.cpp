@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: ctx.local<T>() and ctx.label() belong to one rank and are visible to no other.
+// Contract: ctx.local<T>() and ctx.label() belong to one rank and are visible to no other. Two groups of
+// ctx.new_group() may not be given the same name, but two groups of ctx.new_local_group() may.
 #include <optional>
 #include <set>
 #include <stdexcept>
