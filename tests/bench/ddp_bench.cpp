@@ -56,7 +56,8 @@ void clear(const std::vector<at::Tensor>& parameters, bool set_to_none) {
   }
 }
 
-// Trains one model after the other, then averages each gradient in place. Returns CPU seconds per rank and step.
+// In each step, runs one model after the other, then averages each gradient in place. Returns CPU seconds per rank and
+// step.
 double one_after_the_other(int ranks, bool set_to_none) {
   at::set_num_threads(1);  // as in a world
   struct Replica {
