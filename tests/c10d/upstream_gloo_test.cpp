@@ -170,8 +170,8 @@ TEST(UpstreamGlooWorlds, WaitForASendWithoutAReceive_TimesOut) {
   });
 }
 
-// The peer is gone (its process was killed) or stands still (it was stopped). The collective fails at its timeout, and
-// its Work reports the failure.
+// In PyTorch's tests, the process of the peer is killed or stopped. Here, the peer returns or sleeps. The collective
+// fails at its timeout, and its Work reports the failure.
 void expect_failed_work(const std::function<void()>& peer) {
   check({.ranks = 2}, [&](RankContext& ctx) {
     ctx.group()->setTimeout(1s);
