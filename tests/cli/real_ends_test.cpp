@@ -181,7 +181,7 @@ TEST_F(RealEnds, AProcessThatItsProgramEnds_IsReportedAsSuch) {
     EXPECT_THAT(report.headline, StartsWith(headline));
     EXPECT_EQ(report.verdict, verdict);
     EXPECT_EQ(finished.out.find("SIGKILL") != std::string::npos, by == std::string("kill"));
-    // The report knows the rank's last call, although its process could not write a report.
+    // The report knows the rank's last call, whichever way the process ended.
     ASSERT_EQ(report.rank_lines.size(), 3u);
     EXPECT_EQ(report.rank_lines[2].last, "allreduce #1 on group \"world\"");
     EXPECT_GT(report.rank_lines[2].at, kTimeZero);
