@@ -98,7 +98,7 @@ void assigns_another_buffer(RankContext& ctx, bool corrected) {
   ctx.check_replicas({{"mean", net->mean}});  // <- B093
 }
 
-// Only rank 0 has loaded buffers, and DDP must not broadcast any, not even at construction.
+// Only rank 0 has loaded buffers, and DDP was told to broadcast none, not even at construction.
 void loads_buffers_on_rank_0(RankContext& ctx, bool corrected) {
   KeepsMean net;
   if (ctx.rank() == 0) net->mean.fill_(3);

@@ -40,7 +40,7 @@ struct TransposesImpl : TwoLayersImpl {
 };
 TORCH_MODULE(Transposes);
 
-// The checkpoint's code runs both layers, so a bucket ends inside of it: the graph must stay whole.
+// The checkpoint's code runs both layers. A bucket ends inside of that code, so the graph must stay whole.
 struct RunsAgainImpl : TwoLayersImpl {
   at::Tensor forward(const at::Tensor& x) {
     return rehearse::checkpoint([this](const at::Tensor& h) { return second(first(h).tanh()).tanh(); }, x.cos());

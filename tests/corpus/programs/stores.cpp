@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Keys of a store: left over, from another generation, or not there yet.
+// Keys of a store, and groups: left over, from another generation, or not there yet.
 #include <ATen/ATen.h>
 
 #include <chrono>
