@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements that leave the graph: eager regions, opaque functions, and members that keep values between calls.
+// Statements that leave the graph: eager regions, opaque functions, and members that keep values between calls. Also
+// in-place operators, attention, losses and views.
 #include <rehearse/capture/opaque.h>
 #include <rehearse/compile/eager_region.h>
 
