@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank's clocks jump as its program reads them. The world's time, other ranks' clocks, and (unless all
-// clocks jump) the monotonic clock do not.
+// Contract: a jump changes the clocks that a rank's program reads. It does not change the world's time, other ranks'
+// clocks or, unless all clocks jump, the monotonic clock.
 #include <chrono>
 #include <condition_variable>
 #include <ctime>

@@ -34,7 +34,7 @@ void uses_a_pool_of_its_own(RankContext& ctx) {
   EXPECT_EQ(answer.get_future().get(), ctx.rank());
 }
 
-// One test, because its worlds must run in order. The process ends well: the pool joins its threads.
+// One test, because its worlds must run in order. The process ends well, because the pool joins its threads.
 TEST(StaticThreads, PoolInAStaticVariable_IsRemarked) {
   const auto of_its_own = rehearse::World({.ranks = 2}).run(uses_a_pool_of_its_own);
   EXPECT_EQ(of_its_own.verdict, Verdict::ok);
