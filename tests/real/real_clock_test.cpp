@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: over the machine's time, ranks sleep for as long as they ask, and all their clocks show it. They learn of a
-// standstill without a timeout. (Upper limits depend on the machine, so the tests do not assert them.)
+// standstill before a wait's own timeout. (Upper limits depend on the machine, so the tests do not assert them.)
 #include "runner/real_clock.h"
 
 #include <chrono>
