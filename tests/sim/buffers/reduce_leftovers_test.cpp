@@ -53,7 +53,7 @@ TEST(ReduceLeftovers, NextCallThatReadsThem_IsFound) {
   EXPECT_TRUE(is_said(sum, "rank 1: allreduce #2 on group \"world\" at ")) << sum.headline;
 }
 
-// All ranks divide the gradient in place, and only the root uses the mean.
+// All ranks divide the gradient in place. Then only the root uses the mean, or all ranks do.
 TEST(ReduceLeftovers, WorkInPlace_IsNoFindingAndEndsNothing) {
   const auto use = [](bool on_all) {
     return after_reduce([=](RankContext& ctx, at::Tensor& value) {

@@ -105,7 +105,7 @@ TEST(ExplainDumps, FewerCallersThanMissing_AreNamedFirst) {
       "last: broadcast #1 on group \"0:default_pg\"");
 }
 
-// Each rank has made the call for which the other one waits.
+// Each rank waits in one group for a call that the other rank has not made.
 TEST(ExplainDumps, TwoGroupsInTurn_AreACycle) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each fault does what its name says, where its trigger says, and the report names rank and call. If a
-// fault did not fire, that is the verdict. Each run replays.
+// Contract: each fault does what its name says, where its trigger says, and the report names rank and call. If a fault
+// did not fire, that is the verdict, unless the fault is optional. Each run replays.
 #include <chrono>
 #include <cmath>
 #include <string>
@@ -168,7 +168,8 @@ TEST(Trigger, AfterATime_IsTheFirstCallFromThenOn) {
   EXPECT_EQ(fired(run(options, body)), R"(rank 0 in barrier #3 on group "world")");
 }
 
-// The Oracle's seed decides: over many seeds about as often as the probability says, for one seed always the same.
+// The Oracle's seed decides whether the fault fires: over many seeds about as often as the probability says, and for
+// one seed always in the same way.
 TEST(Trigger, ProbabilityIsDrawnThroughTheOracle) {
   int hit = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

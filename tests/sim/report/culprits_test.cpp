@@ -107,7 +107,8 @@ TEST(Culprits, OfABrokenConnection_AreTheRankThatLeft) {
   EXPECT_EQ(found, std::vector<int>{3});
 }
 
-// Some ranks wait in compiler collectives, and the others have gone on: the report of docs/examples/compile_divergence.
+// A report as in docs/examples/compile_divergence: some ranks wait in compiler collectives, and the others have gone
+// on.
 std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::string& headline) {
   Report report;
   report.verdict = Verdict::deadlock;

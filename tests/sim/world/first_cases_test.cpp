@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: each of the most common bugs ends in a report that names mistake and culprit. The report is the same for
-// every schedule and number of ranks, and comes without unnecessary switches.
+// every schedule, has the same form for every number of ranks, and comes without unnecessary switches.
 #include <chrono>
 #include <functional>
 #include <regex>

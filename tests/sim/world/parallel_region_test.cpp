@@ -59,7 +59,7 @@ TEST_P(ParallelLoops, Backward_ComputesWithThem) {
   });
 }
 
-// Threads divide an operation by its size, whichever of them is first.
+// How threads divide an operation depends on its size, not on which thread is first.
 TEST_P(ParallelLoops, SumsOfFloats_AreThoseOfTheRunBefore) {
   std::vector<std::vector<float>> sums(2);
   std::vector<std::uint64_t> identities;
