@@ -17,7 +17,7 @@ struct CallSpec {
   std::int64_t steps = 4;                      // the integer argument that the function may change
   bool grad = true;
   bool training = true;
-  bool other_forms = false;  // leaves become computed tensors, contiguous tensors become slices, and slices contiguous
+  bool other_forms = false;  // arguments have other forms of the same sizes: plain tensors become slices, for example
   std::uint64_t data = 0;    // a seed for argument values and random draws
 };
 
