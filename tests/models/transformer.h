@@ -25,8 +25,8 @@ struct TransformerShape {
   double dropout = 0.1;
 };
 
-// Causal attention, whose result is added to its input, and then two dense layers, whose result is added to theirs.
-// Attention is written out in single operators.
+// Causal attention, and then two dense layers. Each of these two parts adds its result to its input. Attention is
+// written out in single operators.
 struct TransformerBlockImpl : torch::nn::Module {
   explicit TransformerBlockImpl(const TransformerShape& shape)
       : before_attention(register_module("before_attention", norm_of(shape))),
