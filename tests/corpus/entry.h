@@ -8,8 +8,8 @@
 
 #include <rehearse/sim/world.h>
 
-// Programs with the mistakes of published bug reports. They are outside namespace rehearse, because its functions are
-// not user code for reports.
+// Programs with the mistakes of published bug reports. They are outside namespace rehearse: without line
+// tables, reports take the functions in it for library code.
 namespace corpus {
 
 using rehearse::RankContext;

@@ -8,7 +8,7 @@ namespace wrong_programs {
 using rehearse::RankContext;
 
 // Small programs with one mistake each, as users write them: bodies of whole worlds. They have a file of their own,
-// because the golden reports contain line numbers. They are outside namespace rehearse, which is not user code.
+// because the golden reports contain line numbers. Without line tables, code in namespace rehearse is no user code.
 
 // Rank 1 sleeps longer than the others' timeout.
 void oversleeps(RankContext& ctx);

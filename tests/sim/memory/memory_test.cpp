@@ -13,7 +13,7 @@
 
 #include <rehearse/sim/world.h>
 
-// These tests are outside namespace rehearse, because reports take the functions in it for library code.
+// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
 using namespace rehearse;
 
 namespace {

@@ -13,7 +13,7 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-// Outside of namespace rehearse, because reports do not take functions in that namespace for user code.
+// Outside of namespace rehearse. Without line tables, reports take the functions in it for library code.
 namespace timeouts_test {
 namespace {
 
