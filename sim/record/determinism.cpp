@@ -24,30 +24,55 @@ std::string when(const RunPath& first, const RunPath& second, std::size_t decisi
                      format_time(second.places[decision].at));
 }
 
-std::string answer(const Decision& decision) {
-  return fmt::format("chose option {} of {}", decision.answer, decision.options);
+std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
+  return fmt::format("{} as #{} of group \"{}\"", run.texts[call.what], call.sequence, run.texts[call.group]);
+}
+
+// For example " at train.cpp:41 in step"; empty if unknown.
+std::string place_of(const RunCalls& run, const RunCalls::Call& call) {
+  const auto& where = run.texts[call.where];
+  return where.empty() ? "" : " at " + where;
+}
+
+// For example " (rank 2, whose last call was broadcast(...) as #6 of group "world" at train.cpp:38 in step)": who goes
+// on by the decision. Empty if unknown.
+std::string who_goes_on(const RunPath& run, std::size_t decision) {
+  if (decision >= run.places.size() || run.places[decision].rank < 0) return "";
+  const auto& place = run.places[decision];
+  const RunCalls::Call* last = nullptr;
+  for (const auto& call : run.calls.calls) {
+    if (call.rank == place.rank && call.at <= place.at) last = &call;
+  }
+  if (last == nullptr) return fmt::format(" (rank {})", place.rank);
+  return fmt::format(" (rank {}, whose last call was {}{})", place.rank, text_of(run.calls, *last),
+                     place_of(run.calls, *last));
+}
+
+std::string answer(const RunPath& run, std::size_t decision) {
+  const auto& made = run.decisions[decision];
+  return fmt::format("chose option {} of {}{}", made.answer, made.options, who_goes_on(run, decision));
 }
 
 RunDifference decision_difference(const RunPath& first, const RunPath& second, std::size_t at) {
   const std::string time = when(first, second, at);
   if (at >= first.decisions.size() || at >= second.decisions.size()) {
     const bool first_goes_on = at < first.decisions.size();
-    const Decision& taken = first_goes_on ? first.decisions[at] : second.decisions[at];
-    return {
-        RunDifference::What::decision, at,
-        fmt::format("decision {} ({}): the {} run {}, the {} run made no such decision{}", at, to_string(taken.kind),
-                    first_goes_on ? "first" : "second", answer(taken), first_goes_on ? "second" : "first", time)};
+    const RunPath& longer = first_goes_on ? first : second;
+    return {RunDifference::What::decision, at,
+            fmt::format("decision {} ({}): the {} run {}, the {} run made no such decision{}", at,
+                        to_string(longer.decisions[at].kind), first_goes_on ? "first" : "second", answer(longer, at),
+                        first_goes_on ? "second" : "first", time)};
   }
   const Decision& one = first.decisions[at];
   const Decision& two = second.decisions[at];
   if (one.kind != two.kind) {
     return {RunDifference::What::decision, at,
-            fmt::format("decision {}: the first run {} ({}), the second run {} ({}){}", at, answer(one),
-                        to_string(one.kind), answer(two), to_string(two.kind), time)};
+            fmt::format("decision {}: the first run {} ({}), the second run {} ({}){}", at, answer(first, at),
+                        to_string(one.kind), answer(second, at), to_string(two.kind), time)};
   }
   return {RunDifference::What::decision, at,
-          fmt::format("decision {} ({}): the first run {}, the second run option {} of {}{}", at, to_string(one.kind),
-                      answer(one), two.answer, two.options, time)};
+          fmt::format("decision {} ({}): the first run {}, the second run option {} of {}{}{}", at, to_string(one.kind),
+                      answer(first, at), two.answer, two.options, who_goes_on(second, at), time)};
 }
 
 // Index of the first decision before which the runs took different steps. If they part after the last decision, or the
@@ -85,10 +110,6 @@ std::map<int, CallsOfRank> by_rank(const RunCalls& run) {
   return ranks;
 }
 
-std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
-  return fmt::format("{} as #{} of group \"{}\"", run.texts[call.what], call.sequence, run.texts[call.group]);
-}
-
 // One rank's call in both runs; null: the rank made none.
 struct CallPair {
   const RunCalls::Call* first = nullptr;
@@ -96,16 +117,19 @@ struct CallPair {
 };
 
 std::string text_of(const RunPath& first, const RunPath& second, const CallPair& pair) {
-  const auto at = [](const RunCalls::Call& call) { return " at t=" + format_time(call.at); };
+  const auto at = [](const RunPath& run, const RunCalls::Call& call) {
+    return " at t=" + format_time(call.at) + place_of(run.calls, call);
+  };
   const auto one = pair.first != nullptr ? text_of(first.calls, *pair.first) : "no call";
   const auto two = pair.second != nullptr ? text_of(second.calls, *pair.second) : "no call";
   const int rank = (pair.first != nullptr ? pair.first : pair.second)->rank;
   if (one == two) {
-    return fmt::format("; the first call that differs: rank {}, {}, first run{}, second{}", rank, one, at(*pair.first),
-                       at(*pair.second));
+    return fmt::format("; the first call that differs: rank {}, {}, first run{}, second{}", rank, one,
+                       at(first, *pair.first), at(second, *pair.second));
   }
   return fmt::format("; the first call that differs: rank {}, first run {}{}, second {}{}", rank, one,
-                     pair.first != nullptr ? at(*pair.first) : "", two, pair.second != nullptr ? at(*pair.second) : "");
+                     pair.first != nullptr ? at(first, *pair.first) : "", two,
+                     pair.second != nullptr ? at(second, *pair.second) : "");
 }
 
 // Compares each rank's calls in their own order. The schedule decides the order between ranks.
@@ -163,10 +187,14 @@ RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
 
 std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                     std::span<const std::uint32_t> weights) {
-  if (auto* executor = exec::RankExecutor::current()) {
-    places_.push_back({executor->clock().now(), executor->decisions().log().hash()});
-  }
-  return answers_.choose(kind, candidates, weights);
+  auto* const executor = exec::RankExecutor::current();
+  if (executor != nullptr) places_.push_back({executor->clock().now(), executor->decisions().log().hash()});
+  const auto index = answers_.choose(kind, candidates, weights);
+  // The main fibers of the ranks are the first ones.
+  const bool is_of_fibers = executor != nullptr && kind == ChoiceKind::next_fiber && index < candidates.size();
+  const auto ranks = is_of_fibers ? static_cast<std::uint32_t>(executor->options().ranks) : 0;
+  if (is_of_fibers && candidates[index] < ranks) places_.back().rank = static_cast<int>(candidates[index]);
+  return index;
 }
 
 RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_hash) const {

@@ -20,7 +20,8 @@ RunCalls calls_of(const comm::EventLog& log) {
   for (const auto& event : log.kept()) {
     const auto& kind = log.signature(event);
     run.calls.push_back({event.time_created, event.rank, event.seq_id,
-                         number_of(call_text(kind.fingerprint, kind, event)), number_of(log.group(event).name)});
+                         number_of(call_text(kind.fingerprint, kind, event)), number_of(log.group(event).name),
+                         number_of(log.call_site(event).describe())});
   }
   return run;
 }

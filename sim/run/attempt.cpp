@@ -36,7 +36,10 @@ bool took_same_way(Attempt& first, const Attempt& second) {
   const auto difference = first_difference(first.path, second.path);
   if (!difference) return true;
   report.verdict = Verdict::nondeterminism;
-  report.headline = fmt::format("two runs of seed {} differ: {}", report.seed, difference->text);
+  report.headline = fmt::format(
+      "two runs of seed {} differ, so the program uses something outside of the seed (a clock, an address, a thread): "
+      "{}",
+      report.seed, difference->text);
   return false;
 }
 

@@ -254,7 +254,7 @@ TEST_F(Run, CheckDeterminism_NamesTheFirstDecisionThatDiffers) {
   scenario("moody");
   const auto finished = job({"run", "moody.toml", "--check-determinism", "--quiet"});
   EXPECT_EQ(finished.exit_code, 4);
-  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 differ: decision "));
+  EXPECT_THAT(finished.out, StartsWith("NONDETERMINISM: two runs of seed 1 differ, so "));
   EXPECT_EQ(last_line(finished.out), "replay: job run moody.toml --check-determinism\n");
 }
 

@@ -194,7 +194,7 @@ TEST(Environment, CheckDeterminism_RunsTwice) {
     });
   });
   ASSERT_EQ(failures.size(), 1u);
-  EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 differ: "));
+  EXPECT_THAT(message(failures[0]), StartsWith("NONDETERMINISM: two runs of seed 1 differ, so "));
   EXPECT_THAT(message(failures[0]), HasSubstr("\nreplay: REHEARSE_CHECK_DETERMINISM=1 REHEARSE_SEED=0x1 "));
   // Each rank makes the same call at the same time.
   EXPECT_THAT(message(failures[0]), Not(HasSubstr("call that differs")));

@@ -62,7 +62,7 @@ TEST(Attempt, OtherBodyTheSecondTime_IsNondeterminismOfTheFirst) {
   auto first = run_once(of_seed(7), barriers(3));
   EXPECT_FALSE(took_same_way(first, run_once(of_seed(7), barriers(2))));
   EXPECT_EQ(first.report.verdict, Verdict::nondeterminism);
-  EXPECT_THAT(first.report.headline, StartsWith("two runs of seed 7 differ: "));
+  EXPECT_THAT(first.report.headline, StartsWith("two runs of seed 7 differ, so "));
 }
 
 TEST(Attempt, InterruptedTheSecondTime_SaysThatNothingWasCompared) {

@@ -35,6 +35,7 @@ struct RunCalls {
     int rank = -1;
     std::uint32_t sequence = 0;
     std::uint32_t what = 0, group = 0;  // indices into `texts`
+    std::uint32_t where = 0;            // the same; the text is empty unless call sites were captured
   };
 
   std::vector<Call> calls;
@@ -50,6 +51,7 @@ struct RunPath {
   struct Place {
     VirtualTime at{};
     std::uint64_t hash = 0;  // DecisionLog::hash() before the decision
+    int rank = -1;           // for ChoiceKind::next_fiber: the rank that goes on; -1: unknown
   };
 
   std::vector<Decision> decisions;
@@ -91,8 +93,9 @@ struct RunDifference {
   // `events`: 0.
   std::size_t decision = 0;
   // For example `decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2
-  // ms`; answers count from 0. If both runs' calls are known and differ, it ends with `; the first call that differs:
-  // rank 2, allreduce(sum, float32[3], cpu) as #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`.
+  // ms`; answers count from 0. If the ranks that went on are known, it names them and their last calls. If both runs'
+  // calls are known and differ, it ends with `; the first call that differs: rank 2, allreduce(sum, float32[3], cpu) as
+  // #7 of group "world", first run at t=1.3 ms, second at t=1.4 ms`, with the places of the calls.
   std::string text;
 };
 
