@@ -51,7 +51,7 @@ IdleStep DeviceIdlePolicy::next_of_pollers(const IdleFacts& facts, bool anything
   if (!facts.due && !reads_clock && facts.now - *polling_since_ > limits_.stall_timeout) {
     return IdleStep::end_run(
         Ending::livelock,
-        fmt::format("for {} ms ranks have only polled, and no rank is left to change what they ask for",
+        fmt::format("for {} ms ranks have only polled, and no rank is left to change the answer",
                     std::chrono::duration_cast<std::chrono::milliseconds>(facts.now - *polling_since_).count()));
   }
   nap_ = std::clamp(nap_ * 2, kNapMin, kNapMax);

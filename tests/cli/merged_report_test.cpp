@@ -95,12 +95,12 @@ TEST(MergedReport, AMismatch_OutweighsTimeOutsThatFollow_AndIsReportedOnce) {
   known.second = {{1}, "broadcast(root=0)", ""};
   mismatch.differences = {known};
   auto knows_more = mismatch;
-  knows_more.headline = "rank 1 called broadcast where ranks 0,2 called allreduce";
+  knows_more.headline = "rank 1 called broadcast while ranks 0,2 called allreduce";
   knows_more.rank_lines[0].rank = 2;
   knows_more.differences[0].first.ranks = {0, 2};
   const auto report = merged({{mismatch, ""}, {failed(1, Verdict::timeout, kSecondCall, {0}), ""}, {knows_more, ""}});
   EXPECT_EQ(report.verdict, Verdict::mismatch);
-  EXPECT_EQ(report.headline, "rank 1 called broadcast where ranks 0,2 called allreduce");
+  EXPECT_EQ(report.headline, "rank 1 called broadcast while ranks 0,2 called allreduce");
   ASSERT_EQ(report.differences.size(), 1u);
   EXPECT_THAT(report.differences[0].first.ranks, ElementsAre(0, 2));
   EXPECT_THAT(sim::culprits_of(report), ElementsAre(1));
@@ -171,7 +171,7 @@ Report report_with_outcome(Verdict verdict, const char* headline, int rank) {
 }
 
 TEST(MergedReport, OfRanksWithAJobOutcome_HasItsVerdictAndTheirCallSites) {
-  const auto* const told = "rank 1 called broadcast where ranks 0,2 called allreduce";
+  const auto* const told = "rank 1 called broadcast while ranks 0,2 called allreduce";
   const auto report = merged({{report_with_outcome(Verdict::mismatch, told, 0), ""},
                               {report_with_outcome(Verdict::mismatch, told, 1), ""},
                               {report_with_outcome(Verdict::mismatch, told, 2), ""}});

@@ -46,20 +46,25 @@ inline Report ok_report() {
 }
 
 inline Report deadlock_report() {
-  Report report = base(Verdict::deadlock, "allreduce #7 on group \"world\": missing rank 2", 8);
+  Report report =
+      base(Verdict::deadlock,
+           "rank 2 is out of step from #5 of group \"world\" on: it left out the allreduce at train.cpp:38 in "
+           "train_step, which ranks 0-1,3-7 made; allreduce #7 on group \"world\": rank 2 has ended and will "
+           "never come",
+           8);
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) {
-      report.rank_lines.push_back(line(rank, RankOutcome::returned, 903, "", "broadcast #6 on group \"world\""));
-      report.rank_lines.back().last_where = "train.cpp:38 in train_step";
+      report.rank_lines.push_back(line(rank, RankOutcome::returned, 903, "", "allreduce #6 on group \"world\""));
+      report.rank_lines.back().last_where = "train.cpp:44 in train_step";
     } else {
       report.rank_lines.push_back(line(rank, RankOutcome::blocked, 1203, "allreduce #7 on group \"world\"",
-                                       "broadcast #6 on group \"world\"", "train.cpp:41 in train_step", {2}));
+                                       "allreduce #6 on group \"world\"", "train.cpp:44 in train_step", {2}));
     }
   }
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) continue;
     report.last_events.push_back(fmt::format(
-        "1.203 ms  rank {}  allreduce #7 on group \"world\"  (not complete)  at train.cpp:41 in train_step", rank));
+        "1.203 ms  rank {}  allreduce #7 on group \"world\"  (never completes)  at train.cpp:44 in train_step", rank));
   }
   report.call_places = {
       {"world", 5, {{{0, 1, 3, 4, 5, 6, 7}, "train.cpp:38 in train_step"}, {{2}, "train.cpp:41 in train_step"}}}};
@@ -78,17 +83,19 @@ inline Report cycle_report() {
            {1}),
       line(1, RankOutcome::blocked, 40, "allreduce #1 on group \"data_parallel\"", "", "ddp.cpp:77 in backward", {0}),
   };
-  report.wait_cycle = {"rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\")",
-                       "rank 1 waits for rank 0 (allreduce #1 on group \"data_parallel\")"};
-  report.last_events = {"40 us  rank 0  allreduce #1 on group \"tensor_parallel\"  (not complete)",
-                        "40 us  rank 1  allreduce #1 on group \"data_parallel\"  (not complete)"};
+  report.wait_cycle = {
+      "rank 0 waits for rank 1 (allreduce #1 on group \"tensor_parallel\") at model.cpp:118 in forward",
+      "rank 1 waits for rank 0 (allreduce #1 on group \"data_parallel\") at ddp.cpp:77 in backward"};
+  report.last_events = {
+      "40 us  rank 0  allreduce #1 on group \"tensor_parallel\"  (never completes)  at model.cpp:118 in forward",
+      "40 us  rank 1  allreduce #1 on group \"data_parallel\"  (never completes)  at ddp.cpp:77 in backward"};
   return report;
 }
 
 inline Report mismatch_report() {
   Report report =
       base(Verdict::mismatch,
-           "rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\" where ranks 0-2 called "
+           "rank 3 called allreduce(max, float32[3, 4], cpu) label=\"fc1.weight\" while ranks 0-2 called "
            "allreduce(sum, float32[3, 4], cpu) label=\"fc1.weight\" as #7 of group \"world\": reduce_op max, not sum",
            4);
   for (int rank = 0; rank < 3; ++rank) {
@@ -112,7 +119,10 @@ inline Report mismatch_report() {
 }
 
 inline Report rank_failed_report() {
-  Report report = base(Verdict::rank_failed, "rank 1: The size of tensor a (3) must match the size of tensor b (4)", 3);
+  Report report = base(Verdict::rank_failed,
+                       "rank 1: The size of tensor a (3) must match the size of tensor b (4); rank 2 failed, too: an "
+                       "exception of type int: 42",
+                       3);
   report.rank_lines = {
       line(0, RankOutcome::stopped, 12),
       line(1, RankOutcome::failed, 12,
@@ -120,16 +130,22 @@ inline Report rank_failed_report() {
            "infer_size_impl:\n"
            "frame #0: one\nframe #1: two\nframe #2: three\nframe #3: four",
            "", "model.cpp:118 in forward"),
-      line(2, RankOutcome::failed, 12, "an exception of type int: 42"),
+      line(2, RankOutcome::failed, 12, "an exception of type int: 42", "", "loader.cpp:31 in next_batch"),
   };
   return report;
 }
 
 inline Report nondeterminism_report() {
-  Report report = base(Verdict::nondeterminism,
-                       "two runs of seed 7 differ: decision 41 (next_fiber): the first run chose option 3 of 8, the "
-                       "second run option 5 of 8 at t=1.2 ms",
-                       2);
+  Report report =
+      base(Verdict::nondeterminism,
+           "two runs of seed 7 differ, so the program uses something outside of the seed (a clock, an "
+           "address, a thread): decision 41 (next_fiber): the first run chose option 3 of 8 (rank 0, whose last "
+           "call was allreduce(sum, float32[4], cpu) as #9 of group \"world\" at train.cpp:41 in step), the "
+           "second run option 5 of 8 (rank 1, whose last call was allreduce(sum, float32[4], cpu) as #9 of "
+           "group \"world\" at train.cpp:41 in step) at t=1.2 ms; the first call that differs: rank 0, first run "
+           "broadcast(root=0, float32[4], cpu) as #10 of group \"world\" at t=1.2 ms at train.cpp:52 in step, "
+           "second no call",
+           2);
   report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;
 }
@@ -137,31 +153,35 @@ inline Report nondeterminism_report() {
 inline Report livelock_report() {
   Report report = base(Verdict::livelock,
                        "rank 0 polls allreduce #3 on group \"world\" forever, at train.cpp:60 in poll_until_done: rank "
-                       "1 never came to that call (500000 polls, and no rank is left to change what they ask for)",
+                       "1 has ended without that call (stopped after 500000 polls, because no rank is left to change "
+                       "their answer)",
                        2);
-  report.rank_lines = {
-      line(0, RankOutcome::blocked, 1203,
-           "allreduce #3 on group \"world\" (1 of 2 ranks has called it), which it polls without a change",
-           "broadcast #2 on group \"world\"", "train.cpp:60 in poll_until_done", {1}),
-      line(1, RankOutcome::returned, 1203, "", "broadcast #2 on group \"world\"")};
+  report.rank_lines = {line(0, RankOutcome::blocked, 1203,
+                            "allreduce #3 on group \"world\" (1 of 2 ranks has called it), polled without a change",
+                            "broadcast #2 on group \"world\"", "train.cpp:60 in poll_until_done", {1}),
+                       line(1, RankOutcome::returned, 1203, "", "broadcast #2 on group \"world\"")};
   report.rank_lines[1].last_where = "train.cpp:38 in train_step";
   return report;
 }
 
 inline Report step_budget_report() {
   Report report = base(Verdict::step_budget,
-                       "more than 1000000 switches between ranks; raise [world] steps_max (WorldOptions::steps_max) if "
-                       "the program needs more, and look for an endless loop if it does not",
+                       "more than 1000000 switches between ranks; ranks 0-1 were still running at train.cpp:60 in "
+                       "wait_for_others; look for an endless loop there or, if the program needs more switches, raise "
+                       "[world] steps_max (WorldOptions::steps_max)",
                        2);
-  report.rank_lines = {line(0, RankOutcome::stopped, 1203), line(1, RankOutcome::stopped, 1203)};
+  for (int rank = 0; rank < 2; ++rank) {
+    report.rank_lines.push_back(line(rank, RankOutcome::stopped, 1203, "", "allreduce #9 on group \"world\"",
+                                     "train.cpp:60 in wait_for_others"));
+  }
   report.switches = 1'000'001;
   return report;
 }
 
 inline Report check_failed_report() {
-  Report report = base(Verdict::check_failed, "rank 0: check \"replicas agree\" did not hold: fc1.weight differs", 2);
-  report.rank_lines = {line(0, RankOutcome::failed, 900, "check \"replicas agree\" did not hold: fc1.weight differs",
-                            "", "train.cpp:90 in check_replicas"),
+  Report report = base(Verdict::check_failed, "rank 0: check \"loss is below 3\" did not hold: 4.25 in step 7", 2);
+  report.rank_lines = {line(0, RankOutcome::failed, 900, "check \"loss is below 3\" did not hold: 4.25 in step 7", "",
+                            "train.cpp:90 in train_step"),
                        line(1, RankOutcome::stopped, 900)};
   report.checks = {{"loss is finite", 20}};
   return report;
@@ -185,10 +205,17 @@ inline Report state_finding_report() {
 }
 
 inline Report timeout_report() {
-  Report report = base(Verdict::timeout, "rank 0: allreduce #2 on group \"world\" was not complete after 30 s", 2);
+  Report report =
+      base(Verdict::timeout,
+           "rank 1 was still in a sleep at loader.cpp:12 in refill; rank 0 waited for it in allreduce #2 on "
+           "group \"world\" until the timeout at 30 s",
+           2);
   report.rank_lines = {
-      line(0, RankOutcome::failed, 30'000'000, "allreduce #2 on group \"world\" was not complete after 30 s"),
-      line(1, RankOutcome::stopped, 30'000'000)};
+      line(0, RankOutcome::failed, 30'000'000,
+           "allreduce #2 on group \"world\": Timed out waiting 30000ms of virtual time; missing rank 1",
+           "allreduce #1 on group \"world\"", "train.cpp:41 in step"),
+      line(1, RankOutcome::blocked, 30'000'000, "a sleep", "allreduce #1 on group \"world\"",
+           "loader.cpp:12 in refill")};
   report.end_time = at_us(30'000'000);
   return report;
 }

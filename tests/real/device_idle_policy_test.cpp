@@ -128,7 +128,7 @@ TEST_F(DeviceIdle, PollsInVain_AreALivelockAfterTheStallTimeout) {
   const auto step = policy.next(facts);
   EXPECT_EQ(step.kind, Kind::end);
   EXPECT_EQ(step.end.ending, Ending::livelock);
-  EXPECT_EQ(step.end.why, "for 11 ms ranks have only polled, and no rank is left to change what they ask for");
+  EXPECT_EQ(step.end.why, "for 11 ms ranks have only polled, and no rank is left to change the answer");
 }
 
 TEST_F(DeviceIdle, LooksAtTheClock_AreNoLivelock) {

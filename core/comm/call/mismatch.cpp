@@ -42,6 +42,12 @@ std::string all_values(const Mismatch::Field& field) {
 
 // "shape [2, 2] and [3], not [4]". Shows no values for labels, because the calls show them and they may be long.
 std::string not_the_first(const Mismatch::Field& field) {
+  constexpr std::string_view kBucket = "\"DDP bucket ";
+  if (field.name == "label" && field.first.starts_with(kBucket) && field.second.starts_with(kBucket)) {
+    return "the DDP buckets hold other parameters, or the same ones in another order: compare how the ranks build "
+           "their "
+           "models";
+  }
   if (field.name == "label") return "label differs";
   return fmt::format("{} {}, not {}", field.name, other_values(field, " and "), field.first);
 }
@@ -64,19 +70,19 @@ std::string all_but_the_first(const Mismatch& mismatch, std::string_view between
   return all;
 }
 
-// `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
+// `rank 3 called ... while ranks 0-2 called ... as #7 of group "world": reduce_op max, not sum`.
 std::string odd_ones_out(const Mismatch& mismatch) {
-  return fmt::format("{} where {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
+  return fmt::format("{} while {} as #{} of group \"{}\": {}", all_but_the_first(mismatch, " and ", called),
                      called(mismatch.first), mismatch.sequence, mismatch.group, fields_text(mismatch, not_the_first));
 }
 
-// `rank 3 passed {0, 1} where ranks 0-2 passed {0, 1, 2} to new_group #1`.
+// `rank 3 passed {0, 1} while ranks 0-2 passed {0, 1, 2} to new_group #1`.
 std::string of_new_group(const Mismatch& mismatch) {
   const auto passed = [](const Mismatch::Side& side) {
     return fmt::format("{} passed {}", describe_ranks(side.alike), side.fingerprint);
   };
   if (mismatch.has_majority) {
-    return fmt::format("{} where {} to {}", all_but_the_first(mismatch, " and ", passed), passed(mismatch.first),
+    return fmt::format("{} while {} to {}", all_but_the_first(mismatch, " and ", passed), passed(mismatch.first),
                        creation_title(mismatch));
   }
   return fmt::format("{}: {}, {}", creation_title(mismatch), passed(mismatch.first),

@@ -156,8 +156,11 @@ WaitAnalysis analyse_waits(const std::vector<BlockedCall>& all, const std::vecto
 }
 
 std::string to_string(const WaitEdge& edge) {
-  const auto* const whom = edge.or_any ? "any other rank, such as rank" : "rank";
-  return fmt::format("rank {} waits for {} {} ({})", edge.from, whom, edge.to, edge.call);
+  const auto where = edge.where.empty() ? "" : " at " + edge.where;
+  if (!edge.or_any) return fmt::format("rank {} waits for rank {} ({}){}", edge.from, edge.to, edge.call, where);
+  return fmt::format(
+      "rank {} waits in {}{}; any other rank could end this wait, but rank {}, for example, is blocked, too", edge.from,
+      edge.call, where, edge.to);
 }
 
 }  // namespace rehearse::comm

@@ -15,7 +15,7 @@ namespace rehearse::comm {
 TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting) {
   const auto missing = waiting.waits_for();
   const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
-                                   : "missing ranks: " + rank_numbers(missing);
+                                   : "missing " + describe_ranks(missing);
   return {fmt::format("{}: Timed out waiting {}ms of {}; {}", waiting.call(), limit.count(),
                       exec::kind_of_time(work.owner()->executor().clock()), why),
           work.group().name, work.getSequencenumber(), missing};

@@ -51,7 +51,7 @@ BlockedFiber WorldOutcome::describe(const Fiber& fiber, const Observer* observer
   if (!observer->is_opaque() || explainer_ == nullptr) return entry;
   auto behind = explainer_->explain_wait(fiber.rank);
   if (behind.call.empty()) return entry;
-  entry.waits_on = fmt::format("{}, for which it waits in {}", behind.description, entry.waits_on);
+  entry.waits_on = fmt::format("{}, waiting in {}", behind.description, entry.waits_on);
   entry.call = std::move(behind.call);
   entry.waits_for = std::move(behind.waits_for);
   return entry;

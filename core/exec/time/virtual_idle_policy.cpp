@@ -85,8 +85,9 @@ IdleStep VirtualIdlePolicy::next_of_pollers(const IdleFacts& facts) {
 // The pollers have looked often enough: only a timer can still change anything.
 IdleStep VirtualIdlePolicy::next_timer_of_pollers(const IdleFacts& facts) const {
   if (!facts.due) {
-    return IdleStep::end_run(Ending::livelock,
-                             fmt::format("{} polls, and no rank is left to change what they ask for", limits_.polls));
+    return IdleStep::end_run(
+        Ending::livelock,
+        fmt::format("stopped after {} polls, because no rank is left to change their answer", limits_.polls));
   }
   auto step = IdleStep::let_time_pass(*facts.due);
   step.poll = false;

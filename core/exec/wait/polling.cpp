@@ -25,7 +25,7 @@ class PollObserver final : public Observer {
 
   std::string describe() const override {
     if (asked_ == nullptr) return "a poll of something that does not change";
-    return asked_->describe() + ", which it polls without a change";
+    return asked_->describe() + ", polled without a change";
   }
   std::string call() const override { return asked_ == nullptr ? describe() : asked_->call(); }
   std::vector<int> waits_for() const override { return asked_ == nullptr ? std::vector<int>() : asked_->waits_for(); }

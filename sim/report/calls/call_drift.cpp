@@ -103,18 +103,21 @@ class DriftText {
     const auto drift = left_out(most.calls, others.calls);
     if (!drift) return "";
     if (tie) return text(*drift, most, others, tie);
-    return fmt::format("{}: {} made {}, which {} left out", since(*drift), describe_ranks(others.ranks),
-                       calls(*drift, others.calls), describe_ranks(most.ranks));
+    return fmt::format("{} made {}, which {} left out", out_of_step(others.ranks, *drift), calls(*drift, others.calls),
+                       describe_ranks(most.ranks));
   }
 
  private:
-  std::string since(const Drift& drift) const {
-    return fmt::format("from #{} of group \"{}\" on, ranks call from different lines", drift.from + 1, group_);
+  // For example "rank 2 is out of step from #4 of group "world" on: it".
+  std::string out_of_step(const std::vector<int>& ranks, const Drift& drift) const {
+    const bool one = ranks.size() == 1;
+    return fmt::format("{} {} out of step from #{} of group \"{}\" on: {}", describe_ranks(ranks), one ? "is" : "are",
+                       drift.from + 1, group_, one ? "it" : "they");
   }
 
   std::string text(const Drift& drift, const AlikeCalls& fewer, const AlikeCalls& more, bool tie) const {
     const auto rest = describe_ranks(more.ranks);
-    return fmt::format("{}: {} left out {}, {}", since(drift), describe_ranks(fewer.ranks), calls(drift, more.calls),
+    return fmt::format("{} left out {}, {}", out_of_step(fewer.ranks, drift), calls(drift, more.calls),
                        tie ? fmt::format("or {} made too many", rest) : fmt::format("which {} made", rest));
   }
 

@@ -22,14 +22,18 @@ struct Line {
 };
 
 // "  (failed at 30 s)"; empty for a call that is complete.
-std::string end_of(const Event& event) {
+std::string end_of(const Event& event, const exec::RunOutcome& outcome, Verdict verdict) {
   if (event.completed()) return "";
+  const bool is_standstill = verdict == Verdict::deadlock || verdict == Verdict::livelock;
+  const bool hung = !outcome.hang.empty() && event.time_ended > outcome.hang_began;
+  if (is_standstill && (hung || !event.ended())) return "  (never completes)";
   return event.ended() ? fmt::format("  (failed at {})", format_time(event.time_ended)) : "  (not complete)";
 }
 
 }  // namespace
 
-std::vector<std::string> last_event_lines(const comm::EventLog& log, const Places& places) {
+std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdict, const Places& places) {
+  const comm::EventLog& log = record.events;
   std::vector<Line> lines;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
   const auto events = log.kept();
@@ -38,8 +42,8 @@ std::vector<std::string> last_event_lines(const comm::EventLog& log, const Place
     const std::string where = places.text(log.call_site(*event));
     const std::string& note = log.note(*event);
     Line line{format_time(event->time_created),
-              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")", end_of(*event),
-                          where.empty() ? "" : "  at " + where),
+              fmt::format("{}{}{}{}", log.title(*event), note.empty() ? "" : " (" + note + ")",
+                          end_of(*event, record.outcome, verdict), where.empty() ? "" : "  at " + where),
               {}};
     const auto same = known.find({line.time, line.what});
     if (same == known.end() && lines.size() == kEventLinesShown) break;

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <rehearse/comm/event_log.h>
+#include <rehearse/job/verdict.h>
+#include <rehearse_internal/job/run_record.h>
 
 #include "report/ranks/places.h"
 
@@ -13,7 +14,8 @@ namespace rehearse::sim {
 
 inline constexpr std::size_t kEventLinesShown = 10;  // the last calls of a run
 
-// The last calls of a run, oldest first. Ranks that made the same call at the same time share a line.
-std::vector<std::string> last_event_lines(const comm::EventLog& events, const Places& places);
+// The last calls of a run, oldest first. Ranks that made the same call at the same time share a line. In a deadlock or
+// livelock the calls in which ranks were stuck "never complete", even if timeouts ended the waits for them later.
+std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdict, const Places& places);
 
 }  // namespace rehearse::sim

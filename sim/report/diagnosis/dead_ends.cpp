@@ -80,30 +80,39 @@ class DeadEnds {
         doing = verb("waits forever in ", "wait forever in ") + cause.call;
       }
     }
+    if (is_of_key(cause)) doing += until_ ? ", which was not set," : ", which is not set,";
     if (!cause.where.empty()) doing += " at " + cause.where;
+    if (doing.ends_with(',')) doing.pop_back();
     return describe_ranks(cause.ranks) + " " + doing;
+  }
+
+  // True for a wait or a poll that ends when some rank sets the key.
+  static bool is_of_key(const Cause& cause) {
+    const auto& call = cause.polled ? *cause.polled : cause.call;
+    return call.starts_with("store wait for key ") || call.starts_with("store check of key ");
   }
 
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
-  // For example "ranks 0-1 wait for it in barrier #2".
+  // For example "ranks 0-1 wait for it in barrier #2, rank 3 in recv #1".
   std::string held_up(const Cause& cause) const {
-    std::set<int> waiting;
-    std::vector<std::string> calls;
+    std::vector<std::pair<std::string, std::set<int>>> calls;
     for (const WaitEdge& edge : cause.held_up) {
-      waiting.insert(edge.from);
-      if (std::find(calls.begin(), calls.end(), edge.call) == calls.end()) calls.push_back(edge.call);
+      auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == edge.call; });
+      if (call == calls.end()) call = calls.insert(call, {edge.call, {}});
+      call->second.insert(edge.from);
     }
-    if (calls.size() > kCallsShown) {
-      calls.resize(kCallsShown);
-      calls.emplace_back("others");
+    std::vector<std::string> texts;
+    for (const auto& [call, waiting] : calls) {
+      if (texts.size() == kCallsShown) break;
+      const std::vector<int> ranks(waiting.begin(), waiting.end());
+      const auto* const verb = until_ ? "waited" : ranks.size() == 1 ? "waits" : "wait";
+      const auto whom = texts.empty() ? fmt::format(" {} for {}", verb, cause.ranks.size() == 1 ? "it" : "them") : "";
+      texts.push_back(fmt::format("{}{} in {}", describe_ranks(ranks), whom, call));
     }
-    const std::vector<int> ranks(waiting.begin(), waiting.end());
-    const auto* const whom = cause.ranks.size() == 1 ? "it" : "them";
-    const auto where = fmt::format("for {} in {}", whom, fmt::join(calls, " and "));
-    if (until_)
-      return fmt::format("{} waited {} until the timeout at {}", describe_ranks(ranks), where, format_time(*until_));
-    return fmt::format("{} wait{} {}", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", where);
+    if (texts.size() < calls.size()) texts.emplace_back("others in other calls");
+    const auto until = until_ ? fmt::format(" until the timeout at {}", format_time(*until_)) : "";
+    return fmt::format("{}{}", fmt::join(texts, ", "), until);
   }
 
   const std::map<int, std::string>& polling_;

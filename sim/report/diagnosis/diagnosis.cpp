@@ -16,6 +16,7 @@
 #include <rehearse_internal/sim/format_time.h>
 
 #include "faults/transfers/standing_cuts.h"
+#include "report/calls/call_drift.h"
 #include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
 #include "report/diagnosis/standstill.h"
@@ -33,9 +34,12 @@ class VerdictFinder {
 
   Diagnosis find() {
     verdict();
-    if (is_of_waits()) diagnosis_.headline += left_by_the_ended();
-    // The headline begins with the earliest cause. Waits may follow from a group that a rank did not make. A group that
-    // a rank did not make may follow from a function that a rank compiled alone.
+    if (is_of_waits()) diagnosis_.headline.insert(0, left_by_the_ended());
+    // Earlier causes stand first. Waits and mismatches may follow from a call that a rank left out long before. Waits
+    // may follow from a group that a rank did not make, both may follow from a function that a rank compiled alone, and
+    // everything may follow from an exception that was unwinding a rank.
+    const auto drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
+    if (!drifts.empty()) diagnosis_.headline.insert(0, drifts.front() + "; ");
     diagnosis_.headline.insert(0, group_left_out());
     diagnosis_.headline.insert(0, compile_cause(record_, ends_, diagnosis_.verdict));
     diagnosis_.headline.insert(0, crash_before());
@@ -64,9 +68,10 @@ class VerdictFinder {
       case exec::Ending::livelock:
         return livelock();
       case exec::Ending::step_budget:
-        return set(Verdict::step_budget, outcome().stop_reason +
-                                             " between ranks; raise [world] steps_max (WorldOptions::steps_max) if the "
-                                             "program needs more, and look for an endless loop if it does not");
+        return set(Verdict::step_budget,
+                   fmt::format("{} between ranks{}; look for an endless loop there or, if the program needs more "
+                               "switches, raise [world] steps_max (WorldOptions::steps_max)",
+                               outcome().stop_reason, still_running()));
       case exec::Ending::interrupted:
         return interrupted();
     }
@@ -86,6 +91,28 @@ class VerdictFinder {
                                 outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
   }
 
+  // For example "; ranks 0-1 were still running at train.cpp:60 in poll, rank 2 at ...".
+  std::string still_running() const {
+    constexpr std::size_t kPlacesShown = 3;
+    std::vector<std::pair<std::string, std::vector<int>>> places;
+    for (const RankLine& line : ends_.lines()) {
+      if (line.state == RankOutcome::returned) continue;
+      auto place =
+          std::find_if(places.begin(), places.end(), [&](const auto& known) { return known.first == line.where; });
+      if (place == places.end()) place = places.insert(place, {line.where, {}});
+      place->second.push_back(line.rank);
+    }
+    std::string text;
+    for (std::size_t i = 0; i < std::min(places.size(), kPlacesShown); ++i) {
+      const auto& [where, ranks] = places[i];
+      const auto* const verb = i > 0 ? "" : ranks.size() == 1 ? " was still running" : " were still running";
+      text += fmt::format("{}{}{}{}", i == 0 ? "; " : ", ", describe_ranks(ranks), verb,
+                          where.empty() ? "" : " at " + where);
+    }
+    if (places.size() > kPlacesShown) text += ", others elsewhere";
+    return text;
+  }
+
   bool is_real() const { return options_.mode == Mode::real; }
 
   bool is_of_waits() const {
@@ -102,14 +129,14 @@ class VerdictFinder {
     return describe_ranks(ranks) + " crashed; ";
   }
 
-  // If a rank that ended left a note why it never made the awaited call, the note as text: " (no gradient came for
-  // ...)".
+  // If a rank that ended left a note why it never made the awaited call, the note as text: "on rank 3 no gradient came
+  // for ...; ".
   std::string left_by_the_ended() const {
     for (const auto& [text, of] : record_.notes) {
       const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
       const bool named =
           diagnosis_.headline.find(ranks + (of.size() == 1 ? " has ended" : " have ended")) != std::string::npos;
-      if (named) return fmt::format(" ({})", text);
+      if (named) return fmt::format("on {} {}; ", ranks, text);
     }
     return "";
   }
@@ -222,8 +249,46 @@ class VerdictFinder {
                          : is_a<LostRankError>(failure) ? Verdict::crashed
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
-    const auto before = after_a_timeout(failure, record_.events);
-    set(verdict, fmt::format("rank {}: {}{}", failure.rank, gist_of(failure), before));
+    const auto before = timeout_before(failure);
+    set(verdict, fmt::format("{}rank {}{}: {}{}", before, failure.rank, before.empty() ? "" : " failed",
+                             gist_of(failure), other_failures(failure)));
+  }
+
+  // A program may catch a timeout and throw an error of its own. For example "rank 1 has ended without allreduce #7 on
+  // group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step; then ".
+  std::string timeout_before(const exec::RankFailure& failure) const {
+    if (!follows_a_timeout(failure, record_.events)) return "";
+    const auto& wait = *failure.gave_up;
+    const auto& all = record_.pending;
+    const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
+      return call.rank == failure.rank && call.call == wait.call;
+    });
+    const auto where = made == all.end() ? "" : ends_.place_of(*made);
+    const auto at = fmt::format("{}{}{}", format_time(wait.at), where.empty() ? "" : " at ", where);
+    if (wait.waits_for.empty()) return fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at);
+    return fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
+                       absence_of(wait.waits_for), wait.call, failure.rank, at);
+  }
+
+  // For example "has ended without"; "never came to" if some of the ranks might still have come.
+  std::string_view absence_of(const std::vector<int>& ranks) const {
+    const bool returned = std::all_of(ranks.begin(), ranks.end(),
+                                      [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; });
+    if (!returned) return "never came to";
+    return ranks.size() == 1 ? "has ended without" : "have ended without";
+  }
+
+  // For example "; rank 2 failed, too: out of disk". Leaves out errors that follow from the failure of another rank.
+  std::string other_failures(const exec::RankFailure& first) const {
+    std::string text;
+    int others = -1;
+    for (const auto& failure : outcome().failures) {
+      const bool follows = is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure);
+      if (failure.rank == first.rank || follows || ++others > 0) continue;
+      text = fmt::format("; rank {} failed, too: {}", failure.rank, gist_of(failure));
+    }
+    if (others > 0) text += fmt::format("; and {} more failure{}", others, others == 1 ? "" : "s");
+    return text;
   }
 
   // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
@@ -236,7 +301,7 @@ class VerdictFinder {
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
     if (diagnosis.headline.empty()) diagnosis.headline = outcome().stop_reason;
-    diagnosis.headline += unmatched_send(record_.pending, ends_) + shared_lock(diagnosis.headline);
+    diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
   }
 
@@ -248,15 +313,20 @@ class VerdictFinder {
     for (const auto& fiber : fibers) {
       const bool of_another = fiber.waits_for.size() == 1 && fiber.waits_for.front() != fiber.rank;
       if (!of_another || headline.find(fiber.call) == std::string::npos) continue;
+      constexpr std::string_view kArticle = "a ";
       if (const auto held = fiber.call.find(" held by rank "); held != std::string::npos) {
-        return fmt::format("; {} is a global variable: the ranks of a simulation share it, processes do not",
-                           fiber.call.substr(0, held));
+        return fmt::format(
+            "; ranks share this {} only because a simulation runs them in one process: with a process for each rank, "
+            "this deadlock does not occur",
+            fiber.call.substr(kArticle.size(), held - kArticle.size()));
       }
       constexpr std::string_view kEnd = "the end of ";
       const auto begun = fiber.call.find(" that rank ");
       if (!fiber.call.starts_with(kEnd) || begun == std::string::npos) continue;
-      return fmt::format("; {} happens once for all ranks of a simulation, but once in each process of a real job",
-                         fiber.call.substr(kEnd.size(), begun - kEnd.size()));
+      return fmt::format(
+          "; {} happens once for all ranks of a simulation, but once in each process of a real job, where this "
+          "deadlock does not occur",
+          fiber.call.substr(kEnd.size(), begun - kEnd.size()));
     }
     return "";
   }
@@ -289,7 +359,7 @@ class VerdictFinder {
       if (of_store) diagnosis.headline += all.others_on_the_way(failure.rank, until);
     }
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
-    diagnosis.headline += unmatched_send(record_.pending, ends_) + shared_lock(diagnosis.headline);
+    diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));
   }
 
@@ -336,9 +406,9 @@ class VerdictFinder {
 
   void looks_in_vain(int rank, const std::string& call, const std::vector<int>& waits_for, const std::string& where) {
     const auto* const repeats = outcome().last_time_out ? "repeats its wait for" : "polls";
-    set(Verdict::livelock,
-        fmt::format("rank {} {} {} forever{}{}: {} never came to that call ({})", rank, repeats, call,
-                    where.empty() ? "" : ", at ", where, describe_ranks(waits_for), outcome().stop_reason));
+    set(Verdict::livelock, fmt::format("rank {} {} {} forever{}{}: {} {} that call ({})", rank, repeats, call,
+                                       where.empty() ? "" : ", at ", where, describe_ranks(waits_for),
+                                       absence_of(waits_for), outcome().stop_reason));
   }
 
   const WorldOptions& options_;

@@ -35,14 +35,15 @@ void add_figures(const WorldOptions& options, const RunRecord& record, Report& r
   report.checks = record.checks;
 }
 
-void add_last_operations(const comm::EventLog& events, const Places& places, Report& report) {
+void add_last_operations(const RunRecord& record, const Places& places, Report& report) {
+  const comm::EventLog& events = record.events;
   for (RankLine& line : report.rank_lines) {
     const auto* const last = events.last_completed(line.rank);
     if (last == nullptr) continue;
     line.last = events.title(*last);
     if (line.where.empty()) line.last_where = places.text(events.call_site(*last));
   }
-  report.last_events = last_event_lines(events, places);
+  report.last_events = last_event_lines(record, report.verdict, places);
 }
 
 // No second run can show for whom a rank of a real run waited before its timeout, so the rank's line names those ranks.
@@ -99,12 +100,14 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
     report.differences.push_back(
         difference_of(mismatch, [&](const comm::Mismatch::Side& side) { return places.text(side.where); }));
   }
-  if (report.verdict != Verdict::ok) add_last_operations(record.events, places, report);
+  if (report.verdict != Verdict::ok) add_last_operations(record, places, report);
   report.call_places = calls_from_different_places(record, report.verdict, places);
   report.call_counts = lines_called_unequally(record, report.verdict, places);
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
   const auto drifts = drifts_of(record, report.verdict, places);
-  report.remarks.insert(report.remarks.end(), drifts.begin(), drifts.end());
+  for (const auto& drift : drifts) {
+    if (report.headline.find(drift) == std::string::npos) report.remarks.push_back(drift);
+  }
   report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
   for (auto& text : recovery_remarks(record, places)) report.remarks.push_back(std::move(text));
   for (auto& text : memory_remarks(record.memory, options.memory_bytes, places))

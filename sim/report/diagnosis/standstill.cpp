@@ -115,7 +115,7 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
-  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; "));
+  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; also, "));
   return diagnosis;
 }
 
@@ -153,8 +153,25 @@ std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   return all;
 }
 
-// Ranks may wait in a collective because an earlier send was not matched. The wait-for graph does not show that, so the
-// headline of any standstill also names an unmatched send.
+namespace {
+
+// For example " at ring.cpp:9 in step": where the receiver of the send receives something else. Empty if unknown.
+std::string place_of_receive(const comm::PendingOperation& send, const std::vector<comm::PendingOperation>& pending,
+                             const RankOutcomes& ends) {
+  for (const auto& call : pending) {
+    const bool is_of_receiver =
+        std::find(send.waits_for.begin(), send.waits_for.end(), call.rank) != send.waits_for.end();
+    if (!is_of_receiver || !call.call.starts_with("recv ")) continue;
+    const auto where = ends.place_of(call);
+    return where.empty() ? "" : " at " + where;
+  }
+  return "";
+}
+
+}  // namespace
+
+// Ranks may wait in a collective because an earlier send or receive went astray. The wait-for graph does not show that,
+// so the headline of any standstill also names an unmatched send, and begins with it.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends) {
   std::string text;
   int more = -1;
@@ -163,10 +180,11 @@ std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, c
     const bool unseen = call.is_send && call.record_id == comm::Event::kNotRecorded;
     if ((call.receiver.empty() && !unseen) || ++more > 0) continue;
     const auto where = ends.place_of(call);
-    text = fmt::format("; no rank receives rank {}'s {}{}{}{}", call.rank, call.call, where.empty() ? "" : " at ",
-                       where, call.receiver.empty() ? "" : ": " + call.receiver);
+    text = fmt::format("{}no rank receives rank {}'s {}{}{}; ",
+                       call.receiver.empty() ? "" : call.receiver + place_of_receive(call, pending, ends) + ", but ",
+                       call.rank, call.call, where.empty() ? "" : " at ", where);
   }
-  if (more > 0) text += fmt::format("; {} more send{} not received", more, more == 1 ? " is" : "s are");
+  if (more > 0) text += fmt::format("{} more send{} not received; ", more, more == 1 ? " is" : "s are");
   return text;
 }
 

@@ -62,9 +62,9 @@ class Standstill {
   std::set<int> ended_;
 };
 
-// Names the first send whose peer receives something else, or that went into a buffer, and how many more there are: ";
-// no rank receives rank 0's send #1 to rank 1 on group "world" at ring.cpp:7 in step: rank 1 receives from rank 2".
-// Empty: there is none.
+// Names the first send whose peer receives something else, or that went into a buffer, and how many more there are:
+// "rank 1 receives from rank 2 at ring.cpp:9 in step, but no rank receives rank 0's send #1 to rank 1 on group "world"
+// at ring.cpp:7 in step; ". Empty: there is none.
 std::string unmatched_send(const std::vector<comm::PendingOperation>& pending, const RankOutcomes& ends);
 
 }  // namespace rehearse::sim

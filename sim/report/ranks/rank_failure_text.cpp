@@ -126,16 +126,12 @@ std::string gist_of(const exec::RankFailure& failure) {
   return gist;
 }
 
-// The timeout seems to have caused the failure if the rank failed at the time of the timeout and completed no call at a
-// later time.
-std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
-  if (!failure.gave_up) return "";
+bool follows_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events) {
+  if (!failure.gave_up) return false;
   const auto& wait = *failure.gave_up;
-  if (wait.at != failure.at || text_of(failure).find(wait.call) != std::string::npos) return "";
+  if (wait.at != failure.at || text_of(failure).find(wait.call) != std::string::npos) return false;
   const auto* const last = events.last_completed(failure.rank);
-  if (last != nullptr && last->time_ended > wait.at) return "";
-  return fmt::format("; before that its {} timed out at {}{}", wait.call, format_time(wait.at),
-                     wait.waits_for.empty() ? "" : ", missing " + describe_ranks(wait.waits_for));
+  return last == nullptr || last->time_ended <= wait.at;
 }
 
 }  // namespace rehearse::sim

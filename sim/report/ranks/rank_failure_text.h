@@ -31,10 +31,9 @@ std::string text_of(const exec::RankFailure& failure);
 // added to the exception, and of its nested exceptions. For TorchScript, the line that says what went wrong.
 std::string gist_of(const exec::RankFailure& failure);
 
-// For example "; before that its allreduce #7 on group "world" timed out at 1800 s, missing rank 1". A program may
-// catch a timeout and throw an error of its own. Empty if there was no timeout, or if the failure's text already names
-// the call. Also empty if the rank failed, or completed a call, at a later time than the timeout: then the program had
-// dealt with the timeout.
-std::string after_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
+// True if a timeout seems to have caused the failure: a program may catch a timeout and throw an error of its own.
+// False if the error's text names the call itself, or if calls completed since the timeout, which shows that the
+// program had dealt with it.
+bool follows_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
 
 }  // namespace rehearse::sim

@@ -86,6 +86,7 @@ void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
   line.at = record_.outcome.end_time;
   line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
       with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
+  if (fiber.unwinding) unwound(*fiber.unwinding, line);
   if (!fiber.was_blocked || fiber.waits_on.empty()) return;
   line.state = RankOutcome::blocked;
   line.doing = fiber.waits_on;
@@ -100,15 +101,30 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.where = places_known_.text(failure.thrown_at);
   failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
-  // If the calls of several ranks do not match, each rank is blocked in its own call. The report describes the
-  // difference elsewhere.
+  mismatched(line);
+}
+
+// If the calls of several ranks do not match, each rank is blocked in its own call. The report describes the difference
+// elsewhere.
+void RankOutcomes::mismatched(RankLine& line) {
   const auto& mismatch = record_.mismatches.front();
   line.state = RankOutcome::blocked;
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call =
-      of_new_group ? comm::creation_title(mismatch) : record_.events.title(*record_.events.last(failure.rank));
+      of_new_group ? comm::creation_title(mismatch) : record_.events.title(*record_.events.last(line.rank));
   line.doing = call + " (the ranks' calls do not match)";
-  line.waits_for = opponents_of(failure.rank, mismatch);
+  line.waits_for = opponents_of(line.rank, mismatch);
+}
+
+// The world ended while destructors of the rank ran. If they ran because its call did not match those of other ranks,
+// the reader wants to see that call, not the destructor.
+void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
+  exec::RankFailure failure;
+  failure.error = unwinding.error;
+  const bool has_call = record_.events.last(line.rank) != nullptr;
+  if (!is_a<MismatchError>(failure) || record_.mismatches.empty() || !has_call) return;
+  line.where = places_known_.text(unwinding.thrown_at);
+  mismatched(line);
 }
 
 // A rank whose timeout ended the hang, or that was about to poll again, was blocked during the hang, too. The reader

@@ -37,6 +37,8 @@ class RankOutcomes {
   RankLine& line_of(int rank) { return lines_[static_cast<std::size_t>(rank)]; }
   void blocked(const exec::BlockedFiber& fiber);
   void failed(const exec::RankFailure& failure);
+  void mismatched(RankLine& line);
+  void unwound(const exec::Unwinding& unwinding, RankLine& line);
   void hung(const exec::BlockedFiber& fiber);
   std::string with_call(std::string place, int rank, const std::string& call) const;
 

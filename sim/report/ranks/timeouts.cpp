@@ -45,7 +45,7 @@ const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
   // Time has passed since the wait: destructors waited before the error left the rank, or the program had caught that
   // timeout.
   const auto text = text_of(failure);
-  const auto missing = "missing ranks: " + rank_numbers(wait.waits_for);
+  const auto missing = "missing " + describe_ranks(wait.waits_for);
   const bool is_of_call = text.find(wait.call + ": Timed out waiting ") != std::string::npos;
   const bool misses_the_same = wait.waits_for.empty() || text.find(missing) != std::string::npos;
   return is_of_call && misses_the_same ? &wait : nullptr;

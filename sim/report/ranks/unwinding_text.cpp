@@ -45,7 +45,8 @@ class Unwindings {
     for (std::size_t i = 0; i < std::min(found_.size(), kExceptionsShown); ++i) {
       auto ranks = found_[i].ranks;
       std::sort(ranks.begin(), ranks.end());
-      all += fmt::format("{} unwind{} from {}; ", describe_ranks(ranks), ranks.size() == 1 ? "s" : "", found_[i].text);
+      all += fmt::format("{} {} unwinding an exception, {}; ", describe_ranks(ranks),
+                         ranks.size() == 1 ? "was" : "were", found_[i].text);
     }
     return all;
   }

@@ -11,8 +11,6 @@
 namespace rehearse::sim {
 namespace {
 
-constexpr std::string_view kMissing = "missing ranks: ";
-
 // Parses ranks in the form of rank_numbers(): "0-1,3".
 std::vector<int> ranks_in(std::string_view text) {
   std::vector<int> ranks;
@@ -46,16 +44,27 @@ std::vector<int> ranks_that_left(std::string_view doing) {
   return rest.substr(number.size()).starts_with(kWhy) ? ranks_in(number) : std::vector<int>();
 }
 
-// The ranks that compile while others do not. If ranks wait for each other because of that, the headline begins with
-// them.
-std::vector<int> ranks_that_compile(std::string_view headline) {
+// The ranks with which the headline begins if `of_one` or `of_several` follows: for "rank 3 compiles f" and " compiles
+// ", rank 3.
+std::vector<int> ranks_before(std::string_view headline, std::string_view of_one, std::string_view of_several) {
   constexpr std::string_view kOne = "rank ", kSeveral = "ranks ";
   const auto several = headline.starts_with(kSeveral);
   if (!several && !headline.starts_with(kOne)) return {};
   const auto rest = headline.substr(several ? kSeveral.size() : kOne.size());
   const auto numbers = rest.substr(0, rest.find(' '));
-  return rest.substr(numbers.size()).starts_with(several ? " compile " : " compiles ") ? ranks_in(numbers)
-                                                                                       : std::vector<int>();
+  return rest.substr(numbers.size()).starts_with(several ? of_several : of_one) ? ranks_in(numbers)
+                                                                                : std::vector<int>();
+}
+
+// The ranks that compile while others do not. If ranks wait for each other because of that, the headline begins with
+// them.
+std::vector<int> ranks_that_compile(std::string_view headline) {
+  return ranks_before(headline, " compiles ", " compile ");
+}
+
+// The ranks that ended without the call in which the failed rank timed out. Such a headline begins with them.
+std::vector<int> ranks_that_ended_before(std::string_view headline) {
+  return ranks_before(headline, " has ended without ", " have ended without ");
 }
 
 // Reads "rank 3: ..." and "ranks 0 and 1 use ...". Headlines of checkers that give no findings begin so.
@@ -77,6 +86,16 @@ std::string call_in(const std::string& doing) {
     if (end != std::string::npos) return doing.substr(0, end + 1);
   }
   return doing.substr(0, std::min(doing.find(": "), doing.find(" (")));
+}
+
+// The ranks for which a call waited, parsed from the text of its timeout: "...; missing ranks 0-1". Reports of earlier
+// versions have "missing ranks: 0-1".
+std::vector<int> missing_ranks(std::string_view doing) {
+  constexpr std::string_view kMissing = "; missing rank";
+  const auto missing = doing.find(kMissing);
+  if (missing == doing.npos) return {};
+  const auto rest = doing.substr(missing + kMissing.size());
+  return ranks_in(rest.substr(std::min(rest.find_first_not_of("s: "), rest.size())));
 }
 
 std::vector<int> sorted(std::set<int> ranks) { return {ranks.begin(), ranks.end()}; }
@@ -160,8 +179,7 @@ std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines) {
   std::vector<AwaitedRanks> waits;
   for (const auto& line : lines) {
     auto ranks = line.waits_for;
-    if (const auto missing = line.doing.find(kMissing); ranks.empty() && missing != std::string::npos)
-      ranks = ranks_in(std::string_view(line.doing).substr(missing + kMissing.size()));
+    if (ranks.empty()) ranks = missing_ranks(line.doing);
     if (!ranks.empty()) waits.push_back({line.rank, call_in(line.doing), std::move(ranks), line.at, line.where});
   }
   return waits;
@@ -188,7 +206,10 @@ std::vector<int> culprits_of(const Report& report) {
     case Verdict::check_failed:
       if (!report.findings.empty()) return report.findings.front().ranks;
       return of_check(report);
-    case Verdict::rank_failed:
+    case Verdict::rank_failed: {
+      auto ended = ranks_that_ended_before(report.headline);
+      return ended.empty() ? of_failures(report) : ended;
+    }
     case Verdict::fault_not_fired:
     case Verdict::out_of_memory:
     case Verdict::crashed:

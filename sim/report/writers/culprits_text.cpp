@@ -2,6 +2,8 @@
 #include "report/writers/culprits_text.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -67,11 +69,66 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
   };
   return 2 * culprits <= report.rank_lines.size() && !std::all_of(places.begin(), places.end(), is_in_headline);
 }
+
+// What the headline has between two texts; nothing if it lacks one of them.
+std::optional<std::string_view> between(std::string_view headline, std::string_view before, std::string_view after) {
+  const auto begin = headline.find(before);
+  if (begin == headline.npos) return std::nullopt;
+  const auto rest = headline.substr(begin + before.size());
+  const auto end = rest.find(after);
+  return end == rest.npos ? std::nullopt : std::optional(rest.substr(0, end));
+}
+
+// The headline may know where the trouble began: where the culprits fell out of step, threw, or which call they left
+// out. That says more than where they ended. Empty if it does not.
+std::string begin_in_headline(const Report& report, const std::vector<int>& culprits) {
+  const auto ranks = describe_ranks(culprits);
+  const bool one = culprits.size() == 1;
+  const auto verb = [&](const char* of_one, const char* of_several) { return ranks + (one ? of_one : of_several); };
+  if (const auto since = between(report.headline, verb(" is", " are") + " out of step from ", " on: "))
+    return fmt::format("{}, out of step from {} on", ranks, *since);
+  if (const auto call = between(report.headline, verb(" has", " have") + " ended without ", ", in which "))
+    return fmt::format("{} ended without {}", verb(", which has", ", which have"), *call);
+  if (const auto error = between(report.headline, verb(" was", " were") + " unwinding an exception, ", "; ")) {
+    constexpr std::string_view kThrown = ", thrown at ";
+    const auto thrown = error->rfind(kThrown);
+    if (thrown != error->npos)
+      return fmt::format("{}, which threw at {}", ranks, error->substr(thrown + kThrown.size()));
+  }
+  return "";
+}
+
+// If a rank made another call than the others, it may have left a loop early. Says how often it called from the line
+// where the others are: ", after 4 calls from train.cpp:8 in step; ranks 0,2-3 made 5". Empty if that does not differ.
+std::string calls_before(const Report& report, const std::vector<int>& culprits) {
+  if (report.verdict != Verdict::mismatch || report.differences.empty()) return "";
+  const auto& others = report.differences.front().first;
+  for (const auto& counts : report.call_counts) {
+    if (counts.where != others.where || counts.sides.size() != 2) continue;
+    const auto& [most, fewest] = std::pair(counts.sides[0], counts.sides[1]);
+    if (fewest.ranks != culprits || most.ranks != others.ranks || fewest.times >= most.times) continue;
+    return fmt::format(", after {} call{} from {}; {} made {}", fewest.times, fewest.times == 1 ? "" : "s",
+                       counts.where, describe_ranks(most.ranks), most.times);
+  }
+  return "";
+}
+
+// A check that the program made itself: the rank on which it failed need not be to blame.
+bool is_of_own_check(const Report& report) {
+  const auto is_failed = [](const RankLine& line) { return line.state == RankOutcome::failed; };
+  return report.verdict == Verdict::check_failed && report.findings.empty() &&
+         std::any_of(report.rank_lines.begin(), report.rank_lines.end(), is_failed);
+}
 }  // namespace
 
 std::string culprits_text(const Report& report, std::size_t width) {
   const auto culprits = culprits_of(report);
   const auto places = places_of_culprits(report, culprits);
+  const auto* const label = is_of_own_check(report) ? "failed check: "
+                            : culprits.size() == 1  ? "culprit: "
+                                                    : "culprits: ";
+  if (const auto begin = culprits.empty() ? "" : begin_in_headline(report, culprits); !begin.empty())
+    return wrapped(label, begin, width, 2) + "\n";
   if (culprits.empty() || (!report.dumps && !is_worth_a_line(report, places, culprits.size()))) return "";
   std::vector<std::string> texts;
   for (const auto& place : places) {
@@ -79,8 +136,7 @@ std::string culprits_text(const Report& report, std::size_t width) {
     texts.push_back(text_of_culprits(place));
   }
   if (texts.size() < places.size()) texts.push_back(fmt::format("and {} more", places.size() - texts.size()));
-  const auto* const label = culprits.size() == 1 ? "culprit: " : "culprits: ";
-  return wrapped(label, fmt::format("{}", fmt::join(texts, "; ")), width, 2) + "\n";
+  return wrapped(label, fmt::format("{}{}", fmt::join(texts, "; "), calls_before(report, culprits)), width, 2) + "\n";
 }
 
 }  // namespace rehearse::sim

@@ -39,6 +39,7 @@ std::vector<Group> most_telling(std::vector<Group> groups) {
 // For example "waits for rank 2", or, if ranks also wait for each other, "wait for each other and for rank 2".
 std::string waits(const Group& group) {
   const auto* const wait = group.ranks.size() == 1 ? "waits for " : "wait for ";
+  if (group.waits_for == group.ranks && group.ranks.size() == 1) return std::string(wait) + "itself";
   if (!group.waits_for_each_other()) return wait + describe_ranks(group.waits_for);
   std::vector<int> others;
   std::set_difference(group.waits_for.begin(), group.waits_for.end(), group.ranks.begin(), group.ranks.end(),

@@ -143,7 +143,7 @@ class TextWriter {
 
   std::string call_places() const {
     if (report_.call_places.empty()) return "";
-    std::string text = "the same call, made from different lines:\n";
+    std::string text = "calls made from different lines (perhaps out of step):\n";
     for (const auto& call : report_.call_places) {
       std::vector<std::string> sides;
       for (const auto& side : call.sides) sides.push_back(describe_ranks(side.ranks) + " at " + side.where);
@@ -216,7 +216,7 @@ class TextWriter {
     }
     return line(fmt::format("{} identity={:016x}", what, report_.identity)) +
            line(fmt::format("ran {} in {} of virtual time, with {} and {} between ranks{}", operations(),
-                            format_time(report_.end_time), count_text(report_.decisions, "scheduling decision", "s"),
+                            format_time(standstill_or_end()), count_text(report_.decisions, "scheduling decision", "s"),
                             count_text(report_.switches, "switch", "es"), after_the_standstill()));
   }
 
@@ -228,13 +228,17 @@ class TextWriter {
 
   std::string_view clock() const { return is_real(report_) ? "real time" : "virtual time"; }
 
-  // If a timeout ended a hang, nothing happened during the last part of the run.
-  std::string after_the_standstill() const {
-    if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return "";
+  // When the last rank stopped. If a timeout ended a hang, the run took longer than anything happened in it.
+  VirtualTime standstill_or_end() const {
+    if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return report_.end_time;
     VirtualTime last{};
     for (const RankLine& rank : report_.rank_lines) last = std::max(last, rank.at);
-    if (last == report_.end_time) return "";
-    return fmt::format("; nothing happened after {}", format_time(last));
+    return last;
+  }
+
+  std::string after_the_standstill() const {
+    if (standstill_or_end() == report_.end_time) return "";
+    return fmt::format("; then nothing happened until the timeout at {}", format_time(report_.end_time));
   }
 
   std::string files() const {

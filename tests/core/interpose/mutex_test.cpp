@@ -145,7 +145,7 @@ TEST_P(Mutex, LockedTwiceByOneRank_IsADeadlockThatNamesIt) {
   EXPECT_EQ(outcome.ending, Ending::deadlock);
   EXPECT_EQ(outcome.end_time, at(1ms));
   auto expected = same_line(0, ranks() - 1, "a mutex held by rank 1");
-  expected[1] = "rank 1: a mutex that the caller holds already";
+  expected[1] = "rank 1: a mutex that rank 1 holds already";
   EXPECT_EQ(lines(outcome.blocked), expected);
   for (const auto& entry : outcome.blocked) EXPECT_EQ(entry.waits_for, std::vector<int>{1});
 }

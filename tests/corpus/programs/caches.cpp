@@ -44,22 +44,23 @@ Entries caches() {
        {.ranks = 2},
        Verdict::deadlock,
        {0},
-       "allreduce #2 on group \"world\": rank 0 has ended and will never come",
-       "from #1 of group \"world\" on, ranks call from different lines: rank 0 left out the allreduce at {} in "
-       "corpus::decides_where_cache_is_cold, or rank 1 made too many"},
+       "rank 0 is out of step from #1 of group \"world\" on: it left out the allreduce at {} in "
+       "corpus::decides_where_cache_is_cold, or rank 1 made too many; allreduce #2 on group \"world\": rank 0 has "
+       "ended "
+       "and will never come"},
       {"B135",
        chooses_kernel_by_own_time,
        {.ranks = 4},
        Verdict::mismatch,
        {3},
-       "rank 3 called broadcast(root=0, float32[2048], cpu) where ranks 0-2 called broadcast(root=0, float32[1024], "
+       "rank 3 called broadcast(root=0, float32[2048], cpu) while ranks 0-2 called broadcast(root=0, float32[1024], "
        "cpu) as #1 of group \"world\": shape [2048], not [1024]"},
       {"B136",
        warms_up_without_cache,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allreduce(sum, float32[16], cpu) where ranks 1-2 called allreduce(sum, float32[1], cpu) as #1 of "
+       "rank 0 called allreduce(sum, float32[16], cpu) while ranks 1-2 called allreduce(sum, float32[1], cpu) as #1 of "
        "group \"world\": shape [16], not [1]"},
   };
 }

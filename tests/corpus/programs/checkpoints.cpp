@@ -98,8 +98,9 @@ Entries checkpoints() {
        {.ranks = 4},
        Verdict::deadlock,
        {2, 3},
-       "ranks 2-3 wait forever in store wait for key \"stop serving\" at checkpoints.cpp:* in "
-       "corpus::saves_with_serving_ranks; ranks 0-1 wait for them in allgather #1 on group \"dp0\" and allgather #1 on "
+       "ranks 2-3 wait forever in store wait for key \"stop serving\", which is not set, at checkpoints.cpp:* in "
+       "corpus::saves_with_serving_ranks; rank 0 waits for them in allgather #1 on group \"dp0\", rank 1 in allgather "
+       "#1 on "
        "group \"dp1\""},
       {"B043",
        finalizes_on_rank_0,

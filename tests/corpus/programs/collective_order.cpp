@@ -113,42 +113,42 @@ Entries collective_order() {
        {.ranks = 3},
        Verdict::mismatch,
        {2},
-       "rank 2 called allgather(float32 3 x [4], cpu) label=\"layers.1\" where ranks 0-1 called allgather(float32 3 x "
+       "rank 2 called allgather(float32 3 x [4], cpu) label=\"layers.1\" while ranks 0-1 called allgather(float32 3 x "
        "[4], cpu) label=\"layers.0\" as #1 of group \"world\": label differs"},
       {"B036",
        fills_bucket_in_own_order,
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called allreduce(sum, float32[8], cpu) label=\"layer1,layer2\" where ranks 0,2 called allreduce(sum, "
+       "rank 1 called allreduce(sum, float32[8], cpu) label=\"layer1,layer2\" while ranks 0,2 called allreduce(sum, "
        "float32[8], cpu) label=\"layer2,layer1\" as #1 of group \"world\": label differs"},
       {"B037",
        broadcasts_buffers_in_own_order,
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called broadcast(root=0, float32[128], cpu) where ranks 0,2 called broadcast(root=0, float32[256], cpu) "
+       "rank 1 called broadcast(root=0, float32[128], cpu) while ranks 0,2 called broadcast(root=0, float32[256], cpu) "
        "as #1 of group \"world\": shape [128], not [256]"},
       {"B038",
        reduces_by_own_chunks,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called barrier() where ranks 1-2 called allreduce(sum, float32[2], cpu) as #3 of group \"world\": op "
+       "rank 0 called barrier() while ranks 1-2 called allreduce(sum, float32[2], cpu) as #3 of group \"world\": op "
        "barrier, not allreduce"},
       {"B060",
        moves_collective_to_its_wait,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allreduce(sum, float32[2], cpu) where ranks 1-2 called allreduce(sum, float32[4], cpu) as #1 of "
+       "rank 0 called allreduce(sum, float32[2], cpu) while ranks 1-2 called allreduce(sum, float32[4], cpu) as #1 of "
        "group \"world\": shape [2], not [4]"},
       {"B137",
        reduces_fresh_gradients_in_their_type,
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called reduce_scatter(sum, bfloat16 3 x [4], cpu) where ranks 0,2 called reduce_scatter(sum, float32 3 "
+       "rank 1 called reduce_scatter(sum, bfloat16 3 x [4], cpu) while ranks 0,2 called reduce_scatter(sum, float32 3 "
        "x [4], cpu) as #1 of group \"world\": dtype bfloat16, not float32"},
   };
 }

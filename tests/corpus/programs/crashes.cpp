@@ -101,7 +101,7 @@ Entries crashes() {
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allgather(float32 3 x [2], cpu) where ranks 1-2 called allreduce(sum, int64[4], cpu) as #42 of "
+       "rank 0 called allgather(float32 3 x [2], cpu) while ranks 1-2 called allreduce(sum, int64[4], cpu) as #42 of "
        "group \"world\": op allgather, not allreduce, shape 3 x [2], not [4], dtype float32, not int64"},
       {"B068",
        trains_with_a_dead_worker,

@@ -185,7 +185,7 @@ Entries fully_sharded() {
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called allreduce(sum, float64[], cpu) where ranks 0,2 called _allgather_base(float64[2, 4], cpu) as #3 "
+       "rank 1 called allreduce(sum, float64[], cpu) while ranks 0,2 called _allgather_base(float64[2, 4], cpu) as #3 "
        "of group \"world\": *"},
       {"B109", freezes_a_module_with_an_unused_input, {.ranks = 2}},
       {"B110", computes_its_loss_in_chunks, {.ranks = 2}},

@@ -102,7 +102,8 @@ Entries many_groups() {
        Verdict::deadlock,
        {0, 1},
        "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #1 on group \"world\", rank 1 in a mutex held by "
-       "rank 0; a mutex is a global variable: the ranks of a simulation share it, processes do not"},
+       "rank 0; ranks share this mutex only because a simulation runs them in one process: with a process for each "
+       "rank, this deadlock does not occur"},
       {"B055",
        shares_a_hardware_queue,
        {.ranks = 4},

@@ -45,7 +45,7 @@ Entries object_collectives() {
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called allgather(float32 3 x [1], cpu) where ranks 0,2 called allgather(int64 3 x [1], cpu) as #1 of "
+       "rank 1 called allgather(float32 3 x [1], cpu) while ranks 0,2 called allgather(int64 3 x [1], cpu) as #1 of "
        "group \"world\": dtype float32, not int64"},
       {"B126",
        unpacks_onto_a_busy_device,
@@ -53,7 +53,8 @@ Entries object_collectives() {
        Verdict::deadlock,
        {0, 1},
        "ranks 0 -> 1 -> 0 wait for each other: rank 0 in allreduce #3 on group \"world\", rank 1 in a mutex held by "
-       "rank 0; a mutex is a global variable: the ranks of a simulation share it, processes do not"},
+       "rank 0; ranks share this mutex only because a simulation runs them in one process: with a process for each "
+       "rank, this deadlock does not occur"},
   };
 }
 

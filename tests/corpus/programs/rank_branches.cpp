@@ -119,7 +119,7 @@ Entries rank_branches() {
        {.ranks = 4},
        Verdict::mismatch,
        {0},
-       "rank 0 called allgather(float32 4 x [2], cpu) where ranks 1-3 called reduce(root=0, avg, float32[1], cpu) as "
+       "rank 0 called allgather(float32 4 x [2], cpu) while ranks 1-3 called reduce(root=0, avg, float32[1], cpu) as "
        "#2 of group \"world\": op allgather, not reduce, shape 4 x [2], not [1]"},
       {"B002",
        takes_version_of_file,
@@ -135,7 +135,7 @@ Entries rank_branches() {
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allreduce(sum, float32[16], cpu) where ranks 1-2 called allgather(float32 3 x [3], cpu) as #1 of "
+       "rank 0 called allreduce(sum, float32[16], cpu) while ranks 1-2 called allgather(float32 3 x [3], cpu) as #1 of "
        "group \"world\": op allreduce, not allgather, shape [16], not 3 x [3]"},
       {"B004",
        returns_without_tokens,
@@ -149,7 +149,7 @@ Entries rank_branches() {
        {.ranks = 4},
        Verdict::mismatch,
        {3},
-       "rank 3 called allreduce(max, float32[1], cpu) label=\"have_more_data\" where ranks 0-2 called allreduce(sum, "
+       "rank 3 called allreduce(max, float32[1], cpu) label=\"have_more_data\" while ranks 0-2 called allreduce(sum, "
        "float32[1], cpu) label=\"grads\" as #4 of group \"world\": reduce_op max, not sum, label differs"},
       {"B007",
        profiles_on_process_0,
@@ -171,14 +171,14 @@ Entries rank_branches() {
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called allgather(float32 3 x [4], cpu) where ranks 0,2 called allreduce(sum, float32[1], cpu) as #2 of "
+       "rank 1 called allgather(float32 3 x [4], cpu) while ranks 0,2 called allreduce(sum, float32[1], cpu) as #2 of "
        "group \"world\": op allgather, not allreduce, shape 3 x [4], not [1]"},
       {"B010",
        gathers_metrics_on_main,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allgather(float32 3 x [2], cpu) where ranks 1-2 called allreduce(sum, float32[4], cpu) as #1 of "
+       "rank 0 called allgather(float32 3 x [2], cpu) while ranks 1-2 called allreduce(sum, float32[4], cpu) as #1 of "
        "group \"world\": op allgather, not allreduce, shape 3 x [2], not [4]"},
   };
 }

@@ -78,7 +78,7 @@ Entries shapes() {
        {.ranks = 8},
        Verdict::mismatch,
        {0},
-       "rank 0 called allreduce(sum, float32[409600], cpu) where ranks 1-7 called allreduce(sum, float32[409598], cpu) "
+       "rank 0 called allreduce(sum, float32[409600], cpu) while ranks 1-7 called allreduce(sum, float32[409598], cpu) "
        "as #1 of group \"world\": shape [409600], not [409598]"},
       {"B097",
        reduces_two_types,
@@ -92,7 +92,7 @@ Entries shapes() {
        {.ranks = 3},
        Verdict::mismatch,
        {1},
-       "rank 1 called allreduce(sum, float32[1024], cpu) where ranks 0,2 called allreduce(sum, float32[2048], cpu) as "
+       "rank 1 called allreduce(sum, float32[1024], cpu) while ranks 0,2 called allreduce(sum, float32[2048], cpu) as "
        "#1 of group \"world\": shape [1024], not [2048]"},
       {"B105", exchanges_uneven_splits, {.ranks = 3}},
       {"B106",
@@ -115,7 +115,7 @@ Entries shapes() {
        {.ranks = 8},
        Verdict::mismatch,
        {0},
-       "rank 0 called allreduce(sum, float32[2048], cpu) where ranks 1-7 called allreduce(sum, float32[1024], cpu) as "
+       "rank 0 called allreduce(sum, float32[2048], cpu) while ranks 1-7 called allreduce(sum, float32[1024], cpu) as "
        "#1 of group \"world\": shape [2048], not [1024]"},
       {"B130", averages_alone, {.ranks = 2}},
   };

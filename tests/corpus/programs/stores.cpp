@@ -103,7 +103,7 @@ Entries stores() {
        {.ranks = 2},
        Verdict::deadlock,
        {},
-       "rank* wait* forever in store wait for key \"default_pg/all\" at {} in corpus::join",
+       "rank* wait* forever in store wait for key \"default_pg/all\", which is not set, at {} in corpus::join",
        "rank*: waited for store key \"default_pg/all\", which rank * deleted at * in corpus::leave",
        false},
       {"B090",
@@ -111,7 +111,8 @@ Entries stores() {
        {.ranks = 4},
        Verdict::deadlock,
        {},
-       "ranks 0-3 wait forever in store wait for key \"store_based_barrier_key:1:last_worker\" at {} in "
+       "ranks 0-3 wait forever in store wait for key \"store_based_barrier_key:1:last_worker\", which is not set, at "
+       "{} in "
        "corpus::store_based_barrier",
        "ranks 0-3: waited for store key \"store_based_barrier_key:1:last_worker\", which nobody set; there is "
        "\"store_based_barrier_key:1\" (8), changed last by rank *"},
@@ -120,7 +121,7 @@ Entries stores() {
        {.ranks = 4},
        Verdict::deadlock,
        {2, 3},
-       "ranks 2-3 wait forever in store wait for key \"attempt/0/nccl_unique_id\" at {} in "
+       "ranks 2-3 wait forever in store wait for key \"attempt/0/nccl_unique_id\", which is not set, at {} in "
        "corpus::counts_restarts_locally; ranks 0-1 wait for them in barrier #1 on group \"world\"",
        "ranks 2-3: waited for store key \"attempt/0/nccl_unique_id\", which nobody set; there is "
        "\"attempt/1/nccl_unique_id\" (port 2345), changed last by rank 0 at *"},

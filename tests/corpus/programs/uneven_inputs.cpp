@@ -56,21 +56,21 @@ Entries uneven_inputs() {
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allgather(float32 3 x [3], cpu) where ranks 1-2 called allreduce(sum, float32[2], cpu) as #2 of "
+       "rank 0 called allgather(float32 3 x [3], cpu) while ranks 1-2 called allreduce(sum, float32[2], cpu) as #2 of "
        "group \"world\": op allgather, not allreduce, shape 3 x [3], not [2]"},
       {"B074",
        trains_to_exhaustion,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called allgather(float32 3 x [1], cpu) where ranks 1-2 called allreduce(sum, float32[4], cpu) as #3 of "
+       "rank 0 called allgather(float32 3 x [1], cpu) while ranks 1-2 called allreduce(sum, float32[4], cpu) as #3 of "
        "group \"world\": op allgather, not allreduce, shape 3 x [1], not [4]"},
       {"B116",
        calls_experts_by_tokens,
        {.ranks = 3},
        Verdict::mismatch,
        {0},
-       "rank 0 called reduce_scatter(sum, float32 3 x [2], cpu) label=\"expert0\" where ranks 1-2 called "
+       "rank 0 called reduce_scatter(sum, float32 3 x [2], cpu) label=\"expert0\" while ranks 1-2 called "
        "allgather(float32 3 x [2], cpu) label=\"expert1\" as #2 of group \"world\": op reduce_scatter, not allgather, "
        "label differs"},
   };

@@ -83,8 +83,7 @@ TEST_F(GpuFailures, LateRank_GetsTheTimeoutOfTheOther) {
   options.timeout = milliseconds(300);
   const auto report = run(options, body);
   EXPECT_TRUE(has_verdict(report, Verdict::timeout));
-  EXPECT_NE(report.rank_lines[0].doing.find("Timed out waiting 300ms of real time; missing ranks: 1"),
-            std::string::npos)
+  EXPECT_NE(report.rank_lines[0].doing.find("Timed out waiting 300ms of real time; missing rank 1"), std::string::npos)
       << report.rank_lines[0].doing;
 }
 

@@ -33,7 +33,7 @@ TEST(ExplainDumps, OneRankCallsSomethingElse_IsAMismatch) {
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_EQ(
       report.headline,
-      "rank 3 called broadcast(float32[8], cuda) where ranks 0-2 called allreduce(float32[8], cuda) as #2 of group "
+      "rank 3 called broadcast(float32[8], cuda) while ranks 0-2 called allreduce(float32[8], cuda) as #2 of group "
       "\"0:default_pg\": op broadcast, not allreduce");
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{3});
   ASSERT_EQ(report.differences.size(), 1u);
@@ -52,7 +52,7 @@ TEST(ExplainDumps, OtherSizes_AreAMismatch_AlsoWhereTheCallIsOver) {
   const auto report = job.explained();
   EXPECT_EQ(
       report.headline,
-      "rank 1 called allreduce(float32[5], cuda) where ranks 0,2 called allreduce(float32[4], cuda) as #1 of group "
+      "rank 1 called allreduce(float32[5], cuda) while ranks 0,2 called allreduce(float32[4], cuda) as #1 of group "
       "\"0:default_pg\": shape [5], not [4]");
 }
 
@@ -62,7 +62,7 @@ TEST(ExplainDumps, OtherDtype_IsAMismatch) {
   job.dump(2)["entries"].items()[0]["input_dtypes"] = Json::array({"BFloat16"});
   EXPECT_EQ(
       job.explained().headline,
-      "rank 2 called allreduce(bfloat16[4], cuda) where ranks 0-1 called allreduce(float32[4], cuda) as #1 of group "
+      "rank 2 called allreduce(bfloat16[4], cuda) while ranks 0-1 called allreduce(float32[4], cuda) as #1 of group "
       "\"0:default_pg\": dtype bfloat16, not float32");
 }
 
@@ -232,7 +232,7 @@ TEST(ExplainDumps, CallThatC10dHasNot_IsKnownByItsName) {
   DumpMaker job(3);
   for (const int rank : {0, 1, 2}) job.call(rank, rank == 1 ? "fused" : "mixed", {4 + rank}, false);
   EXPECT_EQ(job.explained().headline,
-            "rank 1 called unknown() label=\"nccl:fused\" where ranks 0,2 called unknown() label=\"nccl:mixed\" as #1 "
+            "rank 1 called unknown() label=\"nccl:fused\" while ranks 0,2 called unknown() label=\"nccl:mixed\" as #1 "
             "of group \"0:default_pg\": label differs");
 }
 

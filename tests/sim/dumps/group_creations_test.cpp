@@ -39,7 +39,7 @@ TEST(GroupCreations, OddOneOut_IsTheCulprit) {
   job.add_group("1", {2, 3}, "undefined", {2});
   for (const int rank : {0, 1, 2}) job.call(rank, "all_reduce", {1}, false, "1");
   const auto report = job.explained();
-  EXPECT_EQ(report.headline, "rank 2 passed {2, 3} where ranks 0-1 passed {0, 1, 2} to new_group() of group \"1\"");
+  EXPECT_EQ(report.headline, "rank 2 passed {2, 3} while ranks 0-1 passed {0, 1, 2} to new_group() of group \"1\"");
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{2});
 }
 
@@ -150,7 +150,7 @@ TEST(GroupCreations, RecordingOfARehearsal_SaysWhoMadeWhat) {
   first["made_by"] = std::vector<int>{0, 1};
   second["made_by"] = std::vector<int>{2};
   EXPECT_EQ(of_recording(with()).headline,
-            "rank 2 passed {2, 3} \"half\" where ranks 0-1 passed {0, 1} \"half\" to new_group() of group \"half\"");
+            "rank 2 passed {2, 3} \"half\" while ranks 0-1 passed {0, 1} \"half\" to new_group() of group \"half\"");
 }
 
 // Two groups of one name share rank 1, which is no mistake. The report keeps rank 1's calls on the two groups apart.

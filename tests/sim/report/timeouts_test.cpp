@@ -35,7 +35,7 @@ exec::RankFailure failure(int rank, const std::string& what, std::vector<int> ra
 }
 
 exec::RankFailure timed_out(std::vector<int> missing = {1}, VirtualDuration at = 3s) {
-  return failure(0, std::string(kCall) + ": Timed out waiting 1000ms of virtual time; missing ranks: 1",
+  return failure(0, std::string(kCall) + ": Timed out waiting 1000ms of virtual time; missing rank 1",
                  std::move(missing), at);
 }
 

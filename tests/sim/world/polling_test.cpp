@@ -69,8 +69,8 @@ TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   EXPECT_THAT(
       report.headline,
       MatchesRegex("rank 0 polls allreduce #1 on group \"world\" forever(, at polling_test.cpp:[0-9]+ in .*lambda)?: " +
-                   name(last()) + " never came to that call \\(" + std::to_string(looks) +
-                   " polls, and no rank is left to change what they ask for\\)"));
+                   name(last()) + " has ended without that call \\(stopped after " + std::to_string(looks) +
+                   " polls, because no rank is left to change their answer\\)"));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {
     EXPECT_EQ(line.state, line.rank == last() ? RankOutcome::returned : RankOutcome::blocked) << line.rank;
@@ -122,7 +122,8 @@ TEST_P(Polling, StoreCheckOfAnUnsetKey_NamesTheRankThatLooks) {
   EXPECT_EQ(report.verdict, Verdict::livelock);
   const auto others = ranks() == 2 ? std::string("rank 0 waits") : "ranks 0-" + std::to_string(last() - 1) + " wait";
   EXPECT_THAT(report.headline,
-              StartsWith(name(last()) + " polls forever in store check of key \"never\" at polling_test.cpp:"));
+              StartsWith(name(last()) +
+                         " polls forever in store check of key \"never\", which is not set, at polling_test.cpp:"));
   EXPECT_THAT(report.headline, EndsWith("lambda; " + others + " for it in barrier #1 on group \"world\""));
   ASSERT_EQ(report.rank_lines.size(), static_cast<std::size_t>(ranks()));
   for (const auto& line : report.rank_lines) {

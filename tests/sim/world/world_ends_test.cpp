@@ -82,7 +82,7 @@ TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
   });
   EXPECT_EQ(report.verdict, Verdict::livelock);
   EXPECT_THAT(report.headline, StartsWith("rank 0 polls allreduce #1 on group \"world\" forever, at "));
-  EXPECT_THAT(report.headline, HasSubstr(": rank 2 never came to that call ("));
+  EXPECT_THAT(report.headline, HasSubstr(": rank 2 has ended without that call ("));
   EXPECT_EQ(report.rank_lines[1].waits_for, std::vector{2});
   EXPECT_EQ(report.last_events.size(), 1u);
 }

@@ -37,7 +37,8 @@ class MutexObserver final : public Observer {
  public:
   MutexObserver(const Fiber& fiber, const pthread_mutex_t& mutex) : fiber_(fiber), mutex_(mutex) {}
   std::string describe() const override {
-    if (mutex_.__data.__owner == fiber_.owner_tag) return "a mutex that the caller holds already";
+    if (mutex_.__data.__owner == fiber_.owner_tag)
+      return fmt::format("a mutex that rank {} holds already", fiber_.rank);
     return "a mutex held by " + describe_owner(fiber_, mutex_.__data.__owner);
   }
   std::vector<int> waits_for() const override {

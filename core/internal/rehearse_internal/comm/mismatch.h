@@ -43,7 +43,7 @@ struct Mismatch {
 // "new_group #1"; if nobody knows which one of the world it is, as in dumps, `new_group() of group "1"`.
 std::string creation_title(const Mismatch& mismatch);
 
-// One line, as in MismatchError: `rank 3 called ... where ranks 0-2 called ... as #7 of group "world": reduce_op max,
+// One line, as in MismatchError: `rank 3 called ... while ranks 0-2 called ... as #7 of group "world": reduce_op max,
 // not sum`. Without a majority: `ranks 0 and 3 disagree at #7 of group "world": rank 0 called ..., rank 3 called ...;
 // they differ in reduce_op (sum, max)`. Shows at most three calls, and at most three values of a field; then says how
 // many more there are.

@@ -62,8 +62,8 @@ struct WaitAnalysis {
 // which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
-// `rank 0 waits for rank 1 (allreduce #3 on group "a")`, `... for any other rank, such as rank 1 (store
-// wait for key "k")`.
+// `rank 0 waits for rank 1 (allreduce #3 on group "a") at train.cpp:41 in step`, `rank 0 waits in store wait for key
+// "k" at ...; any other rank could end this wait, but rank 1, for example, is blocked, too`.
 std::string to_string(const WaitEdge& edge);
 
 }  // namespace rehearse::comm

@@ -160,7 +160,7 @@ TEST_F(Coalescing, Wait_NamesTheMissingRanksOfAllParts) {
       ADD_FAILURE() << "no timeout";
     } catch (const TimeoutError& error) {
       EXPECT_THAT(error.ranks(), ElementsAre(1, 3));
-      EXPECT_THAT(error.what(), HasSubstr("missing ranks: 1,3"));
+      EXPECT_THAT(error.what(), HasSubstr("missing ranks 1,3"));
     }
     work->wait();
   });

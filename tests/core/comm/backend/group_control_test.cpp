@@ -69,7 +69,7 @@ TEST_F(GroupControl, Abort_LeavesTheOthersWaitingForThisRank) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));
     if (rank == 0) return group->abort();
-    EXPECT_THAT(text_of([&] { work->wait(); }), HasSubstr("missing ranks: 0"));
+    EXPECT_THAT(text_of([&] { work->wait(); }), HasSubstr("missing rank 0"));
     EXPECT_EQ(group->getDefaultBackend()->getError(), ErrorType::TIMEOUT);
   });
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);

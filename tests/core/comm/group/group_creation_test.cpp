@@ -88,7 +88,7 @@ TEST_F(GroupCreation, OddOneOut_IsNamedInEveryOrder) {
     EXPECT_EQ(mismatches[0].sequence, 2u);
     EXPECT_THAT(mismatches[0].first.alike, ElementsAre(0, 1, 3));
     EXPECT_THAT(mismatches[0].second.alike, ElementsAre(2));
-    EXPECT_EQ(to_string(mismatches[0]), "rank 2 passed {1, 2} where ranks 0-1,3 passed {1, 2, 3} to new_group #2");
+    EXPECT_EQ(to_string(mismatches[0]), "rank 2 passed {1, 2} while ranks 0-1,3 passed {1, 2, 3} to new_group #2");
     EXPECT_EQ(outcome.stop_reason, to_string(mismatches[0]));
   }
 }

@@ -56,7 +56,7 @@ TEST_F(CommTest, Mismatch_ThrowsInTheRankThatCameSecondAndStopsTheOthers) {
         EXPECT_EQ(error.sequence(), 1u);
         EXPECT_THAT(error.ranks(), ElementsAre(0, 2));
         EXPECT_STREQ(error.what(),
-                     "rank 2 called allreduce(max, float32[2], cpu) where ranks 0-1 called allreduce(sum, float32[2], "
+                     "rank 2 called allreduce(max, float32[2], cpu) while ranks 0-1 called allreduce(sum, float32[2], "
                      "cpu) as #1 of group \"world\": reduce_op max, not sum");
         throw;
       }
@@ -164,7 +164,7 @@ TEST_F(CommTest, ExtraCallAtTheEnd_WaitsForTheRanksThatAreGone) {
   EXPECT_EQ(outcome.hang[0].waits_on, "allreduce #2 on group \"world\" (1 of 3 ranks has called it)");
   EXPECT_THAT(outcome.hang[0].waits_for, ElementsAre(0, 1));
   EXPECT_EQ(failure(outcome),
-            "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks: 0-1");
+            "allreduce #2 on group \"world\": Timed out waiting 1800000ms of virtual time; missing ranks 0-1");
 }
 
 // No rank waits for the extra call. The run ends well, and the call stays pending.

@@ -48,7 +48,7 @@ TEST_F(MismatchVote, OddRank_IsNamedInAnyOrder) {
   }
   EXPECT_EQ(
       to_string(mismatches[0]),
-      "rank 4 called allreduce(max, float32[2], cpu) where ranks 0-3 called allreduce(sum, float32[2], cpu) as #1 "
+      "rank 4 called allreduce(max, float32[2], cpu) while ranks 0-3 called allreduce(sum, float32[2], cpu) as #1 "
       "of group \"world\": reduce_op max, not sum");
 }
 
@@ -74,7 +74,7 @@ TEST_F(MismatchVote, TensorOnAnotherDevice_IsAMismatch) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"device", "cpu", "meta"}}));
   EXPECT_EQ(
       to_string(mismatches[0]),
-      "rank 1 called allreduce(sum, float32[2], meta) where ranks 0,2 called allreduce(sum, float32[2], cpu) as #1 "
+      "rank 1 called allreduce(sum, float32[2], meta) while ranks 0,2 called allreduce(sum, float32[2], cpu) as #1 "
       "of group \"world\": device meta, not cpu");
 }
 
@@ -110,7 +110,7 @@ TEST_F(MismatchVote, SeveralOddRanks_AreAllKept) {
   EXPECT_THAT(mismatch.others[1].alike, ElementsAre(6));
   EXPECT_EQ(to_string(mismatch),
             "rank 0 called broadcast(root=0, float32[2], cpu) and rank 3 called allreduce(max, float32[2], cpu) and 1 "
-            "more call where ranks 1-2,4-5 called allreduce(sum, float32[2], cpu) as #1 of group \"world\": op "
+            "more call while ranks 1-2,4-5 called allreduce(sum, float32[2], cpu) as #1 of group \"world\": op "
             "broadcast, not allreduce, reduce_op max and product, not sum");
 }
 

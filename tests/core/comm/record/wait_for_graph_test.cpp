@@ -48,11 +48,13 @@ TEST(WaitForGraph, WaitForAnyRank_ClosesARingWhereAllOthersWaitForIt) {
   EXPECT_EQ(ring({store_wait(0), waits_for_0}, {2}),
             "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
   EXPECT_EQ(ring({store_wait(0), waits_for_0, {2, "recv", {1}}}),
-            "rank 0 waits for any other rank, such as rank 1 (store key) -> rank 1 waits for rank 0 (barrier)");
+            "rank 0 waits in store key; any other rank could end this wait, but rank 1, for example, is blocked, too "
+            "-> rank 1 waits for rank 0 (barrier)");
   EXPECT_EQ(ring({store_wait(0), store_wait(1, "another key")}),
             "rank 0 waits for rank 1 (store key) -> rank 1 waits for rank 0 (another key)");
   EXPECT_EQ(ring({store_wait(0), store_wait(1), {2, "recv", {1}}}),
-            "rank 1 waits for any other rank, such as rank 2 (store key) -> rank 2 waits for rank 1 (recv)");
+            "rank 1 waits in store key; any other rank could end this wait, but rank 2, for example, is blocked, too "
+            "-> rank 2 waits for rank 1 (recv)");
 }
 
 TEST(WaitForGraph, WaitForAnyRank_IsNoRingWhereAnotherCauseIsLeft) {

@@ -40,7 +40,7 @@ TEST_F(WorkExpiry, FailsWithoutAWait_AndTellsFuturesCallbacksAndPolls) {
         ++told;
       });
       exec::this_rank::sleep_for(1s);
-      const auto text = "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing ranks: " +
+      const auto text = "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing rank " +
                         std::to_string(ranks - 1);
       EXPECT_TRUE(work->isCompleted());
       EXPECT_FALSE(work->isSuccess());
@@ -86,7 +86,7 @@ TEST_F(WorkExpiry, LatePeer_FailsAtOnceAndTheNextCallWorks) {
         const std::string gone = ranks == 2 ? "rank 0" : "ranks 0-" + std::to_string(ranks - 2);
         const std::string text =
             late ? "allreduce #1 on group \"world\" is over: it timed out on " + gone + " at 100 ms of virtual time"
-                 : "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing ranks: " +
+                 : "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing rank " +
                        std::to_string(ranks - 1);
         EXPECT_EQ(error.what(), text);
         EXPECT_EQ(error.ranks().size(), late ? static_cast<std::size_t>(ranks - 1) : std::size_t{1});

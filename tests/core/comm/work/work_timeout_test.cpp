@@ -26,7 +26,7 @@ TEST_F(WorkTest, OperationTimeout_CountsFromEachRanksCall) {
     } catch (const TimeoutError& error) {
       EXPECT_EQ(exec::this_rank::now(), kTimeZero + rank * 10ms + 100ms);
       EXPECT_STREQ(error.what(),
-                   "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing ranks: 3");
+                   "allreduce #1 on group \"world\": Timed out waiting 100ms of virtual time; missing rank 3");
       EXPECT_THAT(error.ranks(), ElementsAre(3));
       EXPECT_EQ(error.sequence(), 1u);
     }
@@ -47,7 +47,7 @@ TEST_F(WorkTest, GivenTimeout_CanBeTriedAgain) {
       try {
         done = work->wait(10ms);
       } catch (const TimeoutError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("Timed out waiting 10ms of virtual time; missing ranks: 1"));
+        EXPECT_THAT(error.what(), HasSubstr("Timed out waiting 10ms of virtual time; missing rank 1"));
         EXPECT_NE(work->exception(), nullptr);
       }
     }
@@ -115,7 +115,7 @@ TEST_F(WorkTest, Receive_TimesOutToo) {
     if (rank == 0) recv(group, at::ones({1}), 1)->wait();
   });
   EXPECT_EQ(failure(outcome),
-            "recv #1 from rank 1 on group \"world\": Timed out waiting 20ms of virtual time; missing ranks: 1");
+            "recv #1 from rank 1 on group \"world\": Timed out waiting 20ms of virtual time; missing rank 1");
   EXPECT_EQ(outcome.end_time, kTimeZero + 20ms);
 }
 

@@ -129,7 +129,7 @@ TEST_P(Executor, PollsOfWhatNeverChanges_AreALivelock) {
     }
   });
   EXPECT_EQ(outcome.ending, Ending::livelock);
-  EXPECT_EQ(outcome.stop_reason, "10 polls, and no rank is left to change what they ask for");
+  EXPECT_EQ(outcome.stop_reason, "stopped after 10 polls, because no rank is left to change their answer");
   EXPECT_EQ(lines(outcome.blocked), same_line(0, ranks() - 1, "a poll of something that does not change"));
   EXPECT_EQ(polls, std::vector<int>(static_cast<std::size_t>(ranks()), 12));
 }

@@ -152,7 +152,8 @@ TEST(VirtualIdle, LooksInVain_AreALivelockAfterTheirLimit) {
     const auto step = policy.next(polls());
     ASSERT_EQ(step.kind, Kind::end);
     EXPECT_EQ(step.end.ending, Ending::livelock);
-    EXPECT_EQ(step.end.why, std::to_string(limit) + " polls, and no rank is left to change what they ask for");
+    EXPECT_EQ(step.end.why,
+              "stopped after " + std::to_string(limit) + " polls, because no rank is left to change their answer");
   }
 }
 

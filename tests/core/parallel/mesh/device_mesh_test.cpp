@@ -240,7 +240,7 @@ TEST(DeviceMesh, RanksThatMakeMeshesInAnotherOrder_AreAMismatch) {
   });
   EXPECT_EQ(report.verdict, Verdict::mismatch);
   EXPECT_EQ(report.headline,
-            "rank 2 passed {0, 1, 2, 3} \"mesh.dp.0\" where ranks 0-1,3 passed {0, 2} \"mesh.dp.0\" to new_group #1");
+            "rank 2 passed {0, 1, 2, 3} \"mesh.dp.0\" while ranks 0-1,3 passed {0, 2} \"mesh.dp.0\" to new_group #1");
 }
 
 TEST(DeviceMesh, AHangOnALine_NamesMeshDimensionAndLine) {
