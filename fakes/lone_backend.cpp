@@ -154,7 +154,7 @@ auto LoneBackend::shrink(const std::vector<std::int64_t>& ranks_to_exclude, int,
   }
   auto left = split({}, stay, options);
   TORCH_CHECK_VALUE(left != nullptr, "shrink: rank ", rank_,
-                    " is one of those to exclude; only those that stay call it");
+                    " is one of the ranks to exclude; only the ranks that stay may call shrink()");
   return left;
 }
 

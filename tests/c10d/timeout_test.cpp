@@ -162,7 +162,7 @@ TEST(Timeouts, PollThatTakesAFailureForTheEnd_IsReported) {
   EXPECT_THAT(
       report.headline,
       MatchesRegex("allreduce #1 on group \"world\" was called by rank 0 at timeout_test.cpp:[0-9]+ in .*lambda and "
-                   "never by rank 2; it timed out, and nobody asked how it had ended"));
+                   "never by rank 2; it timed out, and the program never asked for its result"));
 }
 
 // Rank 0's store wait is unrelated to its all-reduce, which times out. The report has the time at which the wait began.

@@ -267,7 +267,7 @@ TEST(WrongPrograms, ReceiveFromTheWrongRank_NamesTheSendWithoutAReceive) {
                    "on group \"world\" at wrong_programs.cpp:165 in "
                    "wrong_programs::receives_from_the_wrong_rank; ranks 1 -> 2 -> 1 wait for each other: "));
     EXPECT_EQ(report.rank_lines[1].doing,
-              "recv #1 from rank 2 on group \"world\" (nothing has been sent; there is a send of rank 0)");
+              "recv #1 from rank 2 on group \"world\" (nothing has been sent; rank 0 has sent instead)");
   }
   expect_golden_report(run_world(receives_from_the_wrong_rank, 3), "receives_from_the_wrong_rank");
 }
@@ -326,7 +326,7 @@ TEST(WrongPrograms, LooksForACollectiveWithPauses_NamesIt) {
   EXPECT_THAT(report.headline,
               MatchesRegex("allreduce #1 on group \"world\" was called by rank 0 at wrong_programs.cpp:[0-9]+ in "
                            "wrong_programs::polls_for_a_collective_with_pauses and never by rank 1; it timed out, and "
-                           "nobody asked how it had ended"));
+                           "the program never asked for its result"));
 }
 
 TEST(WrongPrograms, WaitInAThread_IsShownWithItsOwnPlace) {

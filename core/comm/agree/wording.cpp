@@ -27,7 +27,7 @@ std::string near_miss(const Operation& call, int rank, std::span<const Envelope>
                    : fmt::format("rank {} has sent with tag {}", group.global_rank(other->source), other->tag);
   }
   const int source = group.global_rank(others.front().source);
-  if (!is_send) return fmt::format("there is a send of rank {}", source);
+  if (!is_send) return fmt::format("rank {} has sent instead", source);
   return fmt::format("rank {} receives from rank {}", group.global_rank(call.peer), source);
 }
 

@@ -30,7 +30,7 @@ std::vector<int> ranks_that_stay(const std::vector<std::int64_t>& excluded, int 
   check_members("shrink", leaving, size);
   const auto leaves = [&](int rank) { return std::find(leaving.begin(), leaving.end(), rank) != leaving.end(); };
   TORCH_CHECK_VALUE(!leaves(self), "rehearse::shrink: rank ", self,
-                    " is one of those to exclude; only those that stay call it");
+                    " is one of the ranks to exclude; only the ranks that stay may call shrink()");
   std::vector<int> staying;
   for (int rank = 0; rank < size; ++rank) {
     if (!leaves(rank)) staying.push_back(rank);

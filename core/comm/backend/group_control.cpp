@@ -57,7 +57,9 @@ auto RankBackend::merge(const c10::intrusive_ptr<c10d::Store>& store, const c10:
   for (int member = 0; member < size; ++member) {
     const int global_rank = std::stoi(store->get_to_str(key(member)));
     TORCH_CHECK_VALUE(std::find(global_ranks.begin(), global_ranks.end(), global_rank) == global_ranks.end(),
-                      "rehearse::merge: rank ", global_rank, " of the world is there twice, the second time as rank ",
+                      "rehearse::merge: rank ", global_rank,
+                      " of the world is in the merged group twice, the second "
+                      "time as rank ",
                       member, " of ", size);
     global_ranks.push_back(global_rank);
   }

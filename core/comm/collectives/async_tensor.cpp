@@ -17,10 +17,10 @@ AsyncTensor launch(const char* name, torch::jit::Stack arguments) {
 
 c10d::ProcessGroup& checked_group(const ProcessGroup& group, const at::Tensor& input, const std::string& call) {
   operators::note_group_use(&group, group.get());
-  TORCH_CHECK_VALUE(group != nullptr, call, "_async: the group is empty; is the calling rank a member?");
+  TORCH_CHECK_VALUE(group != nullptr, call, "_async: the group is null; is this rank no member of it?");
   TORCH_CHECK_NOT_IMPLEMENTED(!c10::GradMode::is_enabled() || !input.requires_grad(), call,
-                              "_async: the input requires a gradient, and there is none; call ", call,
-                              "(), or give it what detach() gives");
+                              "_async has no gradient, but the input requires one; call ", call,
+                              "(), or pass input.detach()");
   return *group;
 }
 

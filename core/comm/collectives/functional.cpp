@@ -31,7 +31,7 @@ bool wants_gradient(const at::Tensor& input) { return c10::GradMode::is_enabled(
 
 c10d::ProcessGroup& checked(const ProcessGroup& group, const char* call) {
   operators::note_group_use(&group, group.get());
-  TORCH_CHECK_VALUE(group != nullptr, call, ": the group is empty; is the calling rank a member?");
+  TORCH_CHECK_VALUE(group != nullptr, call, ": the group is null; is this rank no member of it?");
   return *group;
 }
 

@@ -24,7 +24,7 @@ using Tensors = std::vector<at::Tensor>;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 36;
 
 void check_group(const ProcessGroupPtr& group, const char* call) {
-  TORCH_CHECK_VALUE(group != nullptr, call, ": the group is empty; is the calling rank a member?");
+  TORCH_CHECK_VALUE(group != nullptr, call, ": the group is null; is this rank no member of it?");
 }
 
 void check_root(const ProcessGroupPtr& group, int root, const char* call) {
@@ -69,7 +69,7 @@ std::vector<std::int64_t> all_sizes(c10d::ProcessGroup& group, std::string_view 
   const std::int64_t own = sizes.at(static_cast<std::size_t>(group.getRank()));
   TORCH_CHECK_VALUE(own == static_cast<std::int64_t>(payload.size()), call, ": rank ", group.getRank(),
                     " of the group announced ", payload.size(), " bytes and got ", own,
-                    " back: its call was left out, or what it sent was damaged on the way");
+                    " back: the gather left out its call, or damaged the bytes");
   return sizes;
 }
 

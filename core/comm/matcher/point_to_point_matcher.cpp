@@ -123,7 +123,8 @@ void PointToPointMatcher::match(c10::intrusive_ptr<RankWork> send, c10::intrusiv
   auto fields = pair_differences(send->operation, recv->operation, context_.services.fabric.takes_shorter_messages());
   if (!fields.empty()) {
     if (!send->is_unchanged() || !recv->is_unchanged())
-      exec::this_rank::wait_for_the_end(exec::FixedObserver("what a checker has found"));
+      exec::this_rank::wait_for_the_end(
+          exec::FixedObserver("the end of the run, because a checker has found an error"));
     const RankWork& met = send_came_last ? *recv : *send;
     const RankWork& last = send_came_last ? *send : *recv;
     const auto first = met.made(), second = last.made();

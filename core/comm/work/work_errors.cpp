@@ -14,7 +14,7 @@ namespace rehearse::comm {
 
 TimeoutError timeout_error(const RankWork& work, std::chrono::milliseconds limit, const exec::Observer& waiting) {
   const auto missing = waiting.waits_for();
-  const auto why = missing.empty() ? std::string("all ranks are there, the transfer takes longer")
+  const auto why = missing.empty() ? std::string("all ranks have called it, but the transfer takes longer")
                                    : "missing " + describe_ranks(missing);
   return {fmt::format("{}: Timed out waiting {}ms of {}; {}", waiting.call(), limit.count(),
                       exec::kind_of_time(work.owner()->executor().clock()), why),

@@ -42,7 +42,8 @@ class DeadEnds {
       texts.push_back(text(cause));
       if (texts.size() == 1 && !cause.held_up.empty()) texts.back() += "; " + held_up(cause);
     }
-    if (texts.size() < causes.size()) texts.push_back(fmt::format("and {} more", causes.size() - texts.size()));
+    if (texts.size() < causes.size())
+      texts.push_back(fmt::format("ranks in {} more places", causes.size() - texts.size()));
     return texts;
   }
 

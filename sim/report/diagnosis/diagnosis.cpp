@@ -19,6 +19,7 @@
 #include "report/calls/call_drift.h"
 #include "report/diagnosis/absence.h"
 #include "report/diagnosis/compile_diagnosis.h"
+#include "report/diagnosis/headline_parts.h"
 #include "report/diagnosis/standstill.h"
 #include "report/ranks/rank_failure_text.h"
 #include "report/ranks/timeouts.h"
@@ -71,7 +72,7 @@ class VerdictFinder {
         return set(Verdict::step_budget,
                    fmt::format("{} between ranks{}; look for an endless loop there or, if the program needs more "
                                "switches, raise [world] steps_max (WorldOptions::steps_max)",
-                               outcome().stop_reason, still_running()));
+                               outcome().stop_reason, still_running(ends_.lines())));
       case exec::Ending::interrupted:
         return interrupted();
     }
@@ -89,28 +90,6 @@ class VerdictFinder {
                                 returned, options_.ranks)
                   : fmt::format("after {} switches, at {} of virtual time; {} of {} ranks had returned",
                                 outcome().switches, format_time(outcome().end_time), returned, options_.ranks));
-  }
-
-  // For example "; ranks 0-1 were still running at train.cpp:60 in poll, rank 2 at ...".
-  std::string still_running() const {
-    constexpr std::size_t kPlacesShown = 3;
-    std::vector<std::pair<std::string, std::vector<int>>> places;
-    for (const RankLine& line : ends_.lines()) {
-      if (line.state == RankOutcome::returned) continue;
-      auto place =
-          std::find_if(places.begin(), places.end(), [&](const auto& known) { return known.first == line.where; });
-      if (place == places.end()) place = places.insert(place, {line.where, {}});
-      place->second.push_back(line.rank);
-    }
-    std::string text;
-    for (std::size_t i = 0; i < std::min(places.size(), kPlacesShown); ++i) {
-      const auto& [where, ranks] = places[i];
-      const auto* const verb = i > 0 ? "" : ranks.size() == 1 ? " was still running" : " were still running";
-      text += fmt::format("{}{}{}{}", i == 0 ? "; " : ", ", describe_ranks(ranks), verb,
-                          where.empty() ? "" : " at " + where);
-    }
-    if (places.size() > kPlacesShown) text += ", others elsewhere";
-    return text;
   }
 
   bool is_real() const { return options_.mode == Mode::real; }
@@ -188,7 +167,8 @@ class VerdictFinder {
   std::string never_met(const comm::PendingOperation& call) const {
     const auto place = ends_.place_of(call);
     const auto where = place.empty() ? "" : " at " + place;
-    const auto* const end = call.timed_out ? "it timed out, and nobody asked how it had ended" : "nobody waited for it";
+    const auto* const end =
+        call.timed_out ? "it timed out, and the program never asked for its result" : "nobody waited for it";
     if (call.is_send) return fmt::format("{} of rank {}{} was never received; {}", call.call, call.rank, where, end);
     return fmt::format("{} was called by rank {}{} and never by {}; {}", call.call, call.rank, where,
                        describe_ranks(call.waits_for), end);
@@ -249,46 +229,9 @@ class VerdictFinder {
                          : is_a<LostRankError>(failure) ? Verdict::crashed
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
-    const auto before = timeout_before(failure);
+    const auto before = timeout_before(failure, record_, ends_);
     set(verdict, fmt::format("{}rank {}{}: {}{}", before, failure.rank, before.empty() ? "" : " failed",
-                             gist_of(failure), other_failures(failure)));
-  }
-
-  // A program may catch a timeout and throw an error of its own. For example "rank 1 has ended without allreduce #7 on
-  // group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step; then ".
-  std::string timeout_before(const exec::RankFailure& failure) const {
-    if (!follows_a_timeout(failure, record_.events)) return "";
-    const auto& wait = *failure.gave_up;
-    const auto& all = record_.pending;
-    const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
-      return call.rank == failure.rank && call.call == wait.call;
-    });
-    const auto where = made == all.end() ? "" : ends_.place_of(*made);
-    const auto at = fmt::format("{}{}{}", format_time(wait.at), where.empty() ? "" : " at ", where);
-    if (wait.waits_for.empty()) return fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at);
-    return fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
-                       absence_of(wait.waits_for), wait.call, failure.rank, at);
-  }
-
-  // For example "has ended without"; "never came to" if some of the ranks might still have come.
-  std::string_view absence_of(const std::vector<int>& ranks) const {
-    const bool returned = std::all_of(ranks.begin(), ranks.end(),
-                                      [&](int rank) { return ends_.line_of(rank).state == RankOutcome::returned; });
-    if (!returned) return "never came to";
-    return ranks.size() == 1 ? "has ended without" : "have ended without";
-  }
-
-  // For example "; rank 2 failed, too: out of disk". Leaves out errors that follow from the failure of another rank.
-  std::string other_failures(const exec::RankFailure& first) const {
-    std::string text;
-    int others = -1;
-    for (const auto& failure : outcome().failures) {
-      const bool follows = is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure);
-      if (failure.rank == first.rank || follows || ++others > 0) continue;
-      text = fmt::format("; rank {} failed, too: {}", failure.rank, gist_of(failure));
-    }
-    if (others > 0) text += fmt::format("; and {} more failure{}", others, others == 1 ? "" : "s");
-    return text;
+                             gist_of(failure), other_failures(failure, outcome().failures)));
   }
 
   // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a
@@ -408,7 +351,7 @@ class VerdictFinder {
     const auto* const repeats = outcome().last_time_out ? "repeats its wait for" : "polls";
     set(Verdict::livelock, fmt::format("rank {} {} {} forever{}{}: {} {} that call ({})", rank, repeats, call,
                                        where.empty() ? "" : ", at ", where, describe_ranks(waits_for),
-                                       absence_of(waits_for), outcome().stop_reason));
+                                       absence_of(waits_for, ends_), outcome().stop_reason));
   }
 
   const WorldOptions& options_;

@@ -67,7 +67,7 @@ std::string difference_text(const elastic::StateDifference& difference) {
   const std::size_t more = difference.tensors.size() - names.size();
   if (more > 0) names.push_back(fmt::format("{} more", more));
   return fmt::format(
-      "the first saved state that differs from the run of the same seed without faults is that after {}: {} of {}, in "
+      "compared with the run of the same seed without faults, the saved states differ first after {}: {} of {}, in "
       "round {}",
       steps_text(difference.steps), fmt::join(names, ", "), describe_ranks(difference.ranks), difference.in.round);
 }
@@ -79,7 +79,7 @@ std::vector<std::string> recovery_remarks(const RunRecord& record, const Places&
   if (!record.without_faults) return lines;
   const auto recoveries = recoveries_of(record.checkpoints);
   const std::size_t hidden = recoveries.size() - std::min(recoveries.size(), kRoundsShown);
-  if (hidden > 0) lines.push_back(fmt::format("ranks had resumed from a checkpoint {} times before", hidden));
+  if (hidden > 0) lines.push_back(fmt::format("before that, ranks had resumed from a checkpoint {} times", hidden));
   for (std::size_t i = hidden; i < recoveries.size(); ++i) {
     const Restored& first = recoveries[i].first;
     lines.push_back(fmt::format("{} resumed in round {}{} after {}, from {}", describe_ranks(recoveries[i].ranks),

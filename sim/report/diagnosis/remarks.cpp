@@ -52,8 +52,8 @@ void add_left_behind(const RunRecord& record, const std::string& headline, std::
   }
   for (const auto& [call, left] : calls) {
     remarks.push_back(
-        fmt::format("{} of {} was left behind when a call failed: {} never came, and nobody waited for it", call,
-                    describe_ranks(left.ranks), describe_ranks(left.missing)));
+        fmt::format("{} of {} was still in flight when a call failed: {} never came to it, and nobody waited for it",
+                    call, describe_ranks(left.ranks), describe_ranks(left.missing)));
   }
 }
 

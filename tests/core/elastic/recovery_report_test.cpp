@@ -83,7 +83,7 @@ TEST(RecoveryReport, NamesTheStepBehindWhichTheStateDiffers) {
           AllOf(StartsWith("ranks 0-1 resumed in round 1 at recovery_report_test.cpp:"),
                 HasSubstr(" after 2 steps, from what rank 0 had saved in round 0 at recovery_report_test.cpp:")),
           AllOf(StartsWith(
-              "the first saved state that differs from the run of the same seed without faults is that after 3 steps: "
+              "compared with the run of the same seed without faults, the saved states differ first after 3 steps: "
               "\"hidden.weight\", \"hidden.bias\", \"output.weight\", 1 more of ranks 0-1, in round 1"))));
 }
 

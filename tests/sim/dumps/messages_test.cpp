@@ -60,7 +60,7 @@ TEST(DumpedMessages, FromAnotherRankThanExpected_SaysWhatIsThere) {
   EXPECT_EQ(report.rank_lines[0].doing,
             "send #1 to rank 2 on group \"0:default_pg\" (no receive for it; rank 2 receives from rank 1)");
   EXPECT_EQ(report.rank_lines[2].doing,
-            "recv #1 from rank 1 on group \"0:default_pg\" (nothing has been sent; there is a send of rank 0)");
+            "recv #1 from rank 1 on group \"0:default_pg\" (nothing has been sent; rank 0 has sent instead)");
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{1});
 }
 

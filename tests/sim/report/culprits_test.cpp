@@ -182,6 +182,59 @@ TEST(CulpritLine, OfRanksThatAreAllThere_IsLeftOut) {
   EXPECT_THAT(culprit_line(report_of("both wait", {one, other})), testing::StartsWith("rank 0: blocked in recv #1"));
 }
 
+// The headline may know where the trouble began.
+TEST(CulpritLine, OfARankThatLeftOutACall_NamesThatCall) {
+  const RankLine waits{0, RankOutcome::blocked, {}, "allreduce #6", "", "job.cpp:9 in step", {1}};
+  const RankLine returned{1, RankOutcome::returned, {}, "", "allreduce #5", "", {}, "job.cpp:7 in step"};
+  EXPECT_EQ(culprit_line(report_of("rank 1 is out of step from #4 of group \"world\" on: it left out the allreduce at "
+                                   "job.cpp:6 in step, which rank 0 made; allreduce #6: rank 1 has ended",
+                                   {waits, returned})),
+            "culprit: rank 1, out of step from #4 of group \"world\" on");
+  auto failed =
+      report_of("rank 1 has ended without allreduce #6, in which rank 0 timed out at 30 s; then rank 0 failed: x",
+                {{0, RankOutcome::failed, {}, "x", "", "job.cpp:10 in step", {}}, returned});
+  failed.verdict = Verdict::rank_failed;
+  EXPECT_EQ(culprits_of(failed), std::vector<int>{1});
+  EXPECT_EQ(culprit_line(failed), "culprit: rank 1, which has ended without allreduce #6");
+}
+
+TEST(CulpritLine, OfARankThatThrew_NamesTheThrow) {
+  const RankLine waits{0, RankOutcome::blocked, {}, "barrier #1", "", "job.cpp:9 in step", {1}};
+  const RankLine unwinds{1, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:2 in ~Job", {}};
+  EXPECT_EQ(
+      culprit_line(report_of("rank 1 was unwinding an exception, 'disk is full', thrown at job.cpp:8 in step; rank "
+                             "1 waits forever in a sleep at job.cpp:2 in ~Job",
+                             {waits, unwinds})),
+      "culprit: rank 1, which threw at job.cpp:8 in step");
+}
+
+TEST(CulpritLine, OfARankThatLeftALoopEarly_CountsItsCalls) {
+  auto report = report_of("rank 2 called broadcast while ranks 0-1 called allreduce",
+                          {{0, RankOutcome::blocked, {}, "allreduce #5", "", "job.cpp:7 in step", {2}},
+                           {1, RankOutcome::blocked, {}, "allreduce #5", "", "job.cpp:7 in step", {2}},
+                           {2, RankOutcome::blocked, {}, "broadcast #5", "", "job.cpp:9 in step", {0, 1}}});
+  report.verdict = Verdict::mismatch;
+  report.differences = {{"world",
+                         5,
+                         {{0, 1}, "allreduce()", "job.cpp:7 in step"},
+                         {{2}, "broadcast()", "job.cpp:9 in step"},
+                         {},
+                         {{"op", "allreduce", "broadcast"}}}};
+  report.call_counts = {{"world", "job.cpp:7 in step", {{5, {0, 1}}, {4, {2}}}}};
+  EXPECT_EQ(culprit_line(report),
+            "culprit: rank 2 at job.cpp:9 in step, after 4 calls from job.cpp:7 in step; ranks 0-1 made 5");
+}
+
+// The rank on which a check of the program fails need not be to blame.
+TEST(CulpritLine, OfACheckOfTheProgram_SaysWhereItFailed) {
+  auto report =
+      report_of("rank 0: check \"all agree\" did not hold",
+                {{0, RankOutcome::failed, {}, "check \"all agree\" did not hold", "", "job.cpp:9 in step", {}},
+                 {1, RankOutcome::stopped, {}, "", "", "", {}}});
+  report.verdict = Verdict::check_failed;
+  EXPECT_EQ(culprit_line(report), "failed check: rank 0 at job.cpp:9 in step");
+}
+
 TEST(Places, OfARankThatReturned_AreThoseOfItsLastCall) {
   const auto report = World({.ranks = 2}).run([](RankContext& ctx) {
     ctx.group().allreduce(at::ones({2}))->wait();

@@ -105,8 +105,8 @@ TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
         1s, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
     EXPECT_EQ(report.headline,
-              "rank 1: allreduce #2 on group \"world\": Timed out waiting 1000ms of virtual time; all ranks are there, "
-              "the transfer takes longer")
+              "rank 1: allreduce #2 on group \"world\": Timed out waiting 1000ms of virtual time; all ranks have "
+              "called it, but the transfer takes longer")
         << seed;
   }
 }

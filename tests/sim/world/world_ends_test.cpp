@@ -18,6 +18,7 @@ namespace rehearse {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::StartsWith;
 
 Report run(int ranks, const World::Body& body) {
@@ -149,6 +150,18 @@ TEST(WorldEnds, StepBudget_EndsTheWorldWhereverItIsSpent) {
     });
     EXPECT_EQ(report.verdict, Verdict::step_budget) << budget;
   }
+}
+
+TEST(WorldEnds, StepBudget_SaysWhereRanksWere) {
+  const auto report = World({.ranks = 2, .steps_max = 1000}).run([](RankContext& ctx) {
+    while (ctx.rank() == 1) ctx.store()->add("beat", 1), std::this_thread::yield();
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::step_budget);
+  EXPECT_THAT(
+      report.headline,
+      MatchesRegex("more than 1000 switches between ranks; rank 1 was still running at world_ends_test.cpp:.*; look "
+                   "for an endless loop there or, if the program needs more switches, raise .world. steps_max .*"));
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ TEST_F(GroupControl, BadRequests_AreRefused) {
               "rehearse::split: rank 2 is out of range; a group of 2 has ranks 0 to 1");
     EXPECT_EQ(text_of([&] { backend->split({}, {0, 0}, {}); }), "rehearse::split: rank 0 is named twice");
     EXPECT_EQ(text_of([&] { backend->shrink({0}); }),
-              "rehearse::shrink: rank 0 is one of those to exclude; only those that stay call it");
+              "rehearse::shrink: rank 0 is one of the ranks to exclude; only the ranks that stay may call shrink()");
     EXPECT_EQ(text_of([&] { backend->shrink({1}, 2); }), "rehearse::shrink: the flags are 2; they are 0 or 1 (abort)");
     EXPECT_EQ(text_of([&] { backend->merge({}, {}, 0, 2); }),
               "rehearse::merge: it needs a store, through which the ranks find each other");

@@ -52,15 +52,15 @@ TEST(AsyncTensors, Errors) {
     const at::Tensor x = at::ones({3}).requires_grad_();
     EXPECT_THAT([&] { all_reduce_async(x, ctx.group()); },
                 ThrowsMessage<c10::NotImplementedError>(HasSubstr(
-                    "all_reduce_async: the input requires a gradient, and there is none; call all_reduce(), or give it "
-                    "what detach() gives")));
+                    "all_reduce_async has no gradient, but the input requires one; call all_reduce(), or pass "
+                    "input.detach()")));
     EXPECT_THAT([&] { reduce_scatter_tensor_async(x.detach(), ctx.group()); },
                 ThrowsMessage<c10::ValueError>(HasSubstr("reduce_scatter_tensor_async: dimension 0 of the input has "
                                                          "size 3; it must be divisible by the 4 ranks of the group")));
     EXPECT_THAT([&] { all_gather_tensor_async(at::ones({}), ctx.group()); },
                 ThrowsMessage<c10::ValueError>(HasSubstr("all_gather_tensor_async: the input has no dimension 0")));
     EXPECT_THAT([&] { all_gather_tensor_async(x.detach(), {}); },
-                ThrowsMessage<c10::ValueError>(HasSubstr("all_gather_tensor_async: the group is empty")));
+                ThrowsMessage<c10::ValueError>(HasSubstr("all_gather_tensor_async: the group is null")));
     const at::NoGradGuard no_grad;
     EXPECT_TRUE((all_reduce_async(x, ctx.group()) * 1).equal(x.detach() * 4));
   });

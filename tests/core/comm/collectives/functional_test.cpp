@@ -211,7 +211,7 @@ TEST(FunctionalErrors, NameWhatIsWrong) {
     };
     const auto three = at::ones({3});
     EXPECT_EQ(message([&] { functional::all_reduce(three, {}); }),
-              "all_reduce: the group is empty; is the calling rank a member?");
+              "all_reduce: the group is null; is this rank no member of it?");
     EXPECT_EQ(message([&] { functional::broadcast(three, group, 2); }),
               "broadcast: root is 2; the group has ranks 0 to 1");
     EXPECT_EQ(message([&] { functional::all_gather_tensor(at::ones({}), group); }),

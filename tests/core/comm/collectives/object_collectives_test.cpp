@@ -127,7 +127,7 @@ TEST(ObjectCollectivesErrors, NameWhatIsWrong) {
   on_ranks(2, [](RankContext& ctx) {
     const auto& group = ctx.group().get();
     EXPECT_EQ(refusal([&] { all_gather_object({}, "x"); }),
-              "all_gather_object: the group is empty; is the calling rank a member?");
+              "all_gather_object: the group is null; is this rank no member of it?");
     EXPECT_EQ(refusal([&] { broadcast_object(group, "x", 2); }),
               "broadcast_object: root is 2; the group has ranks 0 to 1");
     EXPECT_EQ(refusal([&] { gather_object(group, "x", -1); }), "gather_object: root is -1; the group has ranks 0 to 1");

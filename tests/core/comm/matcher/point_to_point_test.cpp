@@ -110,7 +110,7 @@ TEST_F(PointToPoint, ReceiveFromAnotherRank_IsReportedByBothRanks) {
   EXPECT_EQ(outcome.hang[0].waits_on,
             "send #1 to rank 1 on group \"world\" (no receive for it; rank 1 receives from rank 2)");
   EXPECT_EQ(outcome.hang[1].waits_on,
-            "recv #1 from rank 2 on group \"world\" (nothing has been sent; there is a send of rank 0)");
+            "recv #1 from rank 2 on group \"world\" (nothing has been sent; rank 0 has sent instead)");
   ASSERT_EQ(pending.size(), 3u);
   for (const auto& call : pending) EXPECT_EQ(call.receiver, call.rank == 0 ? "rank 1 receives from rank 2" : "");
 }

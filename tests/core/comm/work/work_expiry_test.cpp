@@ -125,8 +125,9 @@ TEST_F(WorkExpiry, TransferThatTakesLonger_IsCalledOff) {
                                     : recv(group, tensor, 0);
       EXPECT_THROW(work->wait(), CommError);
       EXPECT_EQ(exec::this_rank::now(), kTimeZero + 100ms);
-      EXPECT_THAT(text_of(work->exception()),
-                  rank == 0 ? HasSubstr("all ranks are there, the transfer takes longer") : HasSubstr("timed out"));
+      EXPECT_THAT(text_of(work->exception()), rank == 0
+                                                  ? HasSubstr("all ranks have called it, but the transfer takes longer")
+                                                  : HasSubstr("timed out"));
     });
     EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
     EXPECT_TRUE(pending.empty());

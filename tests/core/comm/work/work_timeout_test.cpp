@@ -67,7 +67,7 @@ TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
       ADD_FAILURE();
     } catch (const TimeoutError& error) {
       EXPECT_EQ(exec::this_rank::now(), kTimeZero + 10ms);
-      EXPECT_THAT(error.what(), HasSubstr("all ranks are there, the transfer takes longer"));
+      EXPECT_THAT(error.what(), HasSubstr("all ranks have called it, but the transfer takes longer"));
       EXPECT_TRUE(error.ranks().empty());
       ++timed_out;
     }

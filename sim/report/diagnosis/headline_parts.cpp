@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "report/diagnosis/headline_parts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <rehearse/comm/errors.h>
+#include <rehearse_internal/formatting/rank_list.h>
+#include <rehearse_internal/sim/format_time.h>
+
+#include "report/ranks/rank_failure_text.h"
+
+namespace rehearse::sim {
+
+std::string still_running(const std::vector<RankLine>& lines) {
+  constexpr std::size_t kPlacesShown = 3;
+  std::vector<std::pair<std::string, std::vector<int>>> places;
+  for (const RankLine& line : lines) {
+    if (line.state != RankOutcome::stopped) continue;
+    auto place =
+        std::find_if(places.begin(), places.end(), [&](const auto& known) { return known.first == line.where; });
+    if (place == places.end()) place = places.insert(place, {line.where, {}});
+    place->second.push_back(line.rank);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(places.size(), kPlacesShown); ++i) {
+    const auto& [where, ranks] = places[i];
+    const auto* const verb = i > 0 ? "" : ranks.size() == 1 ? " was still running" : " were still running";
+    text +=
+        fmt::format("{}{}{}{}", i == 0 ? "; " : ", ", describe_ranks(ranks), verb, where.empty() ? "" : " at " + where);
+  }
+  if (places.size() > kPlacesShown) text += ", others elsewhere";
+  return text;
+}
+
+std::string other_failures(const exec::RankFailure& first, const std::vector<exec::RankFailure>& all) {
+  std::string text;
+  int others = -1;
+  for (const auto& failure : all) {
+    const bool follows = is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure);
+    if (failure.rank == first.rank || follows || ++others > 0) continue;
+    text = fmt::format("; rank {} failed, too: {}", failure.rank, gist_of(failure));
+  }
+  if (others > 0) text += fmt::format("; and {} more failure{}", others, others == 1 ? "" : "s");
+  return text;
+}
+
+std::string timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends) {
+  if (!follows_a_timeout(failure, record.events)) return "";
+  const auto& wait = *failure.gave_up;
+  const auto& all = record.pending;
+  const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
+    return call.rank == failure.rank && call.call == wait.call;
+  });
+  const auto where = made == all.end() ? "" : ends.place_of(*made);
+  const auto at = fmt::format("{}{}{}", format_time(wait.at), where.empty() ? "" : " at ", where);
+  if (wait.waits_for.empty()) return fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at);
+  return fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
+                     absence_of(wait.waits_for, ends), wait.call, failure.rank, at);
+}
+
+std::string_view absence_of(const std::vector<int>& ranks, const RankOutcomes& ends) {
+  const bool returned = std::all_of(ranks.begin(), ranks.end(),
+                                    [&](int rank) { return ends.line_of(rank).state == RankOutcome::returned; });
+  if (!returned) return "never came to";
+  return ranks.size() == 1 ? "has ended without" : "have ended without";
+}
+
+}  // namespace rehearse::sim
