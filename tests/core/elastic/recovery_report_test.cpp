@@ -105,7 +105,8 @@ TEST(RecoveryReport, SaysThatTheRunFailsWithoutFaultsToo) {
 
 TEST(RecoveryReport, NamesTheStateThatWasNotTakenUp) {
   const Report report = run({.forgets = Forgets::Parameters}, kCrash);
-  EXPECT_THAT(about_recovery(report), ElementsAre(HasSubstr("resumed in round 1"), HasSubstr("is that after 3 steps")));
+  EXPECT_THAT(about_recovery(report),
+              ElementsAre(HasSubstr("resumed in round 1"), HasSubstr("differ first after 3 steps")));
 }
 
 // The crash came before the first checkpoint, so no rank resumed from one.
