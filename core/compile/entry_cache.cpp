@@ -97,7 +97,7 @@ bool EntryCache::may_grow() {
   if (!std::exchange(warned_of_limit_, true)) {
     const bool has_failure = !recompiles_.empty() && !recompiles_.back().failures.empty();
     TORCH_WARN("rehearse::compile: '", options_.name, "' has been compiled ", paths(),
-               " times, the limit; what no entry serves runs as it is from now on",
+               " times, which is the limit. From now on, calls that no entry serves run uncompiled",
                has_failure ? ". Last: " + text_of(recompiles_.back().failures.front()) : "");
   }
   return false;

@@ -105,7 +105,7 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
     return std::nullopt;
   }
   if (segmented.run.changed_inputs()) {  // no guard can check for this, because guards only see tensors before the call
-    refuse("what is behind a read needs that an argument, parameter or buffer begins to require grad");
+    refuse("after a read of data, an argument, parameter or buffer begins to require grad");
     return std::nullopt;
   }
   Entry entry;

@@ -29,7 +29,7 @@ std::string first_difference(const Capture& before, const Capture& now) {
     return fmt::format("'{}', which {} uses, is another tensor now", now.input_names[i], text_of_use(*placeholders[i]));
   }
   if (before.constants == now.constants) return "a tensor that it uses and that is no argument has another form now";
-  return fmt::format("beside tensors it returned {}, and returns {} now", fmt::join(before.constants, ", "),
+  return fmt::format("its results that are no tensors were {}, and are {} now", fmt::join(before.constants, ", "),
                      fmt::join(now.constants, ", "));
 }
 

@@ -77,9 +77,10 @@ const AotBackward& AotBackwards::for_tangents(const std::vector<at::Tensor>& tan
   if (!part_ || forms.empty() || forms == joint_.tangents) return *first_;
   if (!others_.contains(forms)) others_.emplace(forms, record(forms));
   const auto& other = others_.at(forms);
-  TORCH_CHECK(other != nullptr || forms.size() == joint_.tangents.size() || first_hook(*part_->module) == nullptr,
-              "aot_eager: a compiled function has captured hooks, and results to which no gradient comes; no backward "
-              "could be recorded without these. Compile it with the back end 'eager'");
+  TORCH_CHECK(
+      other != nullptr || forms.size() == joint_.tangents.size() || first_hook(*part_->module) == nullptr,
+      "aot_eager: a compiled function has captured hooks, and some of its results got no gradient; aot_eager cannot "
+      "record such a backward. Compile the function with the back end 'eager'");
   return other != nullptr ? *other : *first_;
 }
 

@@ -60,7 +60,7 @@ CompiledGraph graph_of(const std::string& text, const BackendInput& input, Backe
   const graph::Node* const guards = module->graph().first();
   if (guards == nullptr) throw std::runtime_error("it has no guards");
   CompiledGraph graph = backend.restore(input, text.substr(begin));
-  if (!graph) throw std::runtime_error("the back end makes nothing of it");
+  if (!graph) throw std::runtime_error("the back end returned no compiled graph for it");
   StatedGuards(input.shapes).add(guards->args().at(0).as<graph::List>());
   return graph;
 }

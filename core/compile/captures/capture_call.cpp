@@ -309,10 +309,10 @@ bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
 void leave(std::optional<CallCapture>& capture, UserCode& code, const std::exception& refusal, bool would_run_again) {
   code.forget();
   if (!make_real(capture, true) || !would_run_again) return;
-  throw KeptInRefusedCall(std::string("the function keeps a tensor beside its results, and cannot be captured: ") +
+  throw KeptInRefusedCall(std::string("the function keeps a tensor that is no result of it, and cannot be captured: ") +
                           refusal.what() +
-                          " The call has ended there; from the next one on the function runs as it is. Put what is "
-                          "refused into an eager_region(), or call the function once before it is compiled");
+                          " This call ends here; later calls run the function uncompiled. Put the refused code into an "
+                          "eager_region(), or call the function once before it is compiled");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& 
     throw CompileError(fmt::format("{}{} was marked dynamic, but the code fixes it: {} ({})",
                                    line.empty() ? "" : line + ": ", source.text,
                                    guard ? guard->condition.text() : fmt::format("{} == {}", symbol, range.lower),
-                                   guard ? guard->reason : "what the code states of sizes leaves no other value"));
+                                   guard ? guard->reason : "the checks of sizes in the code allow no other value"));
   }
 }
 

@@ -63,8 +63,8 @@ std::vector<at::Tensor> all_gather(c10d::Backend& backend, at::Tensor input, con
 void require_own(const at::Tensor& found, const at::Tensor& sent, int rank, const std::string& name) {
   if (comm::bytes_in(found) == comm::bytes_in(sent)) return;
   throw CompileError(
-      fmt::format("rank {} did not get its own bytes back from the gather of the {}: its call was left out, or what it "
-                  "sent was damaged on the way",
+      fmt::format("rank {} did not get its own bytes back from the gather of the {}: the gather left out its call, or "
+                  "damaged the bytes",
                   rank, name));
 }
 
@@ -95,8 +95,7 @@ std::vector<int> ranks_of(c10d::ProcessGroup& group) {
 }  // namespace
 
 CompilerCollectives::CompilerCollectives(c10::intrusive_ptr<c10d::ProcessGroup> group) : group_(std::move(group)) {
-  if (group_ == nullptr)
-    throw CompileError("a compilation was given an empty group to agree with: is the rank a member?");
+  if (group_ == nullptr) throw CompileError("the group of a compilation is null: is this rank no member of it?");
 }
 
 void CompilerCollectives::connect() {

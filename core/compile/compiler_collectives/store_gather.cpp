@@ -40,8 +40,8 @@ std::vector<std::string> StoreGather::gather(const std::string& payload, const s
     ByteReader reader(given, fmt::format("rank {} in the {} (\"{}\")", rank, step, name_));
     if (const auto other = reader.text(); other != step) {
       throw CompileError(
-          fmt::format("ranks of \"{}\" meet for different things: rank {} for the {}, rank {} for the {}", name_, rank_,
-                      step, rank, other));
+          fmt::format("ranks of \"{}\" are at different steps of a compilation: rank {} at the {}, rank {} at the {}",
+                      name_, rank_, step, rank, other));
     }
     payloads.push_back(reader.text());
     reader.finish();

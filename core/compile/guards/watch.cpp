@@ -83,8 +83,8 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
     const GuardFailure failure_found = watched->failure();
     throw CompileError((failure_found.line.empty() ? "" : failure_found.line + ": ") +
-                       "watch() was given a variable of the compiled function itself, which is gone in the next call; "
-                       "watch what it is a copy of, or make it an argument");
+                       "watch() was given a local variable of the compiled function, which does not exist in the next "
+                       "call. Watch the variable from which it is copied, or make it an argument");
   }
   {
     const NotListening looking;

@@ -74,11 +74,11 @@ bool BorderCheck::has_other_layout(const Expected& expected, const at::Tensor& t
 
 void BorderCheck::fail(const Expected& expected, const std::string& captured, const std::string& found) const {
   const std::string line = graph::source_line(expected.origin);
-  throw BorderMismatch(
-      fmt::format("the tensor '{}'{} comes to {} of a compiled function otherwise than it was captured: it {}, and {} "
-                  "now. The result would be wrong, so the call fails. Keep the code at fault out of the "
-                  "function, or in an eager_region()",
-                  expected.value, line.empty() ? "" : " of " + line, name_, captured, found));
+  throw BorderMismatch(fmt::format(
+      "the tensor '{}'{} reaches {} of a compiled function in another form than at the capture: it {}, and {} "
+      "now. The result would be wrong, so the call fails. Move the code that changes the tensor out of the "
+      "function, or into an eager_region()",
+      expected.value, line.empty() ? "" : " of " + line, name_, captured, found));
 }
 
 }  // namespace rehearse::compiler

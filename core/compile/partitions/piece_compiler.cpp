@@ -116,7 +116,8 @@ CompileCache::Made PieceCompiler::make(const BackendInput& input) {
   CompileCache::Made made = options_.cache != nullptr ? options_.cache->compile(input, backend_)
                                                       : CompileCache::Made{backend_.compile(input)};
   if (made.graph) return made;
-  throw std::invalid_argument("the back end '" + backend_.name() + "' made nothing of graph " + input.name);
+  throw std::invalid_argument("the back end '" + backend_.name() + "' returned no compiled graph for graph " +
+                              input.name);
 }
 
 PieceCompiler::Made PieceCompiler::compile(BackendInput input, const std::vector<OutputRole>& roles) {

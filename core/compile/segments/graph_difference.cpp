@@ -74,11 +74,11 @@ std::string difference_of(const graph::GraphModule& before, const graph::GraphMo
   if (a || b) {
     return fmt::format("it was {}, and is {} now", a ? text_of_node(*a) : before_ends, b ? text_of_node(*b) : now_ends);
   }
-  if (before_ends != now_ends) return fmt::format("it came to {}, and comes to {} now", before_ends, now_ends);
+  if (before_ends != now_ends) return fmt::format("it reached {} before, and reaches {} now", before_ends, now_ends);
   const graph::Node* const results_before = before.graph().output_node();
   const graph::Node* const results_now = now.graph().output_node();
   if (results_before && results_now && same_arguments(*results_before, *results_now)) return "";
-  return "it returns other values of the same graph now";
+  return "it runs the same operators as before, but returns other results of them now";
 }
 
 void throw_stale(const std::string& function, const std::string& difference) {

@@ -40,8 +40,8 @@ std::string difference_of_steps(const Step& expected, const Step& found) {
                                          same_end_in_kind ? ends : text_of_end(found));
   if (!difference.empty()) return difference;
   if (expected.segment.inputs != found.segment.inputs) return "it uses other tensors now";
-  if (ends == kEndOfFunction) return "it returns something else beside tensors now";
-  return fmt::format("it came to {}, and comes to another one now: {}", ends, text_of_end(found));
+  if (ends == kEndOfFunction) return "its results that are no tensors differ now";
+  return fmt::format("it reached {} before, and reaches another one now: {}", ends, text_of_end(found));
 }
 
 }  // namespace
@@ -86,10 +86,11 @@ void SegmentedCapture::throw_no_end(const graph::GraphModule& now) const {
 
 void SegmentedCapture::throw_not_repeatable(const std::string& difference) const {
   throw NotRepeatable(fmt::format(
-      "'{}' {}, and ran again from its start to go on from there; but it did not repeat what it had done: {}. What "
-      "differs must be an argument, or stand in an eager_region()",
+      "'{}' {}. Therefore its code ran again from the start, but did something else than the first time: {}. Make what "
+      "differs an argument, or put it into an eager_region()",
       owner_.function,
-      is_refused_ ? "does what cannot be captured behind a read" : "read a value that it has no branch for",
+      is_refused_ ? "does something that cannot be captured, after a read of data"
+                  : "read a value for which no branch was compiled",
       difference));
 }
 

@@ -108,7 +108,7 @@ CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict) {
   constexpr Verdict kOfCalls[] = {Verdict::mismatch, Verdict::deadlock, Verdict::timeout, Verdict::livelock};
   const auto& failures = record.outcome.failures;
   const bool of_calls = std::find(std::begin(kOfCalls), std::end(kOfCalls), verdict) != std::end(kOfCalls);
-  if (!of_calls && (failures.empty() || !follows_a_timeout(failures.front(), record.events))) return calls;
+  if (!of_calls && (failures.empty() || !follows_a_timeout(failures.front()))) return calls;
   for (const auto& call : record.pending) {
     if (!call.waits_for.empty()) calls[call.group] = std::numeric_limits<std::uint64_t>::max();
   }

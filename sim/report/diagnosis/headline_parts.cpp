@@ -49,7 +49,7 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 }
 
 std::string timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends) {
-  if (!follows_a_timeout(failure, record.events)) return "";
+  if (!follows_a_timeout(failure)) return "";
   const auto& wait = *failure.gave_up;
   const auto& all = record.pending;
   const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {

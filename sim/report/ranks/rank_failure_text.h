@@ -4,7 +4,6 @@
 #include <exception>
 #include <string>
 
-#include <rehearse/comm/event_log.h>
 #include <rehearse_internal/exec/failure.h>
 
 namespace rehearse::sim {
@@ -32,8 +31,8 @@ std::string text_of(const exec::RankFailure& failure);
 std::string gist_of(const exec::RankFailure& failure);
 
 // True if a timeout seems to have caused the failure: a program may catch a timeout and throw an error of its own.
-// False if the error's text names the call itself, or if calls completed since the timeout, which shows that the
-// program had dealt with it.
-bool follows_a_timeout(const exec::RankFailure& failure, const comm::EventLog& events);
+// False if the error's text names the call itself, or if the rank failed later than the timeout: then the program had
+// dealt with the timeout.
+bool follows_a_timeout(const exec::RankFailure& failure);
 
 }  // namespace rehearse::sim

@@ -85,7 +85,7 @@ TEST(StoreGather, DifferentFunctions_AreAnErrorThatNamesThem) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));
     const bool is_odd = ctx.rank() == 1;
     EXPECT_THAT([&] { collectives.exchange({}, {is_odd ? "g" : "f", ""}); },
-                ThrowsMessage<CompileError>(testing::AllOf(HasSubstr("meet for different things"),
+                ThrowsMessage<CompileError>(testing::AllOf(HasSubstr("are at different steps of a compilation"),
                                                            HasSubstr("inputs of f"), HasSubstr("inputs of g"))));
   });
 }

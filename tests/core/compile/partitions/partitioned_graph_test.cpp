@@ -87,7 +87,7 @@ TEST(PartitionedGraph, RefusesATensorThatIsNotWhatAPieceWasCompiledFor) {
   };
   EXPECT_THAT(
       message_for(at::ones({2}).requires_grad_()),
-      testing::HasSubstr("'x' comes to piece submod_0 of a compiled function otherwise than it was captured: it "
+      testing::HasSubstr("'x' reaches piece submod_0 of a compiled function in another form than at the capture: it "
                          "requires no grad, and requires grad now"));
   EXPECT_THAT(message_for(at::ones({3})), testing::HasSubstr("is [2], and is [3] now"));
   EXPECT_THAT(message_for(at::ones({2}, at::kDouble)), testing::HasSubstr("is Float, and is Double now"));

@@ -46,7 +46,7 @@ TEST(BackendStatement, AFalseOneOfSharedMemoryIsFoundByTheNextPiece) {
     ADD_FAILURE() << "no error";
   } catch (const BorderMismatch& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("comes to piece submod_1 of a compiled function otherwise than it was captured"));
+                HasSubstr("reaches piece submod_1 of a compiled function in another form than at the capture"));
     EXPECT_THAT(error.what(), HasSubstr("has strides [4, 1] from 0 on, and has strides [1, 2] from 0 on now"));
   }
 }

@@ -139,7 +139,8 @@ TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   captured = 2, global_scale = 2, net->offset = at::zeros({3});
   EXPECT_THAT(stale_capture_of([&] { by_reference(kInput); }), HasSubstr("mul"));
   EXPECT_THAT(stale_capture_of([&] { global(kInput); }), HasSubstr("mul"));
-  EXPECT_THAT(stale_capture_of([&] { counted(kInput); }), HasSubstr("beside tensors it returned 1, and returns 2 now"));
+  EXPECT_THAT(stale_capture_of([&] { counted(kInput); }),
+              HasSubstr("its results that are no tensors were 1, and are 2 now"));
   EXPECT_THAT(stale_capture_of([&] { replaced(kInput); }), HasSubstr("is another tensor now"));
   EXPECT_THAT(replaced.explain().text(), HasSubstr("kept by reference"));
   global_scale = 1;
