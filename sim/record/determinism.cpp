@@ -120,16 +120,17 @@ std::string text_of(const RunPath& first, const RunPath& second, const CallPair&
   const auto at = [](const RunPath& run, const RunCalls::Call& call) {
     return " at t=" + format_time(call.at) + place_of(run.calls, call);
   };
-  const auto one = pair.first != nullptr ? text_of(first.calls, *pair.first) : "no call";
-  const auto two = pair.second != nullptr ? text_of(second.calls, *pair.second) : "no call";
-  const int rank = (pair.first != nullptr ? pair.first : pair.second)->rank;
-  if (one == two) {
-    return fmt::format("; the first call that differs: rank {}, {}, first run{}, second{}", rank, one,
-                       at(first, *pair.first), at(second, *pair.second));
+  constexpr const char* begin = "the first call that differs is ";
+  if (pair.first == nullptr || pair.second == nullptr) {
+    const bool in_first = pair.first != nullptr;
+    const RunPath& run = in_first ? first : second;
+    const RunCalls::Call& only = in_first ? *pair.first : *pair.second;
+    return fmt::format("{}rank {}'s {}{}, only in the {} run; ", begin, only.rank, text_of(run.calls, only),
+                       at(run, only), in_first ? "first" : "second");
   }
-  return fmt::format("; the first call that differs: rank {}, first run {}{}, second {}{}", rank, one,
-                     pair.first != nullptr ? at(first, *pair.first) : "", two,
-                     pair.second != nullptr ? at(second, *pair.second) : "");
+  const auto one = text_of(first.calls, *pair.first), two = text_of(second.calls, *pair.second);
+  return fmt::format("{}rank {}'s {}{} in the first run,{}{} in the second; ", begin, pair.first->rank, one,
+                     at(first, *pair.first), one == two ? "" : " " + two, at(second, *pair.second));
 }
 
 // Compares each rank's calls in their own order. The schedule decides the order between ranks.
@@ -206,7 +207,7 @@ RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_h
 
 std::optional<RunDifference> first_difference(const RunPath& first, const RunPath& second) {
   auto difference = difference_of_ways(first, second);
-  if (difference) difference->text += call_difference(first, second);
+  if (difference) difference->text.insert(0, call_difference(first, second));
   return difference;
 }
 

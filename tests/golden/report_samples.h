@@ -139,12 +139,11 @@ inline Report nondeterminism_report() {
   Report report =
       base(Verdict::nondeterminism,
            "two runs of seed 7 differ, so the program uses something outside of the seed (a clock, an "
-           "address, a thread): decision 41 (next_fiber): the first run chose option 3 of 8 (rank 0, whose last "
-           "call was allreduce(sum, float32[4], cpu) as #9 of group \"world\" at train.cpp:41 in step), the "
-           "second run option 5 of 8 (rank 1, whose last call was allreduce(sum, float32[4], cpu) as #9 of "
-           "group \"world\" at train.cpp:41 in step) at t=1.2 ms; the first call that differs: rank 0, first run "
-           "broadcast(root=0, float32[4], cpu) as #10 of group \"world\" at t=1.2 ms at train.cpp:52 in step, "
-           "second no call",
+           "address, a thread): the first call that differs is rank 0's broadcast(root=0, float32[4], cpu) as #10 of "
+           "group \"world\" at t=1.2 ms at train.cpp:52 in step, only in the first run; decision 41 (next_fiber): the "
+           "first run chose option 3 of 8 (rank 0, whose last call was allreduce(sum, float32[4], cpu) as #9 of "
+           "group \"world\" at train.cpp:41 in step), the second run option 5 of 8 (rank 1, whose last call was "
+           "allreduce(sum, float32[4], cpu) as #9 of group \"world\" at train.cpp:41 in step) at t=1.2 ms",
            2);
   report.rank_lines = {line(0, RankOutcome::returned, 1203), line(1, RankOutcome::returned, 1203)};
   return report;

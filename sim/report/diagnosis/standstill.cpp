@@ -115,7 +115,7 @@ Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
   // Polling alone is no cause. It is a livelock only if all other waits lead to the rank that polls.
   diagnosis.polled = causes.empty() && !ends.empty() && polling_.contains(ends.front().rank);
   for (auto& text : texts_of_dead_ends(ends, polling_, until)) causes.push_back(std::move(text));
-  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; also, "));
+  diagnosis.headline = fmt::format("{}", fmt::join(causes, "; also, perhaps because of that, "));
   return diagnosis;
 }
 

@@ -211,8 +211,8 @@ TEST(Environment, CheckDeterminism_NamesTheCallThatDiffers) {
   });
   ASSERT_EQ(failures.size(), 1u);
   const auto text = std::regex_replace(message(failures[0]), std::regex("\n  "), " ");
-  EXPECT_THAT(text, HasSubstr("; the first call that differs: rank 2, barrier"));
-  EXPECT_THAT(text, HasSubstr(" as #1 of group \"world\", first run at t=0 ns, second at t=3 us\n"));
+  EXPECT_THAT(text, HasSubstr(": the first call that differs is rank 2's barrier"));
+  EXPECT_THAT(text, HasSubstr(" as #1 of group \"world\" at t=0 ns in the first run, at t=3 us in the second; "));
 }
 
 TEST(Environment, Replay_TakesTheLogOfThisCheckOnly) {
