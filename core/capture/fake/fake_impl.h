@@ -37,8 +37,9 @@ class FakeImpl final : public c10::TensorImpl {
   // symbolic, because no code can ask such a fake for its memory.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
-  bool is_seen() const noexcept { return is_seen_; }
-  void set_seen(bool is_seen) const noexcept { is_seen_ = is_seen; }
+  // True if reads of the layout set layout_was_read() and note offsets.
+  bool tracks_reads() const noexcept { return tracks_reads_; }
+  void set_tracks_reads(bool tracks) const noexcept { tracks_reads_ = tracks; }
 
   std::int64_t size_custom(std::int64_t dim) const override;
   c10::IntArrayRef sizes_custom() const override;
@@ -69,34 +70,34 @@ class FakeImpl final : public c10::TensorImpl {
   bool is_real_ = false;                           // become() was called
   std::unique_ptr<c10::ExtraMeta> former_layout_;  // symbolic sizes and strides from before become()
   mutable bool layout_was_read_ = false;
-  mutable bool is_seen_ = true;  // false: reads of the offset are not noted
+  mutable bool tracks_reads_ = true;  // false: reads of the offset are not noted
   mutable std::vector<std::int64_t> sizes_as_numbers_, strides_as_numbers_;
 };
 
 // Null if the tensor is not fake.
 FakeImpl* fake_impl(const at::Tensor& tensor);
 
-// While it lives, reading the fake's layout is not noted. Does nothing for a real tensor.
-class UnseenRead {
+// While it lives, the fake does not track reads of its layout. Does nothing for a real tensor.
+class UntrackedRead {
  public:
-  explicit UnseenRead(const at::Tensor& tensor) : impl_(fake_impl(tensor)) {
+  explicit UntrackedRead(const at::Tensor& tensor) : impl_(fake_impl(tensor)) {
     if (!impl_) return;
     was_read_ = impl_->layout_was_read();
-    was_seen_ = impl_->is_seen();
-    impl_->set_seen(false);
+    tracked_reads_ = impl_->tracks_reads();
+    impl_->set_tracks_reads(false);
   }
-  UnseenRead(const UnseenRead&) = delete;
-  UnseenRead& operator=(const UnseenRead&) = delete;
-  ~UnseenRead() {
+  UntrackedRead(const UntrackedRead&) = delete;
+  UntrackedRead& operator=(const UntrackedRead&) = delete;
+  ~UntrackedRead() {
     if (!impl_) return;
     impl_->set_layout_was_read(was_read_);
-    impl_->set_seen(was_seen_);
+    impl_->set_tracks_reads(tracked_reads_);
   }
 
  private:
   const FakeImpl* impl_;
   bool was_read_ = false;
-  bool was_seen_ = true;
+  bool tracked_reads_ = true;
 };
 
 // LibTorch's error about a fake's memory contains these words. with_typed_errors() recognises the error by them.

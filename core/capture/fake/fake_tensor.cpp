@@ -73,7 +73,7 @@ c10::SymInt bytes_of_elements(const TensorSpec& spec) {
 }
 
 TensorSpec spec_of(const at::Tensor& tensor) {
-  const UnseenRead unseen(tensor);
+  const UntrackedRead untracked(tensor);
   return TensorSpec{.sizes = tensor.sym_sizes().vec(),
                     .strides = tensor.sym_strides().vec(),
                     .storage_offset = tensor.sym_storage_offset(),

@@ -19,7 +19,7 @@ std::vector<graph::SymInt> graph_ints(c10::SymIntArrayRef values) {
 }  // namespace
 
 graph::TensorMeta meta_of(const at::Tensor& tensor) {
-  const UnseenRead unseen(tensor);
+  const UntrackedRead untracked(tensor);
   return {.sizes = graph_ints(tensor.sym_sizes()),
           .strides = graph_ints(tensor.sym_strides()),
           .storage_offset = graph_int(tensor.sym_storage_offset()),

@@ -146,7 +146,7 @@ void Tracer::call(const c10::OperatorHandle& op, Stack& stack) {
   const Stack given = arguments;
   try {
     const InOperator inside(recording_.mode);
-    const UnseenRead by_operator(recording_.hook ? recording_.hook->gradient : at::Tensor());
+    const UntrackedRead by_operator(recording_.hook ? recording_.hook->gradient : at::Tensor());
     call_in_operator(op, treatment, arguments);
   } catch (const std::exception& error) {
     if (!go_on_after(error)) throw;
