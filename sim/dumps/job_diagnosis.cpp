@@ -82,15 +82,15 @@ void JobDiagnosis::tell() {
 }
 
 void JobDiagnosis::tell_waits() {
-  Standstill all(job_.ranks(), {}, Rest::not_come, unknown_);
+  Standstill all(job_.ranks(), {}, OtherRanks::not_come, unknown_);
   for (const auto& diagnosis : diagnoses_) {
     for (const auto& open : diagnosis.open)
       all.add({open.rank, open.title, open.waits_for, stacks_.place(open.call->stack)});
   }
-  auto told = all.tell();
+  auto diagnosis = all.diagnose();
   verdict_ = Verdict::deadlock;
-  headline_ = std::move(told.headline) + last_calls(awaited());
-  wait_cycle_ = std::move(told.wait_cycle);
+  headline_ = std::move(diagnosis.headline) + last_calls(awaited());
+  wait_cycle_ = std::move(diagnosis.wait_cycle);
 }
 
 // The ranks that have a dump and wait in no call, and for which others wait.

@@ -260,10 +260,10 @@ class Merger {
     for (const auto& wait : waits_) all.add({wait.rank, wait.call, wait.waits_for, wait.where});
     bool hopeless = true;
     for (const auto& wait : waits_) hopeless = hopeless && all.is_hopeless(wait.rank, merged_.rank_lines);
-    auto story = all.tell();
+    auto diagnosis = all.diagnose();
     if (hopeless) {
-      set(Verdict::deadlock, story.headline);
-      merged_.wait_cycle = std::move(story.wait_cycle);
+      set(Verdict::deadlock, diagnosis.headline);
+      merged_.wait_cycle = std::move(diagnosis.wait_cycle);
       return true;
     }
     merged_.verdict = Verdict::timeout;

@@ -240,7 +240,7 @@ class VerdictFinder {
     Standstill all(options_.ranks, record_.crashed);
     for (const auto& fiber : outcome().hang.empty() ? outcome().blocked : outcome().hang)
       all.add(fiber, ends_.place_of(fiber));
-    auto diagnosis = all.tell();
+    auto diagnosis = all.diagnose();
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     const bool livelock = diagnosis.polled || outcome().ending == exec::Ending::livelock;
     if (diagnosis.headline.empty()) diagnosis.headline = outcome().stop_reason;
@@ -295,7 +295,7 @@ class VerdictFinder {
     const bool hopeless = missing_ranks && all.is_hopeless(failure.rank, ends_.lines());
     // Not failure.at: destructors may have waited, too, before the error left the rank.
     const auto until = missing_ranks ? failure.gave_up->at : failure.at;
-    auto diagnosis = all.tell(hopeless ? std::nullopt : std::optional(until));
+    auto diagnosis = all.diagnose(hopeless ? std::nullopt : std::optional(until));
     if (!missing_ranks) {
       diagnosis.headline = fmt::format("rank {}: {}", failure.rank, gist_of(failure));
       const bool of_store = is_a<c10::DistStoreError>(failure);

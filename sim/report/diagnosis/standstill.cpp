@@ -35,8 +35,9 @@ std::string ring(const std::vector<WaitEdge>& cycle) {
 
 }  // namespace
 
-Standstill::Standstill(int ranks, std::map<int, std::string> crashed, Rest rest, std::map<int, std::string> unknown)
-    : crashed_(std::move(crashed)), rest_(rest), unknown_(std::move(unknown)) {
+Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks others,
+                       std::map<int, std::string> unknown)
+    : crashed_(std::move(crashed)), others_(others), unknown_(std::move(unknown)) {
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
@@ -57,7 +58,7 @@ std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
 // Describes a call that some ranks made while others have ended. Either the ended ranks left out the call, or the
 // callers made one call too many; the record does not tell which. The smaller side comes first, because most programs
 // are right on most ranks. Describes only the first such call, because further ones usually follow from it.
-std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const {
+std::string Standstill::describe_missing(const std::vector<comm::WaitEdge>& on_ended) const {
   const std::string& call = on_ended.front().call;
   std::set<int> missing;
   std::map<int, std::string> waiting;  // each waiting rank with its place
@@ -68,7 +69,7 @@ std::string Standstill::gone(const std::vector<comm::WaitEdge>& on_ended) const 
   }
   const std::vector<int> ranks(missing.begin(), missing.end());
   if (const auto why = absent_for_good(ranks); !why.empty()) return fmt::format("{}: {}", call, why);
-  const auto* const what = rest_ == Rest::ended ? "ended and will never come" : "not come";
+  const auto* const what = others_ == OtherRanks::ended ? "ended and will never come" : "not come";
   if (waiting.size() < missing.size()) {
     std::vector<int> callers;
     for (const auto& [rank, place] : waiting) callers.push_back(rank);
@@ -95,13 +96,13 @@ void Standstill::add(comm::BlockedCall call) {
   calls_.insert(std::upper_bound(calls_.begin(), calls_.end(), call.rank, by_rank), std::move(call));
 }
 
-Standstill::Diagnosis Standstill::tell(std::optional<VirtualTime> until) const {
+Standstill::Diagnosis Standstill::diagnose(std::optional<VirtualTime> until) const {
   const auto analysis = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()});
   Diagnosis diagnosis;
   std::vector<std::string> causes;
   // Waits that can never end come first: waits for ended ranks, then a cycle. Dead ends, which merely did not end, come
   // last.
-  if (!analysis.on_ended.empty()) causes.push_back(gone(analysis.on_ended));
+  if (!analysis.on_ended.empty()) causes.push_back(describe_missing(analysis.on_ended));
   if (!analysis.cycles.empty()) causes.push_back(ring(analysis.cycles.front()));
   for (const auto& cycle : analysis.cycles) {
     for (const auto& edge : cycle) diagnosis.wait_cycle.push_back(comm::to_string(edge));

@@ -18,7 +18,7 @@ class RankOutcomes;
 
 // The fate of the ranks for which nobody called add(): in a run, they have ended; in dumps, they have not come to the
 // call.
-enum class Rest { ended, not_come };
+enum class OtherRanks { ended, not_come };
 
 // Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that wait for no other
 // rank. Call add() for each blocked rank; all other ranks count as ended.
@@ -26,7 +26,7 @@ class Standstill {
  public:
   // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no
   // dump".
-  explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, Rest rest = Rest::ended,
+  explicit Standstill(int ranks, std::map<int, std::string> crashed = {}, OtherRanks others = OtherRanks::ended,
                       std::map<int, std::string> unknown = {});
 
   // `where`: the place of the wait, for the reader.
@@ -41,7 +41,7 @@ class Standstill {
 
   // `until`: the time at which a timeout ended the waits; some ranks may merely have been late. Empty: no rank could go
   // on.
-  Diagnosis tell(std::optional<VirtualTime> until = {}) const;
+  Diagnosis diagnose(std::optional<VirtualTime> until = {}) const;
 
   // True if all waits, followed from `rank`, end at ranks that have returned or crashed, or that wait for each other.
   bool is_hopeless(int rank, const std::vector<RankLine>& lines) const;
@@ -51,11 +51,11 @@ class Standstill {
   std::string others_on_the_way(int rank, VirtualTime until) const;
 
  private:
-  std::string gone(const std::vector<comm::WaitEdge>& on_ended) const;
+  std::string describe_missing(const std::vector<comm::WaitEdge>& on_ended) const;
   std::string absent_for_good(const std::vector<int>& ranks) const;
 
   const std::map<int, std::string> crashed_;
-  const Rest rest_;
+  const OtherRanks others_;
   const std::map<int, std::string> unknown_;
   std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
   std::map<int, std::string> polling_;    // for each polling rank, the call with which it polls; empty: unknown
