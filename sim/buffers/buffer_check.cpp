@@ -19,7 +19,7 @@ using Of = OperatorAccess::Of;
 
 std::string not_waited_for(int rank) { return fmt::format(", which rank {} has not waited for", rank); }
 
-std::string spoilt_by(const SpoilingCall& call) {
+std::string undefined_by(const UndefiningCall& call) {
   return fmt::format(
       " reads the tensor of {}, but only the root has the result: Gloo leaves partial results in the tensors of the "
       "other ranks",
@@ -46,10 +46,10 @@ void for_each_tensor(const c10::IValue& value, const Visit& visit) {
 class BufferCheck::OfFiber final : public operators::OperatorWatcher {
  public:
   OfFiber(BufferCheck& check, int rank)
-      : check_(check), rank_(rank), spoilt_(check.spoilt_[static_cast<std::size_t>(rank)]) {}
+      : check_(check), rank_(rank), undefined_(check.undefined_[static_cast<std::size_t>(rank)]) {}
 
   bool is_idle() const noexcept override {
-    return (check_.calls_.knows_all(rank_) && spoilt_.empty()) || check_.finding_.is_over();
+    return (check_.calls_.knows_all(rank_) && undefined_.empty()) || check_.finding_.is_over();
   }
 
   void before(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) override {
@@ -60,7 +60,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
     if (access.resizes) note_storages(name, arguments);
     if (!access.touches_data) return;
     for_each(access, arguments, [&](const at::Tensor& tensor, Of of) { look_at(tensor, of, name); });
-    if (!spoilt_.empty()) look_at_spoilt(access, arguments, name);
+    if (!undefined_.empty()) look_at_undefined(access, arguments, name);
   }
 
   void after(c10::ArrayRef<c10::IValue>) override {
@@ -70,7 +70,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
   void save(const at::Tensor& tensor) override {
     if (is_idle()) return;
     look_at(tensor, Of::read, "torch::save");
-    look_at_spoilt(tensor, "torch::save");
+    look_at_undefined(tensor, "torch::save");
   }
 
  private:
@@ -93,18 +93,19 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
   }
 
   // Check reads before recording writes, because an operator may do both with one tensor.
-  void look_at_spoilt(const OperatorAccess& access, c10::ArrayRef<c10::IValue> arguments, std::string_view op) {
+  void look_at_undefined(const OperatorAccess& access, c10::ArrayRef<c10::IValue> arguments, std::string_view op) {
     for_each(access, arguments, [&](const at::Tensor& tensor, Of of) {
-      if (of == Of::read) look_at_spoilt(tensor, op);
+      if (of == Of::read) look_at_undefined(tensor, op);
     });
     for_each(access, arguments, [&](const at::Tensor& tensor, Of of) {
-      if (of == Of::overwrite) spoilt_.write(Footprint(tensor));
+      if (of == Of::overwrite) undefined_.write(Footprint(tensor));
     });
   }
 
-  void look_at_spoilt(const at::Tensor& tensor, std::string_view op) {
-    const auto* const call = spoilt_.find(Footprint(tensor));
-    if (call != nullptr) check_.finding_.stop_here(fmt::format("rank {}: {}{}{}", rank_, op, here(), spoilt_by(*call)));
+  void look_at_undefined(const at::Tensor& tensor, std::string_view op) {
+    const auto* const call = undefined_.find(Footprint(tensor));
+    if (call != nullptr)
+      check_.finding_.stop_here(fmt::format("rank {}: {}{}{}", rank_, op, here(), undefined_by(*call)));
   }
 
   void note_storages(const std::string& op, c10::ArrayRef<c10::IValue> arguments) {
@@ -129,13 +130,13 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
 
   BufferCheck& check_;
   const int rank_;
-  SpoiltMemory& spoilt_;
-  std::vector<ByteSpan> resizes_;    // the memory of the arguments' storages, if the operator may exchange it
+  UndefinedMemory& undefined_;
+  std::vector<ByteSpan> resizes_;  // the memory of the arguments' storages, if the operator may exchange it
   const std::string* op_ = nullptr;  // the operator's name
 };
 
 BufferCheck::BufferCheck(exec::RankExecutor& executor, const CallWatch& calls)
-    : calls_(calls), finding_(executor), spoilt_(static_cast<std::size_t>(executor.options().ranks)) {}
+    : calls_(calls), finding_(executor), undefined_(static_cast<std::size_t>(executor.options().ranks)) {}
 
 std::unique_ptr<operators::OperatorWatcher> BufferCheck::watch_fiber_of(int rank) {
   return std::make_unique<OfFiber>(*this, rank);
@@ -156,21 +157,21 @@ void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& share
                                      buffer.writes() ? "writes" : "reads", describe(used), not_waited_for(call.rank)));
     }
   }
-  look_at_spoilt(call);
+  look_at_undefined(call);
 }
 
-void BufferCheck::look_at_spoilt(const WatchedCall& call) {
+void BufferCheck::look_at_undefined(const WatchedCall& call) {
   using Value = WatchedBuffer::Value;
-  auto& spoilt = spoilt_[static_cast<std::size_t>(call.rank)];
+  auto& undefined = undefined_[static_cast<std::size_t>(call.rank)];
   for (const auto& buffer : call.buffers) {
     if (buffer.value == Value::replaced) continue;
-    if (const auto* const other = spoilt.find(buffer.footprint)) {
-      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title.text(), here(), spoilt_by(*other)));
+    if (const auto* const other = undefined.find(buffer.footprint)) {
+      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title.text(), here(), undefined_by(*other)));
     }
   }
   for (const auto& buffer : call.buffers) {
-    if (buffer.value == Value::replaced) spoilt.write(buffer.footprint);
-    if (buffer.value == Value::spoilt) spoilt.spoil(buffer, {call.title, call.where});
+    if (buffer.value == Value::replaced) undefined.write(buffer.footprint);
+    if (buffer.value == Value::undefined) undefined.mark_undefined(buffer, {call.title, call.where});
   }
 }
 

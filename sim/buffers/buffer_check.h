@@ -10,7 +10,7 @@
 #include "call_watch.h"
 #include "finding.h"
 #include "operator_access.h"
-#include "spoilt_memory.h"
+#include "undefined_memory.h"
 
 namespace rehearse::sim {
 
@@ -37,12 +37,12 @@ class BufferCheck final : public CallChecker {
   class OfFiber;
 
   void look_at_memory(const WatchedBuffer& buffer);
-  void look_at_spoilt(const WatchedCall& call);
+  void look_at_undefined(const WatchedCall& call);
   void look_at_outputs(const WatchedCall& call);
 
   const CallWatch& calls_;
   Finding finding_;
-  std::vector<SpoiltMemory> spoilt_;                                         // by rank
+  std::vector<UndefinedMemory> undefined_;                                   // by rank
   std::unordered_map<const c10::FunctionSchema*, OperatorAccess> accesses_;  // never iterated
 };
 

@@ -25,7 +25,7 @@ bool only_reads(const comm::Operation& call, bool is_root) {
 Value value_of_input(const comm::Operation& call, bool is_root) {
   if (is_root) return Value::taken;
   if (call.type == c10d::OpType::BROADCAST) return Value::replaced;
-  return call.type == c10d::OpType::REDUCE ? Value::spoilt : Value::taken;
+  return call.type == c10d::OpType::REDUCE ? Value::undefined : Value::taken;
 }
 
 void add(const WatchedCall& call, const at::Tensor& tensor, Use use, Value value,
@@ -38,9 +38,10 @@ void add_buffers(const WatchedCall& watched, const comm::Operation& call, const 
                  std::pmr::vector<WatchedBuffer>& buffers) {
   if (!call.parts.empty()) {
     for (const auto& part : call.parts) add_buffers(watched, part, group, buffers);
-    // Coalesced calls spoil nothing: Gloo has no batches, and NCCL leaves the other ranks' tensors as they are.
+    // Coalesced calls leave no tensor undefined: Gloo has no batches, and NCCL leaves the other ranks' tensors as they
+    // are.
     for (auto& buffer : buffers) {
-      if (buffer.value == Value::spoilt) buffer.value = Value::taken;
+      if (buffer.value == Value::undefined) buffer.value = Value::taken;
     }
     return;
   }

@@ -39,9 +39,9 @@ struct WatchedBuffer : WatchedStorage {
   enum class Use : std::uint8_t { input, output, both };
   // The call's effect on the tensor's value.
   enum class Value : std::uint8_t {
-    taken,     // reads it
-    replaced,  // writes a new value, and does not read the old one
-    spoilt,    // reads it, and leaves arbitrary values in the tensor
+    taken,      // reads it
+    replaced,   // writes a new value, and does not read the old one
+    undefined,  // reads it, and leaves arbitrary values in the tensor
   };
 
   WatchedBuffer(const WatchedCall& call, const at::Tensor& tensor, Use how, Value of_value);

@@ -13,27 +13,27 @@
 namespace rehearse::sim {
 
 // A call that leaves a tensor without a defined value on this rank: reduce() on all ranks but the root.
-struct SpoilingCall {
+struct UndefiningCall {
   CallTitle title;
   exec::CallSite where;  // empty unless call sites are captured
 };
 
 // The bytes of one rank that such calls left undefined. They stay here until the rank writes them or frees the memory.
-class SpoiltMemory {
+class UndefinedMemory {
  public:
   bool empty() const noexcept { return spans_.empty(); }
 
-  void spoil(const WatchedBuffer& buffer, const SpoilingCall& call);
+  void mark_undefined(const WatchedBuffer& buffer, const UndefiningCall& call);
   void write(const Footprint& bytes);
 
   // The call that left one of the bytes undefined. Null: none of them is, or the footprint has too many runs to
   // compare.
-  const SpoilingCall* find(const Footprint& bytes);
+  const UndefiningCall* find(const Footprint& bytes);
 
  private:
   struct Memory {
     WatchedStorage storage;
-    SpoilingCall call;
+    UndefiningCall call;
   };
   struct Span {
     const std::byte* end;

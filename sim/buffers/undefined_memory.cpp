@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "spoilt_memory.h"
+#include "undefined_memory.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,14 +7,14 @@
 
 namespace rehearse::sim {
 
-SpoiltMemory::Spans::iterator SpoiltMemory::first_that_ends_after(const std::byte* begin) {
+UndefinedMemory::Spans::iterator UndefinedMemory::first_that_ends_after(const std::byte* begin) {
   auto span = spans_.upper_bound(begin);
   if (span != spans_.begin() && std::less<>{}(begin, std::prev(span)->second.end)) --span;
   return span;
 }
 
 // Keeps the parts of spans before and after `bytes`.
-void SpoiltMemory::cut(const ByteSpan& bytes) {
+void UndefinedMemory::cut(const ByteSpan& bytes) {
   auto span = first_that_ends_after(bytes.begin);
   while (span != spans_.end() && std::less<>{}(span->first, bytes.end)) {
     const auto [begin, rest] = *span;
@@ -24,14 +24,14 @@ void SpoiltMemory::cut(const ByteSpan& bytes) {
   }
 }
 
-void SpoiltMemory::write(const Footprint& bytes) {
+void UndefinedMemory::write(const Footprint& bytes) {
   if (spans_.empty() || bytes.empty()) return;
   // If a tensor has too many runs (see Footprint), everything between its ends counts as written.
   if (bytes.runs().empty()) return cut(bytes.bounds());
   for (const auto& run : bytes.runs()) cut(run);
 }
 
-void SpoiltMemory::spoil(const WatchedBuffer& buffer, const SpoilingCall& call) {
+void UndefinedMemory::mark_undefined(const WatchedBuffer& buffer, const UndefiningCall& call) {
   drop_freed();
   const auto memory = std::make_shared<const Memory>(Memory{buffer, call});
   for (const auto& run : buffer.footprint.runs()) {
@@ -40,7 +40,7 @@ void SpoiltMemory::spoil(const WatchedBuffer& buffer, const SpoilingCall& call) 
   }
 }
 
-const SpoilingCall* SpoiltMemory::find(const Footprint& bytes) {
+const UndefiningCall* UndefinedMemory::find(const Footprint& bytes) {
   if (spans_.empty()) return nullptr;
   for (const auto& run : bytes.runs()) {
     auto span = first_that_ends_after(run.begin);
@@ -52,7 +52,7 @@ const SpoilingCall* SpoiltMemory::find(const Footprint& bytes) {
   return nullptr;
 }
 
-void SpoiltMemory::drop_freed() {
+void UndefinedMemory::drop_freed() {
   if (spans_.size() < spans_most_) return;
   std::erase_if(spans_, [](const auto& span) { return !span.second.memory->storage.is_there(); });
   spans_most_ = std::max<std::size_t>(1'024, 2 * spans_.size());
