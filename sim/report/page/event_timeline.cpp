@@ -66,7 +66,7 @@ class EventTimeline {
         .group = event.pg_id, .signature = signature_of(event), .site = event.call_site, .tag = event.tag};
     const auto type = events_.signature(event).type;
     if (comm::is_point_to_point(type)) {
-      kind.peers = type == c10d::OpType::SEND ? Timeline::Peers::receiver : Timeline::Peers::sender;
+      kind.type = type == c10d::OpType::SEND ? Timeline::CallType::send : Timeline::CallType::receive;
       kind.any_peer = event.peer < 0;
       if (!kind.any_peer) kind.peer_offset = event.peer - event.rank;
     }

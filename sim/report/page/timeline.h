@@ -26,13 +26,13 @@ struct Timeline {
     std::string label;        // the payload's name; empty: none
     auto operator<=>(const Signature&) const = default;
   };
-  enum class Peers : std::uint8_t { everybody, receiver, sender };  // a collective, a send, a receive
+  enum class CallType : std::uint8_t { collective, send, receive };
   // Calls of one kind differ only in their number and their times.
   struct Kind {
     std::uint32_t group = 0;
     std::uint32_t signature = 0;
     std::uint32_t site = 0;
-    Peers peers = Peers::everybody;
+    CallType type = CallType::collective;
     std::int32_t peer_offset = 0;  // for a message: the peer's rank minus the caller's
     bool any_peer = false;         // for a receive: the peer is unknown
     std::int32_t tag = 0;

@@ -37,7 +37,7 @@ class CallWriter {
 
   void add(const Call& call) {
     const Kind& kind = timeline_.kinds[call.kind];
-    const bool message = kind.peers != Timeline::Peers::everybody;
+    const bool message = kind.type != Timeline::CallType::collective;
     auto& last = numbers_[{kind.group, message}];
     const auto step = static_cast<std::int64_t>(call.number) - last - 1;
     last = call.number;
@@ -121,7 +121,7 @@ Json table_row(const Timeline::Signature& signature) {
 }
 
 Json table_row(const Kind& kind) {
-  return Json::array({kind.group, kind.signature, kind.site, static_cast<int>(kind.peers),
+  return Json::array({kind.group, kind.signature, kind.site, static_cast<int>(kind.type),
                       kind.any_peer ? Json() : Json(kind.peer_offset), kind.tag});
 }
 

@@ -76,7 +76,7 @@ class TraceTimeline {
     Timeline::Kind kind{.group = group,
                         .signature = signatures_.number_of({name.substr(0, name.find(' ')), fingerprint, ""}),
                         .site = site_of(arguments)};
-    if (message) kind.peers = name.starts_with("send") ? Timeline::Peers::receiver : Timeline::Peers::sender;
+    if (message) kind.type = name.starts_with("send") ? Timeline::CallType::send : Timeline::CallType::receive;
     kind.any_peer = message;  // a trace does not say who the peer is
     const auto state = arguments.get<std::string>("state");
     const auto started = state == "scheduled" ? Timeline::kNever : begin + time_in(arguments, "wait_us");

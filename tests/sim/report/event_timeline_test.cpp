@@ -62,8 +62,8 @@ TEST_F(EventTimelines, Kinds_SayWhichRanksACallMatches) {
     return timeline.kinds[timeline.calls[rank][call].kind];
   };
   EXPECT_EQ(kind_of(0, 0), kind_of(1, 0));
-  EXPECT_EQ(kind_of(0, 0).peers, Timeline::Peers::everybody);
-  EXPECT_EQ(kind_of(0, 1).peers, Timeline::Peers::receiver);
+  EXPECT_EQ(kind_of(0, 0).type, Timeline::CallType::collective);
+  EXPECT_EQ(kind_of(0, 1).type, Timeline::CallType::send);
   EXPECT_EQ(kind_of(0, 1).peer_offset, 1);
   EXPECT_EQ(kind_of(0, 1).tag, 7);
   EXPECT_EQ(kind_of(1, 1).peer_offset, -1);
@@ -84,7 +84,7 @@ TEST_F(EventTimelines, Trace_HasTheSameCalls) {
       auto call = read.calls[rank][i];
       EXPECT_EQ(read.signatures[read.kinds[call.kind].signature],
                 kept.signatures[kept.kinds[kept.calls[rank][i].kind].signature]);
-      EXPECT_EQ(read.kinds[call.kind].peers, kept.kinds[kept.calls[rank][i].kind].peers);
+      EXPECT_EQ(read.kinds[call.kind].type, kept.kinds[kept.calls[rank][i].kind].type);
       call.kind = kept.calls[rank][i].kind;
       EXPECT_EQ(call, kept.calls[rank][i]);
     }

@@ -2,7 +2,7 @@
 // Reads the format of timeline_json.h into flat arrays, because a million objects would take too much memory.
 
 const NEVER = -1;
-const MEETS = ["collective", "send", "receive"];
+const CALL_TYPES = ["collective", "send", "receive"];
 
 class Bytes {
   constructor(base64) {
@@ -124,10 +124,10 @@ function readSpans(data) {
   return { offsets, names: data.span_names, ...cut(spans, offsets[offsets.length - 1]) };
 }
 
-function readKind(data, [group, signature, site, meets, peer, tag]) {
+function readKind(data, [group, signature, site, type, peer, tag]) {
   const [name, fingerprint, label] = data.signatures[signature];
-  return { group, name, fingerprint, label, site: data.sites[site], meets: MEETS[meets], collective: meets === 0, peer,
-    tag };
+  return { group, name, fingerprint, label, site: data.sites[site], type: CALL_TYPES[type], collective: type === 0,
+    peer, tag };
 }
 
 // Gives each call a track within its rank's row, so that calls that overlap in time have different tracks. Also

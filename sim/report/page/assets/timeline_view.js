@@ -205,7 +205,7 @@ function lastToArrive(model, call) {
 function peerText(kind, rank) {
   if (kind.collective) return "";
   if (kind.peer !== null) return `rank ${rank + kind.peer}, tag ${kind.tag}`;
-  return kind.meets === "receive" ? "any rank, or not known" : "not known";
+  return kind.type === "receive" ? "any rank, or not known" : "not known";
 }
 
 function callFacts(model, call, rank) {

@@ -46,8 +46,8 @@ class WorldMaker {
                        {"pipeline.cpp:12 in forward", "train.cpp:51 in train"}};
     timeline_.kinds = {{.group = 0, .signature = 0, .site = 1},
                        {.group = 0, .signature = 1, .site = 2},
-                       {.group = 0, .signature = 2, .site = 3, .peers = Timeline::Peers::receiver, .peer_offset = 1},
-                       {.group = 0, .signature = 3, .site = 3, .peers = Timeline::Peers::sender, .peer_offset = -1}};
+                       {.group = 0, .signature = 2, .site = 3, .type = Timeline::CallType::send, .peer_offset = 1},
+                       {.group = 0, .signature = 3, .site = 3, .type = Timeline::CallType::receive, .peer_offset = -1}};
     timeline_.span_names = {"forward of submod_0", "backward of submod_0"};
     timeline_.calls.resize(static_cast<std::size_t>(ranks));
     timeline_.spans.resize(static_cast<std::size_t>(ranks));
