@@ -27,7 +27,7 @@ Json function_json(const compiler::FunctionRecord& function) {
   return {{"name", function.name()},
           {"ranks", Json::array()},
           {"calls", function.calls()},
-          {"meets", function.uses_collectives()},
+          {"uses_collectives", function.uses_collectives()},
           {"compiles", std::move(compiles)}};
 }
 

@@ -90,7 +90,7 @@ sim::Json compiled() {
     return sim::Json{{"name", "forward"},
                      {"ranks", std::move(ranks)},
                      {"calls", calls},
-                     {"meets", true},
+                     {"uses_collectives", true},
                      {"compiles", std::move(compiles)}};
   };
   return sim::Json::array(

@@ -142,9 +142,9 @@ TEST(CompiledFunctions, RanksThatCompiledAlike_AreOne) {
     function->compiles("y is 4, guard y == 3 of entry 0", {});
   }
   EXPECT_EQ(json_text(compiled_functions(journal)),
-            R"([{"name":"step","ranks":[0,0,2,2],"calls":1,"meets":true,)"
+            R"([{"name":"step","ranks":[0,0,2,2],"calls":1,"uses_collectives":true,)"
             R"("compiles":[{"call":1,"why":"","where":"","communicates":false}]},)"
-            R"({"name":"step","ranks":[1,1],"calls":2,"meets":true,)"
+            R"({"name":"step","ranks":[1,1],"calls":2,"uses_collectives":true,)"
             R"("compiles":[{"call":1,"why":"","where":"","communicates":false},)"
             R"({"call":2,"why":"y is 4, guard y == 3 of entry 0","where":"","communicates":false}]}])");
 }
@@ -155,8 +155,8 @@ TEST(CompiledFunctions, TwoOfOneName_StayApart) {
     for (const int rank : {0, 1}) journal.add("forward", rank, false)->called();
   }
   EXPECT_EQ(json_text(compiled_functions(journal)),
-            R"([{"name":"forward","ranks":[0,1],"calls":1,"meets":false,"compiles":[]},)"
-            R"({"name":"forward","ranks":[0,1],"calls":1,"meets":false,"compiles":[]}])");
+            R"([{"name":"forward","ranks":[0,1],"calls":1,"uses_collectives":false,"compiles":[]},)"
+            R"({"name":"forward","ranks":[0,1],"calls":1,"uses_collectives":false,"compiles":[]}])");
 }
 
 TEST(PageText, Html_HasNoMarkupAndNoControlCharactersLeft) {
