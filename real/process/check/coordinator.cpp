@@ -101,7 +101,7 @@ void Coordinator::handle(int rank, const RankEnded& ended, VirtualTime now) {
   const bool is_cause = ended.end == exec::RankEnd::failed && ended.kind != FailureKind::communication;
   if (job_outcome_ && is_cause) job_outcome_->failures.push_back(failure_of(rank, ended));
   if (!job_outcome_ && is_cause) end_with_failure(rank, ended, now);
-  if (!job_outcome_ && ended.end == exec::RankEnd::aborted) end_with_given_up_barrier(rank, ended, now);
+  if (!job_outcome_ && ended.end == exec::RankEnd::aborted) end_with_silent_rank0(rank, ended, now);
   if (all_have_ended()) finish(now);
 }
 
@@ -318,7 +318,7 @@ void Coordinator::end_with_failure(int rank, const RankEnded& end, VirtualTime n
 
 // The world of rank `by` ended without a job outcome: that rank has not heard from rank 0, which is this process, for
 // too long.
-void Coordinator::end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now) {
+void Coordinator::end_with_silent_rank0(int by, const RankEnded& ended, VirtualTime now) {
   const std::string_view why = ended.what;
   constexpr std::string_view kOfRank0 = "rank 0 failed: ";
   const auto what = fmt::format("it did not answer, so rank {} gave up on it: {}", by,

@@ -84,7 +84,7 @@ class Coordinator {
   void end_with_mismatch(const comm::Mismatch& mismatch, VirtualTime now);
   JobOutcome::Failure failure_of(int rank, const RankEnded& end) const;
   void end_with_failure(int rank, const RankEnded& end, VirtualTime now);
-  void end_with_given_up_barrier(int by, const RankEnded& ended, VirtualTime now);
+  void end_with_silent_rank0(int by, const RankEnded& ended, VirtualTime now);
   void end_with_overdue_call(const GroupCalls::Open& overdue, VirtualTime now);
   void note_pending_mismatches();
   void begin_end(exec::Ending ending, std::string why, VirtualTime now);
