@@ -42,7 +42,7 @@ REHEARSE_LEAVES_STACK [[gnu::always_inline]] inline boost::fibers::context* Curr
     AsanStack::start_switch(from != nullptr ? from->asan : host_asan_, to_stack, false);
   }
   if (next == nullptr) return host_;
-  require_state(*next, Fiber::State::runnable, "Stage::change_to()");
+  require_state(*next, Fiber::State::runnable, "CurrentFiber::change_to()");
   next->state = Fiber::State::running;
   return next->context;
 }
