@@ -124,6 +124,7 @@ std::vector<ComputeModel> compute_of(const WorldOptions& options) {
   }
   return models;
 }
+
 // Notes each rank that reached the default timeout of its waits and returned nevertheless. A rank that waits with a
 // shorter timeout only checks whether the key is there.
 void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& options, RunRecord& record) {

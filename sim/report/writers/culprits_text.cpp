@@ -25,6 +25,7 @@ struct CulpritPlace {
   bool is_of_last_call = false;
   std::vector<int> ranks{};
 };
+
 const RankLine* line_of_culprit(const Report& report, int rank) {
   const auto& lines = report.rank_lines;
   const auto own = std::find_if(lines.begin(), lines.end(), [rank](const RankLine& line) { return line.rank == rank; });
@@ -37,6 +38,7 @@ CulpritPlace place_of_culprit(const Report& report, int rank) {
   if (!line->where.empty()) return {line->where, false, {rank}};
   return {line->last_where, true, {rank}};
 }
+
 std::vector<CulpritPlace> places_of_culprits(const Report& report, const std::vector<int>& ranks) {
   std::vector<CulpritPlace> places;
   for (const int rank : ranks) {
