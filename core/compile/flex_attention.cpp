@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 #include <rehearse_internal/operators/capture_mode.h>
@@ -85,9 +84,8 @@ at::Tensor attend(const at::Tensor& query, at::Tensor key, at::Tensor value, con
 at::Tensor flex_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const FlexAttentionOptions& options) {
   require_fit(query, key, value, options.enable_gqa);
-  const operators::CaptureMode* const mode = operators::CaptureMode::current();
-  operators::BodyRecorder* const bodies = mode != nullptr && !mode->has_ended() ? mode->bodies() : nullptr;
-  if (bodies == nullptr || !at::GradMode::is_enabled()) return attend(query, key, value, options);
+  operators::BodyRecorder* const bodies = operators::CaptureMode::current_bodies();
+  if (bodies == nullptr) return attend(query, key, value, options);
   return bodies
       ->record("wrap", {query, key, value},
                [&](const std::vector<at::Tensor>& inputs) {

@@ -76,13 +76,14 @@ void require_none_kept(const LocalGraph& graph, const CheckpointInputs& inputs) 
 }  // namespace
 
 std::vector<at::Tensor> run_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {
+  if (operators::BodyRecorder* const bodies = operators::CaptureMode::current_bodies()) {
+    const NoAutocastCache no_cache;
+    return bodies->record("tag_activation_checkpoint", given,
+                          [&](const std::vector<at::Tensor>& inputs) { return code(inputs, result); });
+  }
   const operators::CaptureMode* const mode = operators::CaptureMode::current();
-  if (mode == nullptr || mode->has_ended()) return run_captured_checkpoint(std::move(code), std::move(given), result);
-  operators::BodyRecorder* const bodies = mode->bodies();
-  if (bodies == nullptr || !at::GradMode::is_enabled()) return code(given, result);
-  const NoAutocastCache no_cache;
-  return bodies->record("tag_activation_checkpoint", given,
-                        [&](const std::vector<at::Tensor>& inputs) { return code(inputs, result); });
+  if (mode != nullptr && !mode->has_ended()) return code(given, result);
+  return run_captured_checkpoint(std::move(code), std::move(given), result);
 }
 
 std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector<at::Tensor> given, void* result) {

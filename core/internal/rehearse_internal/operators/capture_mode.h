@@ -51,6 +51,10 @@ class CaptureMode {
   // The innermost mode of the calling fiber; null if its code is not being captured.
   static CaptureMode* current() noexcept;
 
+  // Records bodies for the calling fiber. Null without a capture that does so, and without grad mode, because a body
+  // serves only its backward.
+  static BodyRecorder* current_bodies() noexcept;
+
   // Makes `mode` the calling fiber's innermost mode, and returns the previous one.
   static CaptureMode* exchange(CaptureMode* mode);
 
