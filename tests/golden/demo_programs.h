@@ -4,7 +4,7 @@
 #include <rehearse/job/rank_context.h>
 
 // Programs whose reports explain the verdict. They have a file of their own, as a user's program does.
-namespace told {
+namespace demo {
 
 using rehearse::RankContext;
 
@@ -40,4 +40,4 @@ void polls_behind_a_buffered_send(RankContext& ctx);
 void broadcasts_from_a_branch(RankContext& ctx);
 void waits_in_an_initialiser(RankContext& ctx);
 
-}  // namespace told
+}  // namespace demo

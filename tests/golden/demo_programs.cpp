@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "told_programs.h"
+#include "demo_programs.h"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace told {
+namespace demo {
 
 static void sync_mean(RankContext& ctx, at::Tensor tensor) {
   ctx.group().allreduce(tensor, c10d::ReduceOp::AVG)->wait();
@@ -222,4 +222,4 @@ void waits_in_an_initialiser(RankContext& ctx) {
   auto sizes = at::ones({size});
 }
 
-}  // namespace told
+}  // namespace demo
