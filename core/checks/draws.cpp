@@ -17,7 +17,7 @@ bool same_engine(const at::mt19937_data_pod& a, const at::mt19937_data_pod& b) {
 }
 
 struct Side {
-  GeneratorPlace place;
+  GeneratorState state;
   std::vector<int> ranks;
 };
 
@@ -26,13 +26,13 @@ struct Side {
 template <class Alike>
 std::vector<Side> sides_of(const DrawsRound& round, const Alike& alike) {
   std::vector<Side> sides;
-  for (const auto& [rank, place] : round.shown.places) {
+  for (const auto& [rank, state] : round.shown.states) {
     const auto same =
-        std::find_if(sides.begin(), sides.end(), [&](const Side& side) { return alike(side.place, place); });
+        std::find_if(sides.begin(), sides.end(), [&](const Side& side) { return alike(side.state, state); });
     if (same != sides.end()) {
       same->ranks.push_back(rank);
     } else {
-      sides.push_back({place, {rank}});
+      sides.push_back({state, {rank}});
     }
   }
   std::stable_sort(sides.begin(), sides.end(),
@@ -46,13 +46,13 @@ std::string numbers_text(std::uint64_t count) { return fmt::format("{} number{}"
 std::string against(const Side& odd, const Side& most) {
   const auto who = describe_ranks(odd.ranks), others = describe_ranks(most.ranks);
   const auto* const has = odd.ranks.size() == 1 ? "has" : "have";
-  if (odd.place.seed() != most.place.seed()) {
+  if (odd.state.seed() != most.state.seed()) {
     return fmt::format("{} {} seeded with {}, {} with {}", who, odd.ranks.size() == 1 ? "was" : "were",
-                       odd.place.seed(), others, most.place.seed());
+                       odd.state.seed(), others, most.state.seed());
   }
-  if (const auto more = draws_between(most.place, odd.place))
+  if (const auto more = draws_between(most.state, odd.state))
     return fmt::format("{} {} drawn {} more than {}", who, has, numbers_text(*more), others);
-  if (const auto fewer = draws_between(odd.place, most.place))
+  if (const auto fewer = draws_between(odd.state, most.state))
     return fmt::format("{} {} drawn {} fewer than {}", who, has, numbers_text(*fewer), others);
   return fmt::format("{} {} drawn differently from {}", who, has, others);
 }
@@ -63,7 +63,7 @@ std::vector<std::string> draws_against(const Side& odd, const Side& most, const 
   const int rank = odd.ranks.front(), other = most.ranks.front();
   const auto own = round.shown.draws.find(rank), its = round.shown.draws.find(other);
   if (own == round.shown.draws.end() || its == round.shown.draws.end()) return {};
-  if (odd.place.seed() != most.place.seed()) return {};
+  if (odd.state.seed() != most.state.seed()) return {};
   auto lines = other_draws(rank, own->second, other, its->second);
   if (!lines.empty()) return lines;
   return {fmt::format(
@@ -96,14 +96,14 @@ std::optional<StateFinding> check_different(const DrawsRound& round) {
   const auto alike = sides_of(round, [](const auto& a, const auto& b) { return a.seed() == b.seed(); });
   if (alike.empty() || alike.front().ranks.size() < 2) return std::nullopt;
   const auto& most = alike.front();
-  const auto places = [&](const Side& side) {
+  const auto draws_alike = [&](const Side& side) {
     return std::all_of(side.ranks.begin(), side.ranks.end(),
-                       [&](int rank) { return round.shown.places.at(rank) == side.place; });
+                       [&](int rank) { return round.shown.states.at(rank) == side.state; });
   };
   const auto* const what =
-      places(most) ? "draw the same numbers" : "draw from the same sequence, at different positions";
+      draws_alike(most) ? "draw the same numbers" : "draw from the same sequence, at different positions";
   StateFinding finding{fmt::format("the random generators of ranks are alike in {}: {} {} (seeded with {})",
-                                   check_text(round), describe_ranks(most.ranks), what, most.place.seed()),
+                                   check_text(round), describe_ranks(most.ranks), what, most.state.seed()),
                        most.ranks,
                        {"give each rank its own seed: torch::manual_seed(seed + rank)"}};
   return finding;
@@ -111,12 +111,12 @@ std::optional<StateFinding> check_different(const DrawsRound& round) {
 
 }  // namespace
 
-GeneratorPlace GeneratorPlace::of(const at::Generator& generator) {
+GeneratorState GeneratorState::of(const at::Generator& generator) {
   auto* const cpu = at::check_generator<at::CPUGeneratorImpl>(generator);
   return {cpu->engine(), cpu->next_float_normal_sample().has_value() || cpu->next_double_normal_sample().has_value()};
 }
 
-bool GeneratorPlace::operator==(const GeneratorPlace& other) const {
+bool GeneratorState::operator==(const GeneratorState& other) const {
   return keeps_a_normal == other.keeps_a_normal && same_engine(engine.data(), other.engine.data());
 }
 
@@ -126,7 +126,7 @@ std::optional<StateFinding> evaluate(const DrawsRound& round) {
 
 // A generator state consists of 624 numbers and records how many are left. Two states can be equal only if these counts
 // are equal, so compare the states only then.
-std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead) {
+std::optional<std::uint64_t> draws_between(const GeneratorState& behind, const GeneratorState& ahead) {
   constexpr std::uint64_t kMost = 1'000'000;
   constexpr int kOfAState = at::MERSENNE_STATE_N;
   auto engine = behind.engine;

@@ -17,18 +17,18 @@
 namespace rehearse::checks {
 
 // The state of a rank's default generator.
-struct GeneratorPlace {
+struct GeneratorState {
   at::mt19937 engine;
   bool keeps_a_normal = false;  // the second number of a pair is stored for the next draw
 
-  static GeneratorPlace of(const at::Generator& generator);  // for a CPU generator
-  bool operator==(const GeneratorPlace& other) const;
+  static GeneratorState of(const at::Generator& generator);  // for a CPU generator
+  bool operator==(const GeneratorState& other) const;
   std::uint64_t seed() const noexcept { return engine.seed(); }
 };
 
 struct ShownDraws {
   Draws wanted = Draws::same;
-  std::map<int, GeneratorPlace> places;  // by rank
+  std::map<int, GeneratorState> states;  // by rank
   // By rank: its draws since its previous check. Only in runs that explain a finding.
   std::map<int, std::vector<Drawn>> draws;
 };
@@ -42,6 +42,6 @@ std::optional<StateFinding> evaluate(const DrawsRound& round);
 
 // How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if it takes more than a
 // million numbers, or if no number of draws leads there.
-std::optional<std::uint64_t> draws_between(const GeneratorPlace& behind, const GeneratorPlace& ahead);
+std::optional<std::uint64_t> draws_between(const GeneratorState& behind, const GeneratorState& ahead);
 
 }  // namespace rehearse::checks

@@ -211,13 +211,13 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
   std::vector<std::string> no_multiples, details;
   const auto ranks = static_cast<int>(round.of.size());
   for (const auto& row : round.shown.table.rows()) {
-    const auto place = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
+    const auto found = std::find_if(wanted.tensors().begin(), wanted.tensors().end(),
                                     [&](const NamedTensor& each) { return each.name == row.name; });
-    if (place == wanted.tensors().end()) {
+    if (found == wanted.tensors().end()) {
       add(groups, "that of a parameter that not all ranks have", row.name);
       continue;
     }
-    const auto& right = reference[static_cast<std::size_t>(place - wanted.tensors().begin())];
+    const auto& right = reference[static_cast<std::size_t>(found - wanted.tensors().begin())];
     if (row.versions.size() > 1) {
       add(groups, unreduced(row, right, scale, tolerance), row.name);
       if (!odd) odd = odd_of(row, round.here);
@@ -237,7 +237,7 @@ std::optional<StateFinding> evaluate(const GradientsRound& round, const ModelSta
       add(groups, meaning_of(ratio, ranks), row.name);
     }
     if (reductions != nullptr && details.empty())
-      details = reduced_again(row.name, reductions->calls_on(round.here.back(), place->tensor));
+      details = reduced_again(row.name, reductions->calls_on(round.here.back(), found->tensor));
   }
   for (const auto& each : multiples) {
     if (tells_why(each, multiples, reduced)) {

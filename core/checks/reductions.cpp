@@ -11,12 +11,12 @@ namespace rehearse::checks {
 namespace {
 
 constexpr std::size_t kBytesMost = std::size_t{256} << 20;
-constexpr std::int64_t kPlacesTried = 16;  // how many positions in a result to try for a piece
+constexpr std::int64_t kOffsetsTried = 16;  // how many positions in a result to try for a piece
 
 at::Tensor numbers_in(const at::Tensor& part) { return part.flatten().to(at::kDouble); }
 
 // The position in `result` of the numbers of `gradient`; -1: none.
-std::int64_t place_in(const at::Tensor& result, const at::Tensor& gradient) {
+std::int64_t offset_in(const at::Tensor& result, const at::Tensor& gradient) {
   constexpr double kRounding = 1e-5;
   const auto length = gradient.numel();
   if (length == 0 || length > result.numel()) return -1;
@@ -24,11 +24,11 @@ std::int64_t place_in(const at::Tensor& result, const at::Tensor& gradient) {
   const double value = gradient[largest].item<double>();
   if (value == 0) return -1;
   const auto begins = result.narrow(0, largest, result.numel() - length + 1);
-  const auto places = (begins - value).abs().le(kRounding * std::abs(value)).nonzero().flatten();
-  for (std::int64_t i = 0; i < std::min(places.numel(), kPlacesTried); ++i) {
-    const auto place = places[i].item<std::int64_t>();
-    const auto apart = (result.narrow(0, place, length) - gradient).norm().item<double>();
-    if (apart <= kRounding * gradient.norm().item<double>()) return place;
+  const auto offsets = (begins - value).abs().le(kRounding * std::abs(value)).nonzero().flatten();
+  for (std::int64_t i = 0; i < std::min(offsets.numel(), kOffsetsTried); ++i) {
+    const auto offset = offsets[i].item<std::int64_t>();
+    const auto apart = (result.narrow(0, offset, length) - gradient).norm().item<double>();
+    if (apart <= kRounding * gradient.norm().item<double>()) return offset;
   }
   return -1;
 }
@@ -61,11 +61,11 @@ std::optional<Reductions::Parts> Reductions::parts_of(const at::Tensor& gradient
     for (const auto& part : call->parts) sum = sum.defined() ? sum + numbers_in(part) : numbers_in(part);
     const double ranks = static_cast<double>(call->ranks.size());
     for (const double factor : {call->factor, call->factor / ranks}) {
-      const auto place = place_in(sum * factor, gradient);
-      if (place < 0) continue;
+      const auto offset = offset_in(sum * factor, gradient);
+      if (offset < 0) continue;
       Parts found{call->ranks, {}, call->is_bucket || factor < 1};
       for (const auto& part : call->parts)
-        found.parts.push_back(numbers_in(part).narrow(0, place, gradient.numel()) * factor);
+        found.parts.push_back(numbers_in(part).narrow(0, offset, gradient.numel()) * factor);
       return found;
     }
   }
@@ -78,9 +78,9 @@ std::vector<std::string> Reductions::calls_on(int rank, const at::Tensor& gradie
   const auto begun = begun_.find(rank);
   for (const auto& call : kept_) {
     if (begun != begun_.end() && call.number < begun->second) continue;
-    const auto place = std::find(call.ranks.begin(), call.ranks.end(), rank);
-    if (place == call.ranks.end()) continue;
-    const auto& memory = call.memory[static_cast<std::size_t>(place - call.ranks.begin())];
+    const auto found = std::find(call.ranks.begin(), call.ranks.end(), rank);
+    if (found == call.ranks.end()) continue;
+    const auto& memory = call.memory[static_cast<std::size_t>(found - call.ranks.begin())];
     const bool same = memory.storage._unsafe_get_target() == gradient.storage().unsafeGetStorageImpl() &&
                       memory.begin == gradient.const_data_ptr();
     if (!same) continue;

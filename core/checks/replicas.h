@@ -42,7 +42,7 @@ class ReplicaTable {
   Row& row_of(const NamedTensor& tensor, int rank);
 
   std::vector<Row> rows_;
-  std::map<std::string, std::size_t> places_;  // index into rows_, by name
+  std::map<std::string, std::size_t> index_of_;  // index into rows_, by name
 };
 
 // The diagnosis of a row with several values, or without a value on some ranks.

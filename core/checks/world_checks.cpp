@@ -210,7 +210,7 @@ void WorldChecks::show_draws(int rank, const at::Generator& generator, Draws wan
   if (round == nullptr) return;
   round->is_asked = asked.by_program;
   round->shown.wanted = wanted;
-  round->shown.places.insert_or_assign(rank, GeneratorPlace::of(generator));
+  round->shown.states.insert_or_assign(rank, GeneratorState::of(generator));
   if (watch != nullptr) round->shown.draws[rank] = std::move(draws);
   if (auto* const due = due_of(rounds, *round)) {
     settle(*due);

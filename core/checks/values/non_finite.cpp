@@ -47,15 +47,15 @@ at::Tensor values_of(const at::Tensor& tensor) {
   return values.element_size() == 1 ? values.to(at::kFloat) : values;
 }
 
-at::Tensor nan_places(const at::Tensor& values) { return at::isnan(values).flatten(); }
+at::Tensor nan_mask(const at::Tensor& values) { return at::isnan(values).flatten(); }
 
-std::string places_text(const std::string& kind, const at::Tensor& values, const at::Tensor& places) {
-  const auto first = places.to(at::kByte).argmax().item<std::int64_t>();
-  return fmt::format("{} in {} of {} element{}, first at {}", kind, places.sum().item<std::int64_t>(), values.numel(),
+std::string mask_text(const std::string& kind, const at::Tensor& values, const at::Tensor& mask) {
+  const auto first = mask.to(at::kByte).argmax().item<std::int64_t>();
+  return fmt::format("{} in {} of {} element{}, first at {}", kind, mask.sum().item<std::int64_t>(), values.numel(),
                      values.numel() == 1 ? "" : "s", position_text(values.sizes(), first));
 }
 
-at::Tensor non_finite_places(const at::Tensor& values) { return at::isfinite(values).logical_not().flatten(); }
+at::Tensor non_finite_mask(const at::Tensor& values) { return at::isfinite(values).logical_not().flatten(); }
 
 }  // namespace
 
@@ -76,27 +76,27 @@ bool has_non_finite(const at::Tensor& tensor) {
         break;
     }
   }
-  return non_finite_places(values_of(tensor)).any().item<bool>();
+  return non_finite_mask(values_of(tensor)).any().item<bool>();
 }
 
 std::string non_finite_kind(const at::Tensor& tensor) {
   const auto values = values_of(tensor).flatten();
-  const auto first = non_finite_places(values).to(at::kByte).argmax().item<std::int64_t>();
+  const auto first = non_finite_mask(values).to(at::kByte).argmax().item<std::int64_t>();
   return at::isnan(values[first]).item<bool>() ? "NaN" : "Inf";
 }
 
 std::string non_finite_text(const at::Tensor& tensor) {
   const auto values = values_of(tensor);
-  return places_text(non_finite_kind(tensor), values, non_finite_places(values));
+  return mask_text(non_finite_kind(tensor), values, non_finite_mask(values));
 }
 
 bool has_nan(const at::Tensor& tensor) {
-  return has_non_finite(tensor) && nan_places(values_of(tensor)).any().item<bool>();
+  return has_non_finite(tensor) && nan_mask(values_of(tensor)).any().item<bool>();
 }
 
 std::string nan_text(const at::Tensor& tensor) {
   const auto values = values_of(tensor);
-  return places_text("NaN", values, nan_places(values));
+  return mask_text("NaN", values, nan_mask(values));
 }
 
 }  // namespace rehearse::checks

@@ -84,9 +84,9 @@ std::string difference_text(const at::Tensor& a, const at::Tensor& b) {
 }
 
 std::string position_text(at::IntArrayRef sizes, std::int64_t flat) {
-  std::vector<std::int64_t> place(sizes.size());
-  for (std::size_t i = sizes.size(); i-- > 0; flat /= sizes[i]) place[i] = flat % sizes[i];
-  return sizes_text(place);
+  std::vector<std::int64_t> index(sizes.size());
+  for (std::size_t i = sizes.size(); i-- > 0; flat /= sizes[i]) index[i] = flat % sizes[i];
+  return sizes_text(index);
 }
 
 }  // namespace rehearse::checks

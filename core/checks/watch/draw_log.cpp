@@ -41,14 +41,14 @@ std::string Draw::text() const {
 }
 
 void DrawLog::note(Draw draw) {
-  if (counts_.size() >= kDrawsMost && !places_.contains(draw)) return;
-  const auto [place, is_new] = places_.try_emplace(draw, counts_.size());
+  if (counts_.size() >= kDrawsMost && !index_of_.contains(draw)) return;
+  const auto [entry, is_new] = index_of_.try_emplace(draw, counts_.size());
   if (is_new) counts_.push_back({std::move(draw), 0});
-  ++counts_[place->second].times;
+  ++counts_[entry->second].times;
 }
 
 void DrawLog::clear() {
-  places_.clear();
+  index_of_.clear();
   counts_.clear();
   taken_.clear();
 }

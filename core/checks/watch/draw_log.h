@@ -41,7 +41,7 @@ class DrawLog {
   std::vector<Drawn> take(const std::string& name);
 
  private:
-  std::map<Draw, std::size_t> places_;  // the index in counts_ of each draw; never iterated
+  std::map<Draw, std::size_t> index_of_;  // the index in counts_ of each draw; never iterated
   std::vector<Drawn> counts_;
   std::map<std::string, std::vector<std::uint64_t>> taken_;  // by name: the counts at its last take()
 };
