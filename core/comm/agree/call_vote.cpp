@@ -13,10 +13,10 @@
 namespace rehearse::comm {
 
 void CallVote::add(const MadeCall& call, exec::CallSite where) {
-  const auto place = std::lower_bound(calls_.begin(), calls_.end(), call.rank,
-                                      [](const Call& each, int rank) { return each.made.rank < rank; });
-  REHEARSE_CHECK(place == calls_.end() || place->made.rank != call.rank, call.rank, sequence_);
-  calls_.insert(place, {call, std::move(where)});
+  const auto position = std::lower_bound(calls_.begin(), calls_.end(), call.rank,
+                                         [](const Call& each, int rank) { return each.made.rank < rank; });
+  REHEARSE_CHECK(position == calls_.end() || position->made.rank != call.rank, call.rank, sequence_);
+  calls_.insert(position, {call, std::move(where)});
 }
 
 CallVote::Parties CallVote::parties() const {

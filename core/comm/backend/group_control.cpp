@@ -26,8 +26,8 @@ auto RankBackend::derive(const char* call, const std::vector<int>& global_ranks,
                          const GroupIdentity* parent) const -> BackendPtr {
   const int self = identity().global_rank(rank_);
   auto state = group_->world().groups.derive(call, options.group_name, global_ranks, self, parent);
-  const auto place = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
-  auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(place), options.timeout);
+  const auto group_rank = std::find(global_ranks.begin(), global_ranks.end(), self) - global_ranks.begin();
+  auto backend = c10::make_intrusive<RankBackend>(std::move(state), static_cast<int>(group_rank), options.timeout);
   backend->setGroupUid(options.group_name);
   backend->setGroupDesc(options.group_desc);
   return backend;

@@ -99,10 +99,10 @@ void GroupRegistry::join_mismatch(Creation& creation, std::size_t index, int ran
 c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std::string& name,
                                                      const std::vector<int>& ranks, int rank,
                                                      const GroupIdentity* parent) {
-  const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const auto group_rank = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   const auto is_next = [&](const Derivation& derivation) {
     const auto& group = derivation.group->identity();
-    return group.ranks == ranks && group.name == name && derivation.taken[place] == 0 &&
+    return group.ranks == ranks && group.name == name && derivation.taken[group_rank] == 0 &&
            !has_lost(derivation.absent, rank);
   };
   auto found = std::find_if(derivations_.begin(), derivations_.end(), is_next);
@@ -114,7 +114,7 @@ c10::intrusive_ptr<GroupState> GroupRegistry::derive(const char* call, const std
     found = std::prev(derivations_.end());
     if (of_name > 0) found->group->register_as(numbered_name(name, static_cast<std::size_t>(of_name)));
   }
-  found->taken[place] = 1;
+  found->taken[group_rank] = 1;
   return found->group;
 }
 
@@ -150,9 +150,9 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
   for (const auto& derivation : derivations_) {
     const auto& identity = derivation.group->identity();
     PendingGroup group{derivation.call, identity.name, {}, {}, derivation.where};
-    for (int place = 0; place < identity.size(); ++place) {
-      const int rank = identity.global_rank(place);
-      const bool has_called = derivation.taken[static_cast<std::size_t>(place)] != 0;
+    for (int group_rank = 0; group_rank < identity.size(); ++group_rank) {
+      const int rank = identity.global_rank(group_rank);
+      const bool has_called = derivation.taken[static_cast<std::size_t>(group_rank)] != 0;
       if (!has_called && derivation.absent.contains(rank)) continue;
       (has_called ? group.called_by : group.missing).push_back(rank);
     }
@@ -164,8 +164,8 @@ std::vector<PendingGroup> GroupRegistry::pending_groups() const {
 void GroupRegistry::lose(int rank, bool connections_break) {
   const auto lose_in = [&](GroupState& group) {
     const auto& ranks = group.identity().ranks;
-    const auto place = std::find(ranks.begin(), ranks.end(), rank);
-    if (place != ranks.end()) group.lose(static_cast<int>(place - ranks.begin()), connections_break);
+    const auto found = std::find(ranks.begin(), ranks.end(), rank);
+    if (found != ranks.end()) group.lose(static_cast<int>(found - ranks.begin()), connections_break);
   };
   for (auto& creation : creations_) {
     lose_in(*creation.group);

@@ -10,8 +10,8 @@ namespace rehearse::comm {
 
 void UnwaitedLog::note(GroupState& group, const RankWork& work) {
   const auto* const event = work.record().event();
-  const std::uint32_t place = event != nullptr ? event->call_site : 0;
-  const auto [entry, is_new] = unwaited_.try_emplace({group.identity().id, work.signature, place});
+  const std::uint32_t call_site = event != nullptr ? event->call_site : 0;
+  const auto [entry, is_new] = unwaited_.try_emplace({group.identity().id, work.signature, call_site});
   Unwaited& calls = entry->second;
   if (is_new) {
     calls.are_messages = is_point_to_point(work.operation.type);
@@ -32,8 +32,8 @@ std::vector<UnwaitedCalls> UnwaitedLog::calls() const {
     UnwaitedCalls calls{unwaited.call, {}, unwaited.where};
     const auto& members = unwaited.group->identity().ranks;
     for (const auto& [rank, of_rank] : unwaited.ranks) {
-      const auto place = std::find(members.begin(), members.end(), rank) - members.begin();
-      const auto known = unwaited.group->known_until(static_cast<int>(place), unwaited.are_messages);
+      const auto group_rank = std::find(members.begin(), members.end(), rank) - members.begin();
+      const auto known = unwaited.group->known_until(static_cast<int>(group_rank), unwaited.are_messages);
       if (of_rank.last >= known) calls.ranks.push_back(of_rank);
     }
     if (!calls.ranks.empty()) found.emplace_back(unwaited.first, std::move(calls));

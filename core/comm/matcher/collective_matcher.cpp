@@ -16,9 +16,9 @@ CollectiveMatcher::CollectiveMatcher(const MatcherContext& context)
 
 CollectiveSlot& CollectiveMatcher::slot_for(std::uint64_t index) {
   REHEARSE_CHECK(index >= first_open_, index, first_open_);
-  const auto place = index - first_open_;
-  REHEARSE_CHECK(place <= open_.size(), index, first_open_, open_.size());
-  if (place < open_.size()) return *open_[place];
+  const auto offset = index - first_open_;
+  REHEARSE_CHECK(offset <= open_.size(), index, first_open_, open_.size());
+  if (offset < open_.size()) return *open_[offset];
   if (free_.empty()) {
     slots_.push_back(std::make_unique<CollectiveSlot>(context_, *this));
     free_.push_back(slots_.back().get());
@@ -78,8 +78,8 @@ void CollectiveMatcher::fail_monitored_barrier_of(int rank) {
 }
 
 void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
-  const auto place = work.getSequencenumber() - 1 - first_open_;
-  if (place < open_.size()) open_[place]->fail_monitored_barrier();
+  const auto offset = work.getSequencenumber() - 1 - first_open_;
+  if (offset < open_.size()) open_[offset]->fail_monitored_barrier();
   // Numbers in the group, as in c10d's text.
   std::vector<int> missing;
   for (int rank = 0; rank < context_.group.size(); ++rank) {

@@ -10,9 +10,9 @@ namespace rehearse::comm {
 void DeadlineQueue::add(RankWork& work) {
   REHEARSE_CHECK(!work.by_deadline.is_linked() && work.deadline() != VirtualTime::max(), work.rank(),
                  work.getSequencenumber());
-  auto place = works_.end();
-  while (place != works_.begin() && std::prev(place)->deadline() > work.deadline()) --place;
-  works_.insert(place, work);
+  auto position = works_.end();
+  while (position != works_.begin() && std::prev(position)->deadline() > work.deadline()) --position;
+  works_.insert(position, work);
   if (armed() && due() <= work.deadline()) return;
   timers_.cancel(*this);
   timers_.arm(*this, work.deadline());

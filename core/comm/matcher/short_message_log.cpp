@@ -10,9 +10,9 @@ namespace rehearse::comm {
 
 void ShortMessageLog::note(const GroupIdentity& group, const RankWork& send, const RankWork& recv) {
   const auto* const event = recv.record().event();
-  const std::uint32_t place = event != nullptr ? event->call_site : 0;
+  const std::uint32_t call_site = event != nullptr ? event->call_site : 0;
   const std::int64_t received = send.operation.inputs[0].numel();
-  const auto [entry, is_new] = kinds_.try_emplace({group.id, recv.signature, place, received});
+  const auto [entry, is_new] = kinds_.try_emplace({group.id, recv.signature, call_site, received});
   auto& [first, messages] = entry->second;
   if (is_new) {
     first = recv.record().id();
