@@ -26,7 +26,7 @@ Entry compile_entry(Call& call, Capture captured) {
   if (parts.communicates) cache.agreement.note_communication();
   // Recording a backward may have added guards.
   captured.guards.renew_symbols();
-  refuse_fixed_marks(call.leaves, captured.guards.symbols().places(), *captured.shapes);
+  refuse_fixed_marks(call.leaves, captured.guards.symbols().positions(), *captured.shapes);
   Entry entry;
   entry.graph = std::move(parts.run);
   entry.explanation = {.graphs = std::move(parts.graphs),

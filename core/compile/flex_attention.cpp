@@ -42,7 +42,7 @@ at::Tensor numbers(const c10::SymInt& count, at::IntArrayRef form, at::Device de
   return at::arange(c10::Scalar(count), at::TensorOptions(at::kLong).device(device)).view(form);
 }
 
-ScorePlaces places_of(const at::Tensor& query, const at::Tensor& key) {
+ScoreIndices indices_of(const at::Tensor& query, const at::Tensor& key) {
   const auto device = query.device();
   return {numbers(query.sym_size(0), {-1, 1, 1, 1}, device), numbers(query.sym_size(kHeads), {1, -1, 1, 1}, device),
           numbers(query.sym_size(kRows), {1, 1, -1, 1}, device), numbers(key.sym_size(kRows), {1, 1, 1, -1}, device)};
@@ -60,15 +60,15 @@ at::Tensor attend(const at::Tensor& query, at::Tensor key, at::Tensor value, con
   const auto dtype = query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor products = at::matmul(query, key.transpose(-2, -1)).to(dtype);
   at::Tensor scores = products * options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(kWidth))));
-  const ScorePlaces places = places_of(query, key);
+  const ScoreIndices indices = indices_of(query, key);
   if (options.score_mod) {
     const auto sizes = scores.sym_sizes().vec();
-    scores = options.score_mod(scores, places);
+    scores = options.score_mod(scores, indices);
     TORCH_CHECK_VALUE(scores.defined() && scores.sym_sizes() == c10::SymIntArrayRef(sizes),
                       "flex_attention: score_mod must return as many scores as it gets");
   }
   if (!options.mask_mod) return at::matmul(scores.softmax(-1).to(query.scalar_type()), value);
-  const at::Tensor counts = options.mask_mod(places);
+  const at::Tensor counts = options.mask_mod(indices);
   TORCH_CHECK_VALUE(counts.defined() && counts.scalar_type() == at::kBool,
                     "flex_attention: mask_mod must return a tensor of bools");
   const at::Tensor none = counts.expand_symint(scores.sym_sizes()).logical_not();

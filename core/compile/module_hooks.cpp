@@ -65,23 +65,23 @@ void pass_gate(Tensors& tensors, const OnGradients& hook) {
     if (tensor.defined()) defined.push_back(tensor);
   }
   const std::size_t all = tensors.size();
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < all; ++i) {
-    if (tensors[i].defined()) places.push_back(i);
+    if (tensors[i].defined()) positions.push_back(i);
   }
   std::vector<bool> differentiable;
-  for (const std::size_t place : places) differentiable.push_back(tensors[place].requires_grad());
+  for (const std::size_t position : positions) differentiable.push_back(tensors[position].requires_grad());
   const Tensors passed = Gate::apply(
-      [hook, places, differentiable, all](Tensors& gradients) {
+      [hook, positions, differentiable, all](Tensors& gradients) {
         Tensors list(all);
-        for (std::size_t i = 0; i < places.size(); ++i) {
-          if (differentiable[i]) list[places[i]] = gradients[i];
+        for (std::size_t i = 0; i < positions.size(); ++i) {
+          if (differentiable[i]) list[positions[i]] = gradients[i];
         }
         hook(list);
-        for (std::size_t i = 0; i < places.size(); ++i) gradients[i] = list[places[i]];
+        for (std::size_t i = 0; i < positions.size(); ++i) gradients[i] = list[positions[i]];
       },
       at::TensorList(defined));
-  for (std::size_t i = 0; i < places.size(); ++i) tensors[places[i]] = passed[i];
+  for (std::size_t i = 0; i < positions.size(); ++i) tensors[positions[i]] = passed[i];
 }
 
 // The position of the only tensor that requires grad; nothing if there is none or more than one.
@@ -132,21 +132,21 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
  private:
   // Replaces the only tensor that requires grad by a view of it, and returns its position.
   std::size_t captured(Tensors& tensors, const char* what) const {
-    const auto place = only_differentiable(tensors);
-    if (!place) {
+    const auto position = only_differentiable(tensors);
+    if (!position) {
       mode_->refuse(fmt::format("a module with backward hooks and several {} that require grad", what),
                     "Call it outside of the captured function, or give it one such tensor.");
     }
-    tensors[*place] = tensors[*place].view_as(tensors[*place]);
-    return *place;
+    tensors[*position] = tensors[*position].view_as(tensors[*position]);
+    return *position;
   }
 
-  at::Tensor of_captured_output(std::size_t place, const at::Tensor& gradient) {
+  at::Tensor of_captured_output(std::size_t position, const at::Tensor& gradient) {
     Tensors gradients(outputs_);
-    gradients[place] = gradient;
+    gradients[position] = gradient;
     of_outputs(gradients);
     grad_outputs_.reset();
-    return captured_result(gradient, gradients[place]);
+    return captured_result(gradient, gradients[position]);
   }
 
   at::Tensor of_captured_input(const at::Tensor& gradient, std::size_t output, const at::Tensor& of_output) {

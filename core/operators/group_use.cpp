@@ -27,9 +27,9 @@ GroupUse* use_of_captured_code() noexcept {
 
 GroupUse* GroupUse::exchange(GroupUse* use) { return std::exchange(listener->use, use); }
 
-void note_group_use(const void* place, c10d::ProcessGroup* group) {
+void note_group_use(const void* address, c10d::ProcessGroup* group) {
   if (GroupUse* const use = use_of_captured_code()) [[unlikely]]
-    use->used(place, group);
+    use->used(address, group);
 }
 
 void note_derived_group(c10d::ProcessGroup* group) {

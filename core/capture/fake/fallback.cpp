@@ -51,8 +51,8 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
 
 // A fake is always dense.
 void check_layout(const Call& call) {
-  const auto& place = call.facts.layout_argument;
-  if (!place || call.arguments[*place].isNone() || call.arguments[*place].toLayout() == c10::kStrided) return;
+  const auto& index = call.facts.layout_argument;
+  if (!index || call.arguments[*index].isNone() || call.arguments[*index].toLayout() == c10::kStrided) return;
   throw UnknownShape(call.facts.name, "it is not dense", exec::CallSite::capture());
 }
 

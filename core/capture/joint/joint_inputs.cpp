@@ -61,10 +61,10 @@ at::Tensor JointInputs::add_tensor(const at::Tensor& example, const at::Tensor& 
   at::Tensor input = make_fake(spec, alias_of);
   if (!requires_grad) return input;
   const auto end = std::make_shared<InputEnd>();
-  const auto place = end->add_input_metadata(input);
-  torch::autograd::impl::set_gradient_edge(input, {end, place});
+  const auto index = end->add_input_metadata(input);
+  torch::autograd::impl::set_gradient_edge(input, {end, index});
   at::Tensor target = make_fake(spec);  // keeps its edge even if operators write to `input`
-  torch::autograd::impl::set_gradient_edge(target, {end, place});
+  torch::autograd::impl::set_gradient_edge(target, {end, index});
   differentiable_.push_back(std::move(target));
   positions_.push_back(values_.size());
   return input;

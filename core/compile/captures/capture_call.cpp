@@ -109,10 +109,10 @@ class CallCapture {
       result_.served =
           CallResult{result_.frame, segments_->finish(*captured_.last_segment, result_.constants, result_.frame)};
     }
-    refuse_fixed_marks(call_.leaves, places_, *shapes_);
+    refuse_fixed_marks(call_.leaves, positions_, *shapes_);
     use.note_storages(std::move(captured_.storages));
     use.bind_inputs(captured_, leaves_, result_);
-    use.add_guards(std::move(places_), shapes_, std::move(watches), result_);
+    use.add_guards(std::move(positions_), shapes_, std::move(watches), result_);
     result_.remarks = std::move(captured_.remarks);
     result_.module = captured_.module;
     result_.shapes = shapes_;
@@ -242,7 +242,7 @@ class CallCapture {
       const std::string name = fmt::format("{}.size({})", call_.sources[leaf], d);
       sizes[d] = symbol_of(shape, d, name);
       shape.varies[d] = sizes[d].is_symbolic();  // the sizes 0 and 1 are never symbols
-      if (shape.varies[d]) places_.push_back({leaf, static_cast<std::int32_t>(d)});
+      if (shape.varies[d]) positions_.push_back({leaf, static_cast<std::int32_t>(d)});
     }
     leaves_.tensors.push_back(leaf);
     stand_ins_.tensors[leaf] = tracer_.add_tensor(call_.sources[leaf], *call_.leaves[leaf].tensor, std::move(sizes));
@@ -277,7 +277,7 @@ class CallCapture {
       return;
     }
     shape.symbols = {number_of(shapes_->sources().back().symbol)};
-    places_.push_back({leaf, -1});
+    positions_.push_back({leaf, -1});
     leaves_.ints.push_back(leaf);
     stand_ins_.ints[leaf] = tracer_.add_int(name, std::move(value));
   }
@@ -289,7 +289,7 @@ class CallCapture {
   StandIns stand_ins_;
   CapturedLeaves leaves_;
   std::map<std::int32_t, std::size_t> symbols_;  // numbers of an earlier capture: the symbols for them now
-  std::vector<SymbolPlace> places_;              // for each source of the environment
+  std::vector<SymbolPosition> positions_;        // for each source of the environment
   capture::CapturedGraph captured_;
   std::vector<c10::IValue> values_;               // for a capture without cuts that has ended
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only

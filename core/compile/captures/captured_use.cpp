@@ -101,13 +101,13 @@ void CapturedUse::add_leaf(std::uint32_t i, Capture& capture) const {
   }
 }
 
-void CapturedUse::add_guards(std::vector<SymbolPlace> places, const std::shared_ptr<shapes::ShapeEnv>& shapes,
+void CapturedUse::add_guards(std::vector<SymbolPosition> positions, const std::shared_ptr<shapes::ShapeEnv>& shapes,
                              WatchList watches, Capture& capture) const {
   for (std::uint32_t i = 0; i < call_.leaves.size(); ++i) add_leaf(i, capture);
-  for (SymbolPlace& place : places) place.is_used = place.dimension < 0 || is_used(place.leaf);
+  for (SymbolPosition& position : positions) position.is_used = position.dimension < 0 || is_used(position.leaf);
   capture.guards.set_state(call_.state);
   capture.guards.set_modules(ModuleGuard(call_.module));
-  capture.guards.set_symbols(SymbolGuards(places, shapes));
+  capture.guards.set_symbols(SymbolGuards(positions, shapes));
   capture.guards.set_watches(std::move(watches));
   capture.guards.set_aliases(call_.leaves);
 }

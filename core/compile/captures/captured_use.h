@@ -29,9 +29,9 @@ class CapturedUse {
 
   // Binds the inputs of the captured graph, and notes which leaves its nodes use.
   void bind_inputs(const capture::CapturedGraph& captured, const CapturedLeaves& leaves, Capture& capture);
-  // `places` has one entry for each source of `shapes`.
-  void add_guards(std::vector<SymbolPlace> places, const std::shared_ptr<shapes::ShapeEnv>& shapes, WatchList watches,
-                  Capture& capture) const;
+  // `positions` has one entry for each source of `shapes`.
+  void add_guards(std::vector<SymbolPosition> positions, const std::shared_ptr<shapes::ShapeEnv>& shapes,
+                  WatchList watches, Capture& capture) const;
 
  private:
   bool is_used(std::uint32_t leaf) const;

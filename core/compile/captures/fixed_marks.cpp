@@ -15,11 +15,11 @@
 namespace rehearse::compiler {
 namespace {
 
-bool is_marked(const SymbolPlace& place, const LeafList& leaves) {
-  if (place.dimension < 0) return false;
-  const std::vector<Mark> marks = marks_of(*leaves[place.leaf].tensor);
+bool is_marked(const SymbolPosition& position, const LeafList& leaves) {
+  if (position.dimension < 0) return false;
+  const std::vector<Mark> marks = marks_of(*leaves[position.leaf].tensor);
   return std::any_of(marks.begin(), marks.end(), [&](const Mark& mark) {
-    return mark.dynamic && mark.dimension == static_cast<std::size_t>(place.dimension);
+    return mark.dynamic && mark.dimension == static_cast<std::size_t>(position.dimension);
   });
 }
 
@@ -42,10 +42,10 @@ const shapes::Guard* guard_that_fixes(const std::string& symbol, std::int64_t va
 
 }  // namespace
 
-void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPlace>& places,
+void refuse_fixed_marks(const LeafList& leaves, const std::vector<SymbolPosition>& positions,
                         const shapes::ShapeEnv& shapes) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (!is_marked(places[i], leaves)) continue;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (!is_marked(positions[i], leaves)) continue;
     const shapes::SymbolSource& source = shapes.sources()[i];
     const std::string& symbol = shapes.backed()[source.symbol].name;
     const shapes::Range range = shapes.range(shapes::Expr::symbol(symbol));

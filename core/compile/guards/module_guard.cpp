@@ -16,21 +16,21 @@ using torch::nn::Module;
 
 // The accessors of nn::Module return copies, which is too slow in each call. An explicit instantiation may name private
 // members, so use one to get pointers to them.
-template <class Tag, typename Tag::Place place>
+template <class Tag, typename Tag::Member member>
 struct Reveal {
-  friend typename Tag::Place place_of(Tag) { return place; }
+  friend typename Tag::Member member_of(Tag) { return member; }
 };
 struct Children {
-  using Place = OrderedDict<std::string, std::shared_ptr<Module>> Module::*;
-  friend Place place_of(Children);
+  using Member = OrderedDict<std::string, std::shared_ptr<Module>> Module::*;
+  friend Member member_of(Children);
 };
 struct Parameters {
-  using Place = OrderedDict<std::string, at::Tensor> Module::*;
-  friend Place place_of(Parameters);
+  using Member = OrderedDict<std::string, at::Tensor> Module::*;
+  friend Member member_of(Parameters);
 };
 struct Buffers {
-  using Place = OrderedDict<std::string, at::Tensor> Module::*;
-  friend Place place_of(Buffers);
+  using Member = OrderedDict<std::string, at::Tensor> Module::*;
+  friend Member member_of(Buffers);
 };
 template struct Reveal<Children, &Module::children_>;
 template struct Reveal<Parameters, &Module::parameters_>;
@@ -66,9 +66,9 @@ std::uint32_t ModuleGuard::add_objects(const Dict& items) {
 void ModuleGuard::add(const std::shared_ptr<Module>& module, std::string path) {
   Branch branch{.module = module.get(), .trains = module->is_training()};
   branch.first = static_cast<std::uint32_t>(objects_.size());
-  branch.children = add_objects(branch.module->*place_of(Children()));
-  branch.parameters = add_objects(branch.module->*place_of(Parameters()));
-  branch.buffers = add_objects(branch.module->*place_of(Buffers()));
+  branch.children = add_objects(branch.module->*member_of(Children()));
+  branch.parameters = add_objects(branch.module->*member_of(Parameters()));
+  branch.buffers = add_objects(branch.module->*member_of(Buffers()));
   branches_.push_back(branch);
   modules_.push_back(module);
   paths_.push_back(std::move(path));
@@ -92,9 +92,9 @@ void ModuleGuard::prefetch(const Branch& branch) noexcept {
 bool ModuleGuard::holds_branch(const Branch& branch) const {
   const Module& now = *branch.module;
   const void* const* expected = objects_.data() + branch.first;
-  return now.is_training() == branch.trains && holds_items(now.*place_of(Children()), branch.children, expected) &&
-         holds_items(now.*place_of(Parameters()), branch.parameters, expected) &&
-         holds_items(now.*place_of(Buffers()), branch.buffers, expected);
+  return now.is_training() == branch.trains && holds_items(now.*member_of(Children()), branch.children, expected) &&
+         holds_items(now.*member_of(Parameters()), branch.parameters, expected) &&
+         holds_items(now.*member_of(Buffers()), branch.buffers, expected);
 }
 
 template <class Dict>
@@ -119,9 +119,9 @@ GuardFailure ModuleGuard::failure_of(std::size_t number) const {
   if (now.is_training() != branch.trains) {
     failure = {(paths_[number].empty() ? "module" : paths_[number]) + ".is_training()",
                branch.trains ? "true" : "false", branch.trains ? "false" : "true", ""};
-  } else if (!find_failure(number, now.*place_of(Children()), branch.first, branch.children, "module", failure) &&
-             !find_failure(number, now.*place_of(Parameters()), parameters, branch.parameters, "parameter", failure)) {
-    find_failure(number, now.*place_of(Buffers()), buffers, branch.buffers, "buffer", failure);
+  } else if (!find_failure(number, now.*member_of(Children()), branch.first, branch.children, "module", failure) &&
+             !find_failure(number, now.*member_of(Parameters()), parameters, branch.parameters, "parameter", failure)) {
+    find_failure(number, now.*member_of(Buffers()), buffers, branch.buffers, "buffer", failure);
   }
   return failure;
 }

@@ -10,15 +10,15 @@
 
 namespace rehearse::compiler {
 
-SymbolGuards::SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes)
-    : places_(std::move(places)), shapes_(std::move(shapes)), program_(*shapes_) {
+SymbolGuards::SymbolGuards(std::vector<SymbolPosition> positions, std::shared_ptr<const shapes::ShapeEnv> shapes)
+    : positions_(std::move(positions)), shapes_(std::move(shapes)), program_(*shapes_) {
   const auto& sources = shapes_->sources();
-  TORCH_INTERNAL_ASSERT(places_.size() == sources.size(), "each source of a symbol has a place");
+  TORCH_INTERNAL_ASSERT(positions_.size() == sources.size(), "each source of a symbol has a position");
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     hints_.push_back(shapes_->backed()[sources[i].symbol].hint);
     std::uint32_t twin = i;
-    for (std::uint32_t j = 0; j < sources.size() && !places_[i].is_used; ++j) {
-      if (places_[j].is_used && sources[j].symbol == sources[i].symbol) twin = j;
+    for (std::uint32_t j = 0; j < sources.size() && !positions_[i].is_used; ++j) {
+      if (positions_[j].is_used && sources[j].symbol == sources[i].symbol) twin = j;
     }
     twins_.push_back(twin);
   }
@@ -42,18 +42,18 @@ std::vector<std::string> SymbolGuards::texts() const {
 }
 
 std::int64_t SymbolGuards::value_of(std::size_t source, const LeafList& leaves) const {
-  const SymbolPlace& place = places_[twins_[source]];
-  if (!place.is_used) return hints_[source];
-  const Leaf& leaf = leaves[place.leaf];
-  if (place.dimension < 0) return leaf.sym_int->as_int_unchecked();
-  return leaf.tensor->unsafeGetTensorImpl()->sizes()[static_cast<std::size_t>(place.dimension)];
+  const SymbolPosition& position = positions_[twins_[source]];
+  if (!position.is_used) return hints_[source];
+  const Leaf& leaf = leaves[position.leaf];
+  if (position.dimension < 0) return leaf.sym_int->as_int_unchecked();
+  return leaf.tensor->unsafeGetTensorImpl()->sizes()[static_cast<std::size_t>(position.dimension)];
 }
 
 bool SymbolGuards::holds(const LeafList& leaves, GuardFailure* failure) const {
-  if (places_.empty()) return true;
+  if (positions_.empty()) return true;
   std::array<std::int64_t, 16> few = {};
-  std::vector<std::int64_t> many(places_.size() > few.size() ? places_.size() : 0);
-  const std::span<std::int64_t> values(many.empty() ? few.data() : many.data(), places_.size());
+  std::vector<std::int64_t> many(positions_.size() > few.size() ? positions_.size() : 0);
+  const std::span<std::int64_t> values(many.empty() ? few.data() : many.data(), positions_.size());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(i, leaves);
   const auto failed = program_.first_failure(values);
   if (!failed) return true;

@@ -13,8 +13,8 @@
 
 namespace rehearse::compiler {
 
-// The place in a call that has the value of a symbol's source.
-struct SymbolPlace {
+// The position in a call that has the value of a symbol's source.
+struct SymbolPosition {
   std::uint32_t leaf = 0;       // a tensor, or a symbolic integer
   std::int32_t dimension = -1;  // -1: the integer itself
   bool is_used = true;          // false: nothing that was captured uses the source, so its value does not matter
@@ -24,8 +24,8 @@ struct SymbolPlace {
 class SymbolGuards {
  public:
   SymbolGuards() = default;
-  // `places`: one for each source of the environment, in order.
-  SymbolGuards(std::vector<SymbolPlace> places, std::shared_ptr<const shapes::ShapeEnv> shapes);
+  // `positions`: one for each source of the environment, in order.
+  SymbolGuards(std::vector<SymbolPosition> positions, std::shared_ptr<const shapes::ShapeEnv> shapes);
 
   // Adds the guards that the environment has received since the construction, for example when a backward was recorded.
   void renew();
@@ -36,12 +36,12 @@ class SymbolGuards {
   // The symbols with their sources and conditions, for messages. Slow, because it looks up lines.
   std::vector<std::string> texts() const;
 
-  const std::vector<SymbolPlace>& places() const noexcept { return places_; }
+  const std::vector<SymbolPosition>& positions() const noexcept { return positions_; }
 
  private:
   std::int64_t value_of(std::size_t source, const LeafList& leaves) const;
 
-  std::vector<SymbolPlace> places_;
+  std::vector<SymbolPosition> positions_;
   // By source: the index of the source whose value counts. This is the source itself if something uses it, otherwise
   // another source of the same symbol that something uses. If there is no such source, it is the source itself, and the
   // hint counts instead of its value.

@@ -24,8 +24,8 @@ namespace {
 const exec::FiberLocal<WatchScope*> open_watch;
 
 // The address of a variable on the stack. AddressSanitizer may keep a function's variables elsewhere, to find uses
-// after return; for such a variable, returns its place on the real stack.
-std::uintptr_t place_on_stack(const void* address) {
+// after return; for such a variable, returns its address on the real stack.
+std::uintptr_t address_on_stack(const void* address) {
   void* on_stack = nullptr;
   if (__asan_addr_is_in_fake_stack != nullptr) {
     void* const fake = __asan_get_current_fake_stack();
@@ -78,7 +78,7 @@ WatchScope::~WatchScope() {
 
 void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched) {
   // The stack grows downwards. Everything between this frame and the compiled call will be gone when that call returns.
-  const auto at = place_on_stack(address);
+  const auto at = address_on_stack(address);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   if (here <= at && at < reinterpret_cast<std::uintptr_t>(frame_)) {
     const GuardFailure failure_found = watched->failure();
@@ -93,23 +93,23 @@ void WatchScope::add(const void* address, std::shared_ptr<const Watched> watched
   list_.add(std::move(watched));
 }
 
-bool WatchScope::is_in_function(const void* place) const noexcept {
+bool WatchScope::is_in_function(const void* address) const noexcept {
   const std::less<> below;
-  return place != nullptr && !below(place, function_.data()) && below(place, function_.data() + function_.size());
+  return address != nullptr && !below(address, function_.data()) && below(address, function_.data() + function_.size());
 }
 
-void WatchScope::used(const void* place, c10d::ProcessGroup* group) {
+void WatchScope::used(const void* address, c10d::ProcessGroup* group) {
   const Group* const world = WorldGroups::find();
-  if (place != nullptr && place == world) return used_world(*world);
+  if (address != nullptr && address == world) return used_world(*world);
   if (guarded_.contains(group)) return;
-  if (is_in_function(place)) {
+  if (is_in_function(address)) {
     guarded_.insert(group);
     return;
   }
   const operators::CaptureMode& mode = *operators::CaptureMode::current();
   const std::string what = "a method of " + title_of_group(group) + ", which is neither an argument nor watched,";
-  // A null place means that an operator received the group itself. A capture cannot end inside an operator.
-  if (place == nullptr) mode.refuse(what, kGuardTheGroup);
+  // A null address means that an operator received the group itself. A capture cannot end inside an operator.
+  if (address == nullptr) mode.refuse(what, kGuardTheGroup);
   mode.end_or_refuse(what, kGuardTheGroup);
 }
 

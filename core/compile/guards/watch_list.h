@@ -52,12 +52,12 @@ class WatchScope final : public operators::GroupUse {
   // All groups that a guard covers.
   const std::set<c10d::ProcessGroup*>& guarded() const noexcept { return guarded_; }
 
-  void used(const void* place, c10d::ProcessGroup* group) override;
+  void used(const void* address, c10d::ProcessGroup* group) override;
   void derived(c10d::ProcessGroup* group) override { guarded_.insert(group); }
   void used_world(const Group& world) override;
 
  private:
-  bool is_in_function(const void* place) const noexcept;
+  bool is_in_function(const void* address) const noexcept;
 
   WatchScope* before_;
   operators::GroupUse* use_before_;

@@ -49,14 +49,14 @@ std::optional<std::int64_t> SymbolSources::evaluate(const graph::SymInt& number,
   return expression->evaluate([&](const std::string& symbol) { return find(symbol, values); });
 }
 
-std::set<std::size_t> SymbolSources::places_for(const graph::TensorMeta& meta) const {
-  std::set<std::size_t> places;
+std::set<std::size_t> SymbolSources::inputs_for(const graph::TensorMeta& meta) const {
+  std::set<std::size_t> inputs;
   for (const std::string& symbol : graph::free_symbols(meta)) {
     const auto sources = sources_.find(symbol);
     if (sources == sources_.end()) continue;
-    for (const Source& source : sources->second) places.insert(source.at);
+    for (const Source& source : sources->second) inputs.insert(source.at);
   }
-  return places;
+  return inputs;
 }
 
 bool SymbolSources::fit(const std::vector<graph::SymInt>& sizes, at::IntArrayRef found,

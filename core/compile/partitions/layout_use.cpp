@@ -23,14 +23,14 @@ using graph::Node;
 using graph::Op;
 
 // Substrings of the names of ATen operators that expose memory layout.
-constexpr std::array<std::string_view, 6> kNamesPlaces = {"stride",        "storage",    "resize",
+constexpr std::array<std::string_view, 6> kLayoutWords = {"stride",        "storage",    "resize",
                                                           "reshape_alias", "aten::set_", "is_contiguous"};
 // Operators that return a view for some layouts and a copy for others.
 constexpr std::array<std::string_view, 6> kViewsOrCopies = {"aten::to",      "aten::reshape", "aten::reshape_as",
                                                             "aten::flatten", "aten::ravel",   "aten::contiguous"};
 
-bool names_place(const std::string& name) {
-  return std::any_of(kNamesPlaces.begin(), kNamesPlaces.end(),
+bool names_layout(const std::string& name) {
+  return std::any_of(kLayoutWords.begin(), kLayoutWords.end(),
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
@@ -57,7 +57,7 @@ struct LayoutUses {
     }
     const std::string& name = op->schema().name();
     depends =
-        depends || !name.starts_with("aten::") || op->hasTag(at::Tag::nondeterministic_seeded) || names_place(name);
+        depends || !name.starts_with("aten::") || op->hasTag(at::Tag::nondeterministic_seeded) || names_layout(name);
     writes = writes || op->schema().is_mutable();
     views_or_copies =
         views_or_copies || std::find(kViewsOrCopies.begin(), kViewsOrCopies.end(), name) != kViewsOrCopies.end();

@@ -27,13 +27,13 @@ InputMemory memory_of(const std::vector<c10::IValue>& inputs) {
 }
 
 MemoryClasses::MemoryClasses(const graph::GraphModule& split, const InputMemory& inputs) {
-  std::map<const void*, std::size_t> place_of_memory;
+  std::map<const void*, std::size_t> element_of_memory;
   const auto placeholders = split.graph().placeholders();
   for (std::size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i) {
     if (inputs[i] == nullptr) continue;
-    const auto [known, is_new] = place_of_memory.emplace(inputs[i], parents_.size());
-    if (is_new) new_place();
-    places_.emplace(placeholders[i], known->second);
+    const auto [known, is_new] = element_of_memory.emplace(inputs[i], parents_.size());
+    if (is_new) new_element();
+    elements_.emplace(placeholders[i], known->second);
   }
   visit(split);
 }
@@ -50,41 +50,41 @@ bool MemoryClasses::writes_to_inputs(const graph::GraphModule& module) const {
   return std::any_of(module.graph().begin(), module.graph().end(), writes);
 }
 
-std::size_t MemoryClasses::new_place() {
+std::size_t MemoryClasses::new_element() {
   parents_.push_back(parents_.size());
   return parents_.back();
 }
 
-std::size_t MemoryClasses::root(std::size_t place) const {
-  while (parents_[place] != place) place = parents_[place];
-  return place;
+std::size_t MemoryClasses::root(std::size_t element) const {
+  while (parents_[element] != element) element = parents_[element];
+  return element;
 }
 
 // Merges the classes of all nodes in the argument. Returns the merged class; a new one if there are no nodes.
 std::size_t MemoryClasses::joined(const graph::Argument& argument) {
-  std::size_t joint = new_place();
-  for_each_node(argument, [&](const Node& node) { parents_[root(places_.at(&node))] = joint; });
+  std::size_t joint = new_element();
+  for_each_node(argument, [&](const Node& node) { parents_[root(elements_.at(&node))] = joint; });
   return joint;
 }
 
 void MemoryClasses::visit(const graph::GraphModule& module) {
   for (const Node& node : module.graph()) {
-    if (!places_.contains(&node)) places_.emplace(&node, place_of(node, module));
+    if (!elements_.contains(&node)) elements_.emplace(&node, element_of(node, module));
   }
 }
 
-std::size_t MemoryClasses::place_of(const Node& node, const graph::GraphModule& module) {
-  if (node.op() == Op::CallFunction) return place_of_call(node);
+std::size_t MemoryClasses::element_of(const Node& node, const graph::GraphModule& module) {
+  if (node.op() == Op::CallFunction) return element_of_call(node);
   const auto piece = node.op() == Op::CallModule ? module.find_submodule(node.target()) : nullptr;
-  return piece != nullptr && !piece->is_leaf() ? place_of_piece(node, *piece) : new_place();
+  return piece != nullptr && !piece->is_leaf() ? element_of_piece(node, *piece) : new_element();
 }
 
-std::size_t MemoryClasses::place_of_call(const Node& node) {
-  if (node.target() == "_operator.getitem") return place_of_item(node);
+std::size_t MemoryClasses::element_of_call(const Node& node) {
+  if (node.target() == "_operator.getitem") return element_of_item(node);
   const auto op = graph::find_operator(node.target());
-  if (!op) return new_place();
+  if (!op) return new_element();
   const auto& returns = op->schema().returns();
-  if (std::none_of(returns.begin(), returns.end(), has_alias)) return new_place();
+  if (std::none_of(returns.begin(), returns.end(), has_alias)) return new_element();
   graph::List aliased;
   const auto& formals = op->schema().arguments();
   for (std::size_t i = 0; i < formals.size(); ++i) {
@@ -94,23 +94,23 @@ std::size_t MemoryClasses::place_of_call(const Node& node) {
   return joined(aliased);
 }
 
-std::size_t MemoryClasses::place_of_item(const Node& node) {
+std::size_t MemoryClasses::element_of_item(const Node& node) {
   const auto items = items_.find(node.args().at(0).node());
   const auto* index = node.args().at(1).get_if<std::int64_t>();
   if (items == items_.end() || index == nullptr) return joined(node.args()[0]);
   return items->second.at(static_cast<std::size_t>(*index));
 }
 
-std::size_t MemoryClasses::place_of_piece(const Node& call, const graph::GraphModule& piece) {
+std::size_t MemoryClasses::element_of_piece(const Node& call, const graph::GraphModule& piece) {
   const auto inputs = piece.graph().placeholders();
   for (std::size_t i = 0; i < std::min(inputs.size(), call.args().size()); ++i) {
-    places_.emplace(inputs[i], joined(call.args()[i]));
+    elements_.emplace(inputs[i], joined(call.args()[i]));
   }
   visit(piece);
   const graph::Argument& result = piece.graph().output_node()->args().at(0);
   if (const auto* items = result.get_if<graph::List>()) {
     for (const graph::Argument& item : *items) items_[&call].push_back(joined(item));
-    return new_place();
+    return new_element();
   }
   return joined(result);
 }

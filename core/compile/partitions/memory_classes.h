@@ -27,19 +27,19 @@ class MemoryClasses {
   bool writes_to_inputs(const graph::GraphModule& module) const;
 
   // The class of a node of the graph or of one of its pieces.
-  std::size_t of(const graph::Node& node) const { return root(places_.at(&node)); }
+  std::size_t of(const graph::Node& node) const { return root(elements_.at(&node)); }
 
  private:
   void visit(const graph::GraphModule& module);
-  std::size_t place_of(const graph::Node& node, const graph::GraphModule& module);
-  std::size_t place_of_call(const graph::Node& node);
-  std::size_t place_of_item(const graph::Node& node);
-  std::size_t place_of_piece(const graph::Node& call, const graph::GraphModule& piece);
+  std::size_t element_of(const graph::Node& node, const graph::GraphModule& module);
+  std::size_t element_of_call(const graph::Node& node);
+  std::size_t element_of_item(const graph::Node& node);
+  std::size_t element_of_piece(const graph::Node& call, const graph::GraphModule& piece);
   std::size_t joined(const graph::Argument& argument);
-  std::size_t new_place();
-  std::size_t root(std::size_t place) const;
+  std::size_t new_element();
+  std::size_t root(std::size_t element) const;
 
-  std::unordered_map<const graph::Node*, std::size_t> places_;
+  std::unordered_map<const graph::Node*, std::size_t> elements_;
   std::unordered_map<const graph::Node*, std::vector<std::size_t>> items_;  // for results of pieces
   std::vector<std::size_t> parents_;                                        // union-find; roots are their own parents
 };

@@ -64,8 +64,8 @@ class OutputFit {
                                         outputs.size(), whose_.graph, outputs_));
     }
     if (needs_values_) values.insert(values.end(), outputs.begin(), outputs.end());
-    for (const Place& each : checks_) check(each, values);
-    for (const Place& each : restores_) {
+    for (const Layout& each : checks_) check(each, values);
+    for (const Layout& each : restores_) {
       if (each.constant) {
         restore(each, *each.constant, outputs[each.output]);
       } else {
@@ -76,7 +76,7 @@ class OutputFit {
   }
 
  private:
-  struct Place {
+  struct Layout {
     std::size_t output = 0;
     graph::TensorMeta meta;
     bool is_fixed = false;
@@ -84,12 +84,12 @@ class OutputFit {
   };
 
   void need(const graph::TensorMeta& meta) {
-    for (const std::size_t place : symbols_.places_for(meta)) {
-      if (place < inputs_) needed_inputs_.insert(place);
+    for (const std::size_t input : symbols_.inputs_for(meta)) {
+      if (input < inputs_) needed_inputs_.insert(input);
     }
   }
 
-  void check(const Place& stated, const std::vector<c10::IValue>& values) const {
+  void check(const Layout& stated, const std::vector<c10::IValue>& values) const {
     const c10::IValue& value = values[inputs_ + stated.output];
     if (!value.isTensor() || !value.toTensor().defined()) {
       throw_mismatch(whose_, stated.output, "states a tensor", "and gives none");
@@ -112,7 +112,7 @@ class OutputFit {
                        "CompiledGraph::outputs, or nothing");
   }
 
-  void restore(const Place& recorded, const PlaceInMemory& place, c10::IValue& output) const {
+  void restore(const Layout& recorded, const PlaceInMemory& place, c10::IValue& output) const {
     if (!output.isTensor() || !output.toTensor().defined()) return;
     const at::Tensor& tensor = output.toTensor();
     if (tensor.sizes().size() != recorded.meta.sizes.size()) return;
@@ -134,7 +134,7 @@ class OutputFit {
   std::size_t inputs_ = 0, outputs_ = 0;
   std::set<std::size_t> needed_inputs_;  // only these are kept during the run
   bool needs_values_ = false;
-  std::vector<Place> checks_, restores_;
+  std::vector<Layout> checks_, restores_;
 };
 
 }  // namespace

@@ -30,11 +30,11 @@ std::size_t outputs_of_piece(const graph::GraphModule& part, const Node& call) {
 PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledPiece> pieces) {
   for (const Node& node : module.graph()) {
     if (node.op() == Op::Placeholder) {
-      place_of_[&node] = inputs_++;
+      slot_of_[&node] = inputs_++;
       attributes_.emplace_back();
     } else if (node.op() == Op::GetAttr) {
       const graph::Attribute* attribute = module.find_attribute(node.target());
-      place_of_[&node] = attributes_.size();
+      slot_of_[&node] = attributes_.size();
       attributes_.emplace_back(attribute ? c10::IValue(attribute->tensor) : c10::IValue());
     } else if (node.op() == Op::CallModule) {
       const auto part = module.find_submodule(node.target());
@@ -43,7 +43,7 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
       add_call(node, pieces);
     } else if (is_item(node)) {
       const auto index = node.args().at(1).as<std::int64_t>();
-      place_of_[&node] = place_of_.at(node.args().at(0).node()) + static_cast<std::size_t>(index);
+      slot_of_[&node] = slot_of_.at(node.args().at(0).node()) + static_cast<std::size_t>(index);
     } else if (node.op() != Op::Output) {
       throw GraphError(node.name(), "op", "stands between the partitions of a split graph");
     }
@@ -52,7 +52,7 @@ PartitionedGraph::PartitionedGraph(const graph::GraphModule& module, std::map<st
     results_.push_back(operand(result, *module.graph().output_node()));
   }
   mark_last_uses();
-  place_of_.clear();
+  slot_of_.clear();
 }
 
 void PartitionedGraph::add_call(const Node& node, std::map<std::string, CompiledPiece>& pieces) {
@@ -61,12 +61,12 @@ void PartitionedGraph::add_call(const Node& node, std::map<std::string, Compiled
   if (found == pieces.end()) throw GraphError(node.name(), "target", "'" + node.target() + "' was not compiled");
   call.piece = found->second;
   for (const graph::Argument& argument : node.args()) call.inputs.push_back(operand(argument, node));
-  place_of_[&node] = call.first_output;
+  slot_of_[&node] = call.first_output;
   attributes_.resize(call.first_output + call.outputs);
 }
 
 PartitionedGraph::Operand PartitionedGraph::operand(const graph::Argument& argument, const Node& user) const {
-  if (const Node* node = argument.node()) return {.place = place_of_.at(node)};
+  if (const Node* node = argument.node()) return {.slot = slot_of_.at(node)};
   const auto refuse = [](const Node& node) -> const c10::IValue& {
     throw GraphError(node.name(), "", "stands in a list of a split graph's own");
   };
@@ -77,41 +77,41 @@ void PartitionedGraph::mark_last_uses() {
   std::vector<bool> used(attributes_.size(), false);
   const auto visit = [&](std::vector<Operand>& operands) {
     for (auto each = operands.rbegin(); each != operands.rend(); ++each) {
-      if (each->place == kConstant) continue;
-      each->last_use = !used[each->place];
-      used[each->place] = true;
+      if (each->slot == kConstant) continue;
+      each->last_use = !used[each->slot];
+      used[each->slot] = true;
     }
   };
   visit(results_);
   for (auto call = calls_.rbegin(); call != calls_.rend(); ++call) visit(call->inputs);
 }
 
-c10::IValue PartitionedGraph::take(const Operand& operand, std::vector<c10::IValue>& places) {
-  if (operand.place == kConstant) return operand.constant;
-  return operand.last_use ? std::move(places[operand.place]) : places[operand.place];
+c10::IValue PartitionedGraph::take(const Operand& operand, std::vector<c10::IValue>& slots) {
+  if (operand.slot == kConstant) return operand.constant;
+  return operand.last_use ? std::move(slots[operand.slot]) : slots[operand.slot];
 }
 
 std::vector<c10::IValue> PartitionedGraph::run(std::vector<c10::IValue> inputs) const {
   if (inputs.size() != inputs_) {
     throw GraphError("", "inputs", fmt::format("there are {} for {} placeholders", inputs.size(), inputs_));
   }
-  std::vector<c10::IValue> places = attributes_;
-  for (std::size_t i = 0; i < inputs_; ++i) places[i] = std::move(inputs[i]);
+  std::vector<c10::IValue> slots = attributes_;
+  for (std::size_t i = 0; i < inputs_; ++i) slots[i] = std::move(inputs[i]);
   for (const Call& call : calls_) {
     std::vector<c10::IValue> operands;
     operands.reserve(call.inputs.size());
-    for (const Operand& each : call.inputs) operands.push_back(take(each, places));
+    for (const Operand& each : call.inputs) operands.push_back(take(each, slots));
     for (const std::size_t copied : call.piece.border.fit(operands)) {
       const Operand& operand = call.inputs[copied];
-      if (operand.place != kConstant && !operand.last_use) places[operand.place] = operands[copied];
+      if (operand.slot != kConstant && !operand.last_use) slots[operand.slot] = operands[copied];
     }
     std::vector<c10::IValue> values = call.piece.run(std::move(operands));
     TORCH_INTERNAL_ASSERT(values.size() == call.outputs, "a partition gave ", values.size(), " values");
-    for (std::size_t i = 0; i < values.size(); ++i) places[call.first_output + i] = std::move(values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) slots[call.first_output + i] = std::move(values[i]);
   }
   std::vector<c10::IValue> results;
   results.reserve(results_.size());
-  for (const Operand& each : results_) results.push_back(take(each, places));
+  for (const Operand& each : results_) results.push_back(take(each, slots));
   return results;
 }
 

@@ -28,9 +28,9 @@ class PartitionedGraph {
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
  private:
-  // A place in the array of values, or a constant.
+  // A slot in the array of values, or a constant.
   struct Operand {
-    std::size_t place = kConstant;
+    std::size_t slot = kConstant;
     bool last_use = false;
     c10::IValue constant = {};
   };
@@ -45,10 +45,10 @@ class PartitionedGraph {
   void add_call(const graph::Node& node, std::map<std::string, CompiledPiece>& pieces);
   Operand operand(const graph::Argument& argument, const graph::Node& user) const;
   void mark_last_uses();
-  static c10::IValue take(const Operand& operand, std::vector<c10::IValue>& places);
+  static c10::IValue take(const Operand& operand, std::vector<c10::IValue>& slots);
 
-  std::map<const graph::Node*, std::size_t> place_of_;  // only used during construction
-  std::vector<c10::IValue> attributes_;                 // initial values of the places
+  std::map<const graph::Node*, std::size_t> slot_of_;  // only used during construction
+  std::vector<c10::IValue> attributes_;                // initial values of the slots
   std::vector<Call> calls_;
   std::vector<Operand> results_;
   std::size_t inputs_ = 0;

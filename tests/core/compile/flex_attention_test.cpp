@@ -37,10 +37,10 @@ struct Attended {
   at::Tensor by(const FlexAttentionOptions& options) const { return flex_attention(query, key, value, options); }
 };
 
-at::Tensor is_before(const ScorePlaces& at) { return at.query >= at.key; }
+at::Tensor is_before(const ScoreIndices& at) { return at.query >= at.key; }
 
 FlexAttentionOptions alibi(const at::Tensor& slopes) {
-  return {.score_mod = [slopes](const at::Tensor& scores, const ScorePlaces& at) {
+  return {.score_mod = [slopes](const at::Tensor& scores, const ScoreIndices& at) {
     return scores + slopes.index({at.head}) * (at.key - at.query);
   }};
 }
@@ -80,7 +80,7 @@ TEST(FlexAttention, ChangesScoresByTheirPlaces) {
 
 TEST(FlexAttention, QueryWithoutScores_GetsZerosAndNoGradient) {
   const Attended at;
-  const at::Tensor found = at.by({.mask_mod = [](const ScorePlaces& at) { return at.query > at.key; }});
+  const at::Tensor found = at.by({.mask_mod = [](const ScoreIndices& at) { return at.query > at.key; }});
   EXPECT_EQ(found.select(2, 0).abs().max().item<double>(), 0);
   found.square().sum().backward();
   for (const at::Tensor& each : {at.query, at.key, at.value}) EXPECT_TRUE(each.grad().isfinite().all().item<bool>());
@@ -135,9 +135,9 @@ TEST(FlexAttention, WhatDoesNotFit_IsRefused) {
           "query and key must have equally many heads; with enable_gqa the query may have more. query is [2, 4, 5, 3]");
   refused([&] { flex_attention(at.query, at.key.narrow(2, 0, 2), at.value); },
           "key and value must have equally many rows");
-  refused([&] { at.by({.score_mod = [](const at::Tensor& scores, const ScorePlaces&) { return scores.sum(-1); }}); },
+  refused([&] { at.by({.score_mod = [](const at::Tensor& scores, const ScoreIndices&) { return scores.sum(-1); }}); },
           "score_mod must return as many scores as it gets");
-  refused([&] { at.by({.mask_mod = [](const ScorePlaces& at) { return at.key - at.query; }}); },
+  refused([&] { at.by({.mask_mod = [](const ScoreIndices& at) { return at.key - at.query; }}); },
           "mask_mod must return a tensor of bools");
 }
 

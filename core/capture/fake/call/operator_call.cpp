@@ -25,8 +25,8 @@ bool has_symbols(const Call& call) {
 }
 
 c10::Device device_of(const Call& call) {
-  const auto& place = call.facts.device_argument;
-  if (place && call.arguments[*place].isDevice()) return call.arguments[*place].toDevice();
+  const auto& index = call.facts.device_argument;
+  if (index && call.arguments[*index].isDevice()) return call.arguments[*index].toDevice();
   // A tensor without dimensions may stay on the CPU while the other arguments are on a device.
   std::optional<c10::Device> first, first_with_dimensions;
   for (const c10::IValue& value : call.arguments) {

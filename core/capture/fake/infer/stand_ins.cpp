@@ -32,9 +32,9 @@ torch::jit::Stack StandIns::arguments_of(const Call& call, c10::Device device) {
   torch::jit::Stack stack;
   stack.reserve(call.arguments.size());
   for (const c10::IValue& value : call.arguments) stack.push_back(of(value));
-  if (const auto place = call.facts.device_argument) {
-    stack[*place] = device;
-    const std::size_t pin_memory = *place + 1;
+  if (const auto index = call.facts.device_argument) {
+    stack[*index] = device;
+    const std::size_t pin_memory = *index + 1;
     if (pin_memory < stack.size() && stack[pin_memory].isBool()) stack[pin_memory] = c10::IValue();
   }
   return stack;

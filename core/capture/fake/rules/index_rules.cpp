@@ -50,8 +50,8 @@ Indexed indices_of(const Call& call) {
       indexed.indices.emplace_back();
     } else if (index->scalar_type() == c10::kBool || index->scalar_type() == c10::kByte) {
       if (!call.mode.shapes()) throw DataDependentRead(call.facts.name, exec::CallSite::capture());
-      const at::Tensor places = make_fake(result(call, SymInts{call.mode.add_unbacked()}, c10::kLong));
-      for (std::int64_t d = 0; d < index->dim(); ++d) add(places);
+      const at::Tensor positions = make_fake(result(call, SymInts{call.mode.add_unbacked()}, c10::kLong));
+      for (std::int64_t d = 0; d < index->dim(); ++d) add(positions);
     } else {
       add(*index);
     }
@@ -64,7 +64,7 @@ Indexed indices_of(const Call& call) {
 
 // The position of the index dimensions in the result: the first indexed dimension if the indexed dimensions are
 // adjacent, else 0.
-std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indices) {
+std::size_t position_of_indices(const std::vector<std::optional<at::Tensor>>& indices) {
   const auto is_set = [](const std::optional<at::Tensor>& index) { return index.has_value(); };
   const auto first = std::find_if(indices.begin(), indices.end(), is_set);
   const auto end = std::find_if_not(first, indices.end(), is_set);
@@ -73,15 +73,15 @@ std::size_t place_of_indices(const std::vector<std::optional<at::Tensor>>& indic
 
 // Strides of self, then of each index, in the result's shape. Self has stride 0 along the dimensions of the indices,
 // and an index has stride 0 along those of self.
-std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& indexed, std::size_t place) {
+std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& indexed, std::size_t position) {
   const std::size_t dimensions = kept.size() + indexed.sizes.size();
-  const auto at = static_cast<std::ptrdiff_t>(place);
+  const auto at = static_cast<std::ptrdiff_t>(position);
   std::vector<SymInts> operands{kept};
   operands[0].insert(operands[0].begin() + at, indexed.sizes.size(), c10::SymInt(0));
   for (const std::optional<at::Tensor>& index : indexed.indices) {
     if (!index) continue;
     SymInts along(dimensions, c10::SymInt(0));
-    const std::size_t first = place + indexed.sizes.size() - static_cast<std::size_t>(index->dim());
+    const std::size_t first = position + indexed.sizes.size() - static_cast<std::size_t>(index->dim());
     for (std::size_t d = 0; d < static_cast<std::size_t>(index->dim()); ++d) {
       if (!is_known(index->sym_sizes()[d].sym_eq(1))) along[first + d] = index->sym_strides()[d];
     }
@@ -94,15 +94,15 @@ std::vector<SymInts> strides_in_result(const SymInts& kept, const Indexed& index
 Outputs index(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const Indexed indexed = indices_of(call);
-  const std::size_t place = place_of_indices(indexed.indices);
+  const std::size_t position = position_of_indices(indexed.indices);
   SymInts sizes, strides;
   for (std::size_t d = 0; d < indexed.indices.size(); ++d) {
     if (indexed.indices[d]) continue;
     sizes.push_back(self.sym_sizes()[d]);
     strides.push_back(self.sym_strides()[d]);
   }
-  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(place), indexed.sizes.begin(), indexed.sizes.end());
-  SymInts of_result = iterated_strides(sizes, strides_in_result(strides, indexed, place));
+  sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(position), indexed.sizes.begin(), indexed.sizes.end());
+  SymInts of_result = iterated_strides(sizes, strides_in_result(strides, indexed, position));
   return {result(call, Layout{std::move(sizes), std::move(of_result)}, self.scalar_type())};
 }
 

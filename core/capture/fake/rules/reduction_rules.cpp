@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-struct Places {
+struct ArgumentIndices {
   std::size_t dims = kNone, keepdim = kNone, dtype = kNone;
 };
 
@@ -32,11 +32,11 @@ c10::ScalarType given_dtype(Gives gives, c10::ScalarType self) {
   return self;
 }
 
-std::vector<bool> reduced(const Call& call, std::size_t place) {
+std::vector<bool> reduced(const Call& call, std::size_t index) {
   const std::int64_t dimensions = call.tensor(0).dim();
   std::vector<std::int64_t> dims;
-  if (place != kNone && call.arguments[place].isInt()) dims = {call.integer(place)};
-  if (place != kNone && call.arguments[place].isIntList()) dims = call.integers(place);
+  if (index != kNone && call.arguments[index].isInt()) dims = {call.integer(index)};
+  if (index != kNone && call.arguments[index].isIntList()) dims = call.integers(index);
   std::vector<bool> is_reduced(static_cast<std::size_t>(dimensions), dims.empty());
   for (const std::int64_t dim : dims) {
     const std::size_t at = wrap(dim, dimensions);
@@ -45,9 +45,9 @@ std::vector<bool> reduced(const Call& call, std::size_t place) {
   return is_reduced;
 }
 
-SymInts reduced_sizes(const Call& call, const Places& places) {
-  const bool keep = places.keepdim != kNone && call.boolean(places.keepdim);
-  const std::vector<bool> is_reduced = reduced(call, places.dims);
+SymInts reduced_sizes(const Call& call, const ArgumentIndices& indices) {
+  const bool keep = indices.keepdim != kNone && call.boolean(indices.keepdim);
+  const std::vector<bool> is_reduced = reduced(call, indices.dims);
   SymInts sizes;
   for (std::size_t d = 0; d < is_reduced.size(); ++d) {
     if (!is_reduced[d]) sizes.push_back(call.tensor(0).sym_sizes()[d]);
@@ -57,19 +57,19 @@ SymInts reduced_sizes(const Call& call, const Places& places) {
 }
 
 // Makes one result for each dtype kind in `gives`.
-template <Places places, Gives... gives>
+template <ArgumentIndices indices, Gives... gives>
 Outputs reduce(const Call& call) {
   const c10::ScalarType self = call.tensor(0).scalar_type();
-  const SymInts sizes = reduced_sizes(call, places);
+  const SymInts sizes = reduced_sizes(call, indices);
   const auto dtype = [&](Gives one) {
     const c10::ScalarType usual = given_dtype(one, self);
-    return places.dtype == kNone ? usual : call.dtype_or(places.dtype, usual);
+    return indices.dtype == kNone ? usual : call.dtype_or(indices.dtype, usual);
   };
   return {result(call, sizes, dtype(gives))...};
 }
 
-constexpr Places kAll{}, kAllDtype{kNone, kNone, 1}, kDims{1, 2}, kDimsDtype{1, 2, 3};
-constexpr Places kCorrection{1, 3}, kDimsSecond{2, 3}, kDimsSecondDtype{2, 3, 4};
+constexpr ArgumentIndices kAll{}, kAllDtype{kNone, kNone, 1}, kDims{1, 2}, kDimsDtype{1, 2, 3};
+constexpr ArgumentIndices kCorrection{1, 3}, kDimsSecond{2, 3}, kDimsSecondDtype{2, 3, 4};
 
 constexpr std::pair<const std::string_view, Rule> kReductionRules[] = {
     {"aten::sum", reduce<kAllDtype, Gives::Sum>},
@@ -104,7 +104,7 @@ constexpr std::pair<const std::string_view, Rule> kReductionRules[] = {
     {"aten::std_mean.correction", reduce<kCorrection, Gives::Real, Gives::Same>},
     {"aten::logsumexp", reduce<kDims, Gives::Same>},
     {"aten::norm.Scalar", reduce<kAll, Gives::Real>},
-    {"aten::norm.ScalarOpt_dtype", reduce<Places{kNone, kNone, 2}, Gives::Real>},
+    {"aten::norm.ScalarOpt_dtype", reduce<ArgumentIndices{kNone, kNone, 2}, Gives::Real>},
     {"aten::norm.ScalarOpt_dim", reduce<kDimsSecond, Gives::Real>},
     {"aten::norm.ScalarOpt_dim_dtype", reduce<kDimsSecondDtype, Gives::Real>},
     {"aten::linalg_vector_norm", reduce<kDimsSecondDtype, Gives::Real>},

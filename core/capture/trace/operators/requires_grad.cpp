@@ -55,13 +55,13 @@ void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   }
 }
 
-// For operators on lists, which work item by item: looks at the item at `place` of each list, and at every argument
+// For operators on lists, which work item by item: looks at the item at `index` of each list, and at every argument
 // that is no list.
-bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t place) {
-  return std::any_of(arguments.begin(), arguments.end(), [place](const c10::IValue& argument) {
+bool any_requires_grad_at(const torch::jit::Stack& arguments, std::size_t index) {
+  return std::any_of(arguments.begin(), arguments.end(), [index](const c10::IValue& argument) {
     if (!argument.isTensorList()) return any_requires_grad(argument);
     const auto items = argument.toListRef();
-    return place < items.size() && any_requires_grad(items[place]);
+    return index < items.size() && any_requires_grad(items[index]);
   });
 }
 
@@ -69,8 +69,8 @@ void mark_written_lists(const Treatment& treatment, const torch::jit::Stack& arg
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!treatment.written[i] || !arguments[i].isTensorList()) continue;
     const auto items = arguments[i].toListRef();
-    for (std::size_t place = 0; place < items.size(); ++place) {
-      if (any_requires_grad_at(arguments, place)) mark(items[place]);
+    for (std::size_t index = 0; index < items.size(); ++index) {
+      if (any_requires_grad_at(arguments, index)) mark(items[index]);
     }
   }
 }

@@ -136,13 +136,13 @@ at::Tensor Inputs::real_of(const at::Tensor& fake) const {
 }
 
 void Inputs::place(const graph::Node& placeholder, const GraphInput& input) {
-  places_.emplace(&placeholder, placed_.size());
+  index_of_.emplace(&placeholder, placed_.size());
   placed_.push_back(input);
 }
 
 const GraphInput* Inputs::placed_at(const graph::Node& placeholder) const {
-  const auto found = places_.find(&placeholder);
-  return found == places_.end() ? nullptr : &placed_[found->second];
+  const auto found = index_of_.find(&placeholder);
+  return found == index_of_.end() ? nullptr : &placed_[found->second];
 }
 
 graph::Node& Inputs::node_of(Source& source) {

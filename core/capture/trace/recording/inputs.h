@@ -109,7 +109,7 @@ class Inputs {
   std::size_t ints_ = 0;
   std::size_t constants_ = 0;
   std::vector<GraphInput> placed_;
-  std::unordered_map<const graph::Node*, std::size_t> places_;  // index in placed_
+  std::unordered_map<const graph::Node*, std::size_t> index_of_;  // index in placed_
   TensorStates states_;
 };
 

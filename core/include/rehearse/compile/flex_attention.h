@@ -10,7 +10,7 @@ namespace rehearse {
 
 // The indices of all scores, which flex_attention() passes to your functions: int64 tensors that broadcast to
 // [batch, heads, queries, keys].
-struct ScorePlaces {
+struct ScoreIndices {
   at::Tensor batch;  // [batch, 1, 1, 1]
   at::Tensor head;   // [1, heads, 1, 1]
   at::Tensor query;  // [1, 1, queries, 1]
@@ -20,10 +20,10 @@ struct ScorePlaces {
 struct FlexAttentionOptions {
   // Returns modified scores of the same sizes. `scores` is [batch, heads, queries, keys], of dtype double if the query
   // has it, else float.
-  std::function<at::Tensor(const at::Tensor& scores, const ScorePlaces& places)> score_mod = nullptr;
+  std::function<at::Tensor(const at::Tensor& scores, const ScoreIndices& indices)> score_mod = nullptr;
   // Returns bools that broadcast to the sizes of the scores: true for each score that counts. If no score of a query
   // counts, its result is zeros.
-  std::function<at::Tensor(const ScorePlaces& places)> mask_mod = nullptr;
+  std::function<at::Tensor(const ScoreIndices& indices)> mask_mod = nullptr;
   std::optional<double> scale = std::nullopt;  // multiplies query times key; by default 1 / sqrt(query.size(-1))
   bool enable_gqa = false;                     // each head of key and value serves several successive query heads
 };

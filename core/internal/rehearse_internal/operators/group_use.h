@@ -19,9 +19,10 @@ class GroupUse {
   // Makes `use` the listener for the calling fiber's code, and returns the previous one. Null: no listener.
   static GroupUse* exchange(GroupUse* use);
 
-  // The code uses `group`, which is stored in the object at `place`. `place` is null if an operator received the group
-  // itself; `group` is null if the rank is not a member. Throws the capture's refusal if no guard covers the group.
-  virtual void used(const void* place, c10d::ProcessGroup* group) = 0;
+  // The code uses `group`, which is stored in the object at `address`. `address` is null if an operator received the
+  // group itself; `group` is null if the rank is not a member. Throws the capture's refusal if no guard covers the
+  // group.
+  virtual void used(const void* address, c10d::ProcessGroup* group) = 0;
   // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;
   // The code asked for the group of all ranks, which is `world`.
@@ -33,7 +34,7 @@ class GroupUse {
 };
 
 // Report to the listener, if the calling fiber's code is being captured.
-void note_group_use(const void* place, c10d::ProcessGroup* group);
+void note_group_use(const void* address, c10d::ProcessGroup* group);
 void note_derived_group(c10d::ProcessGroup* group);
 void note_world_use(const Group& world);
 

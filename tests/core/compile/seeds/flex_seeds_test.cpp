@@ -26,7 +26,7 @@ using Attention = std::function<at::Tensor(const at::Tensor& query, const at::Te
 
 at::Tensor alibi_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            const at::Tensor& bias) {
-  return flex_attention(query, key, value, {.score_mod = [bias](const at::Tensor& scores, const ScorePlaces& at) {
+  return flex_attention(query, key, value, {.score_mod = [bias](const at::Tensor& scores, const ScoreIndices& at) {
                           return scores + bias.index({at.head}) * (at.key - at.query);
                         }});
 }
