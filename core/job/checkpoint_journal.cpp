@@ -22,9 +22,9 @@ std::vector<std::string> names_of_differences(const Tensors& tensors, const Tens
 }  // namespace
 
 std::optional<StateDifference> first_difference(const CheckpointJournal& journal, const CheckpointJournal& reference) {
-  using Place = std::tuple<int, std::int64_t, int>;  // run, steps, rank
-  std::map<Place, const Saved*> expected;
-  for (const Saved& saved : reference.saved()) expected.emplace(Place{saved.in.run, saved.steps, saved.rank}, &saved);
+  using Key = std::tuple<int, std::int64_t, int>;  // run, steps, rank
+  std::map<Key, const Saved*> expected;
+  for (const Saved& saved : reference.saved()) expected.emplace(Key{saved.in.run, saved.steps, saved.rank}, &saved);
 
   std::vector<const Saved*> by_step;
   for (const Saved& saved : journal.saved()) by_step.push_back(&saved);

@@ -24,13 +24,13 @@ struct Function {
 // The n-th records of one name on all ranks form one function. Functions are in order of their first records.
 std::vector<Function> functions_of(const Journal& journal) {
   std::vector<Function> functions;
-  std::map<std::pair<std::string, int>, std::size_t> places;  // by name and occurrence
-  std::map<std::pair<std::string, int>, int> made;            // by name and rank
+  std::map<std::pair<std::string, int>, std::size_t> index_of;  // by name and occurrence
+  std::map<std::pair<std::string, int>, int> made;              // by name and rank
   for (const auto& record : journal.functions()) {
     const int occurrence = made[{record->name(), record->rank()}]++;
-    const auto [place, is_new] = places.try_emplace({record->name(), occurrence}, functions.size());
+    const auto [entry, is_new] = index_of.try_emplace({record->name(), occurrence}, functions.size());
     if (is_new) functions.push_back({record->name(), {}});
-    functions[place->second].of_ranks.push_back(record.get());
+    functions[entry->second].of_ranks.push_back(record.get());
   }
   return functions;
 }

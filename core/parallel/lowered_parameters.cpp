@@ -46,7 +46,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   State(const MixedPrecision& given, std::weak_ptr<c10d::Reducer> of) : dtypes(given), reducer_(std::move(of)) {}
 
   void add(const at::Tensor& parameter, std::optional<std::size_t> index) {
-    place_of_.emplace(parameter.unsafeGetTensorImpl(), parameters_.size());
+    index_of_.emplace(parameter.unsafeGetTensorImpl(), parameters_.size());
     parameters_.push_back({parameter, index});
   }
 
@@ -64,7 +64,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   }
 
   void restore(const std::vector<at::Tensor>& parameters) {
-    for (const auto& parameter : parameters) restore(parameters_[place_of_.at(parameter.unsafeGetTensorImpl())]);
+    for (const auto& parameter : parameters) restore(parameters_[index_of_.at(parameter.unsafeGetTensorImpl())]);
     if (!lowered_ || ends_ || torch::autograd::get_current_graph_task_id() < 0) return;
     ends_ = true;  // at the end of this backward, for parameters without gradients, which are in no bucket
     torch::autograd::Engine::get_default_engine().queue_callback([self = shared_from_this()] {
@@ -105,7 +105,7 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
 
   std::weak_ptr<c10d::Reducer> reducer_;
   std::vector<Lowered> parameters_;
-  std::unordered_map<const c10::TensorImpl*, std::size_t> place_of_;
+  std::unordered_map<const c10::TensorImpl*, std::size_t> index_of_;
   bool lowered_ = false;
   bool ends_ = false;
 };

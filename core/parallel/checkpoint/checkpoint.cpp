@@ -99,11 +99,11 @@ std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector
     results = code(inputs.leaves, result);
   }
   require_unchanged(given, versions);
-  const std::vector<std::size_t> places = differentiable(results);
-  if (places.empty()) return results;
+  const std::vector<std::size_t> indices = differentiable(results);
+  if (indices.empty()) return results;
 
   std::vector<at::Tensor> with_gradients;
-  for (const std::size_t place : places) with_gradients.push_back(results[place]);
+  for (const std::size_t index : indices) with_gradients.push_back(results[index]);
   LocalGraph graph(with_gradients, begin);
   with_gradients.clear();
   for (at::Tensor& each : results) each = without_history(each);
@@ -112,7 +112,7 @@ std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector
   graph.leave_out_kept();
   const std::shared_ptr<CheckpointNode> node(
       new CheckpointNode(std::move(code), given, state, exits_of(graph, inputs, given)), autograd::deleteNode);
-  node->record(results, places);
+  node->record(results, indices);
   return results;
 }
 

@@ -47,12 +47,12 @@ std::optional<std::size_t> CheckpointInputs::find(const autograd::Edge& exit) co
 }
 
 std::vector<std::size_t> differentiable(const std::vector<at::Tensor>& results) {
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined() || !results[i].requires_grad()) continue;
-    if (autograd::impl::gradient_edge(results[i]).is_valid()) places.push_back(i);
+    if (autograd::impl::gradient_edge(results[i]).is_valid()) indices.push_back(i);
   }
-  return places;
+  return indices;
 }
 
 CheckpointNode::CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state,
@@ -62,10 +62,10 @@ CheckpointNode::CheckpointNode(CheckpointCode code, const std::vector<at::Tensor
   for (const at::Tensor& input : inputs) inputs_.emplace_back(input, false);
 }
 
-void CheckpointNode::record(std::vector<at::Tensor>& results, std::vector<std::size_t> places) {
-  places_ = std::move(places);
+void CheckpointNode::record(std::vector<at::Tensor>& results, std::vector<std::size_t> indices) {
+  indices_ = std::move(indices);
   results_ = results.size();
-  for (const std::size_t place : places_) autograd::set_history(results[place], getptr());
+  for (const std::size_t index : indices_) autograd::set_history(results[index], getptr());
 }
 
 void CheckpointNode::release_variables() {
@@ -84,11 +84,11 @@ std::vector<at::Tensor> CheckpointNode::unpack() {
 
 std::vector<at::Tensor> CheckpointNode::run_again(const CheckpointInputs& inputs) {
   std::vector<at::Tensor> results = code_(inputs.leaves, nullptr);
-  if (results.size() != results_ || differentiable(results) != places_) {
+  if (results.size() != results_ || differentiable(results) != indices_) {
     throw CheckpointError(
         fmt::format("rehearse::checkpoint(): the code returned {} tensors, of which {} require grad, but {}, of which "
                     "{} require grad, when the backward ran it again. It must do the same both times",
-                    results_, places_.size(), results.size(), differentiable(results).size()));
+                    results_, indices_.size(), results.size(), differentiable(results).size()));
   }
   return results;
 }
@@ -117,7 +117,7 @@ autograd::variable_list CheckpointNode::run_backward(autograd::variable_list&& g
     results = run_again(inputs);
   }
   std::vector<at::Tensor> with_gradients;
-  for (const std::size_t place : places_) with_gradients.push_back(std::move(results[place]));
+  for (const std::size_t index : indices_) with_gradients.push_back(std::move(results[index]));
   results.clear();
   LocalGraph graph(with_gradients, begin);
   with_gradients.clear();
@@ -126,7 +126,7 @@ autograd::variable_list CheckpointNode::run_backward(autograd::variable_list&& g
 }
 
 autograd::variable_list CheckpointNode::apply(autograd::variable_list&& gradients) {
-  REHEARSE_CHECK(gradients.size() == places_.size(), gradients.size(), places_.size());
+  REHEARSE_CHECK(gradients.size() == indices_.size(), gradients.size(), indices_.size());
   if (at::GradMode::is_enabled()) {
     throw CheckpointError(
         "rehearse::checkpoint(): its gradient cannot be differentiated again (create_graph). Leave the code out of "

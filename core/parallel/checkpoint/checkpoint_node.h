@@ -41,8 +41,8 @@ class CheckpointNode : public torch::autograd::Node {
 
   CheckpointNode(CheckpointCode code, const std::vector<at::Tensor>& inputs, RunState state, std::vector<Exit> exits);
 
-  // Makes this node the history of the results at the indices `places`. The results must have no history.
-  void record(std::vector<at::Tensor>& results, std::vector<std::size_t> places);
+  // Makes this node the history of the results at `indices`. The results must have no history.
+  void record(std::vector<at::Tensor>& results, std::vector<std::size_t> indices);
 
   std::string name() const override { return "CheckpointBackward"; }
   void release_variables() override;
@@ -60,7 +60,7 @@ class CheckpointNode : public torch::autograd::Node {
   std::vector<torch::autograd::SavedVariable> inputs_;
   const RunState state_;
   const std::vector<Exit> exits_;
-  std::vector<std::size_t> places_;
+  std::vector<std::size_t> indices_;
   std::size_t results_ = 0;
 };
 

@@ -33,15 +33,15 @@ void LoadedRows::take(const SavedRows& saved) {
   const std::int64_t from = std::max(saved.first_row, first_row_);
   const std::int64_t count = std::min(end, first_row_ + own_.size(0)) - from;
   if (count <= 0) return;
-  const at::Tensor place = loaded_.narrow(0, from - first_row_, count);
-  const at::Tensor values = rows.narrow(0, from - saved.first_row, count).to(place.options());
+  const at::Tensor target = loaded_.narrow(0, from - first_row_, count);
+  const at::Tensor values = rows.narrow(0, from - saved.first_row, count).to(target.options());
   for (std::int64_t row = 0; must_agree_ && row < count; ++row) {
     if (!has_[static_cast<std::size_t>(from - first_row_ + row)]) continue;
-    TORCH_CHECK_VALUE(values[row].allclose(place[row], 0, 0, /*equal_nan=*/true),
+    TORCH_CHECK_VALUE(values[row].allclose(target[row], 0, 0, /*equal_nan=*/true),
                       "FSDP: load_sharded_state_dict() has row ", from + row, " of \"", saved.name,
                       "\" twice, with other values");
   }
-  place.copy_(values);
+  target.copy_(values);
   std::fill_n(has_.begin() + (from - first_row_), count, true);
 }
 

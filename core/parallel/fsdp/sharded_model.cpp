@@ -105,9 +105,9 @@ void ShardedModel::watch() {
   // Only operators in this thread are seen, so autograd's device threads must not run the backward. Ranks that are
   // fibers never have such threads; a rank that is a process does.
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  const auto add = [this](const at::Tensor& tensor, Place place) {
-    REHEARSE_CHECK(guarded_->add(tensor, places_.size()), units_[place.unit].text());
-    places_.push_back(place);
+  const auto add = [this](const at::Tensor& tensor, GuardedTensor guarded) {
+    REHEARSE_CHECK(guarded_->add(tensor, guarded_tensors_.size()), units_[guarded.unit].text());
+    guarded_tensors_.push_back(guarded);
   };
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     auto& parameters = units_[unit].parameters();
@@ -217,11 +217,11 @@ bool ShardedModel::is_freed_by(std::size_t unit, std::size_t by) const {
   return unit != by && units_[unit].is_whole() && !is_inside(units_[by].path(), units_[unit].path());
 }
 
-void ShardedModel::refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const {
-  const auto& unit = units_[place.unit];
-  const auto subject = fmt::format("parameter \"{}\" of {}", unit.parameters()[place.parameter].name(), unit.text());
+void ShardedModel::refuse(const GuardedTensor& guarded, const c10::OperatorHandle& op, bool is_written) const {
+  const auto& unit = units_[guarded.unit];
+  const auto subject = fmt::format("parameter \"{}\" of {}", unit.parameters()[guarded.parameter].name(), unit.text());
   const auto& name = op.operator_name().name;
-  TORCH_CHECK(!place.is_mark, "FSDP: ", name, " uses the gradient of ", subject,
+  TORCH_CHECK(!guarded.is_mark, "FSDP: ", name, " uses the gradient of ", subject,
               ", which the module does not have: gradients are reduced to those of the shards. Give fsdp.parameters() "
               "to optimizers, and call fsdp.zero_grad() and fsdp.clip_grad_norm_()");
   TORCH_CHECK(!is_written, "FSDP: ", name, " changes ", subject,
@@ -236,10 +236,10 @@ void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorH
   const bool in_backward = is_in_backward();
   in_use_.clear();
   for (const Use& each : uses) {
-    const Place& place = places_[each.tag];
-    if (place.is_mark || each.is_written || (!in_backward && depth_ == 0 && !is_lent_))
-      refuse(place, op, each.is_written);
-    if (std::find(in_use_.begin(), in_use_.end(), place.unit) == in_use_.end()) in_use_.push_back(place.unit);
+    const GuardedTensor& guarded = guarded_tensors_[each.tag];
+    if (guarded.is_mark || each.is_written || (!in_backward && depth_ == 0 && !is_lent_))
+      refuse(guarded, op, each.is_written);
+    if (std::find(in_use_.begin(), in_use_.end(), guarded.unit) == in_use_.end()) in_use_.push_back(guarded.unit);
   }
   if (is_lent_) return;
   for (const std::size_t unit : std::vector(in_use_)) {
@@ -250,8 +250,8 @@ void ShardedModel::before_use(const std::vector<Use>& uses, const c10::OperatorH
     }
   }
   for (const Use& each : uses) {
-    const auto& unit = units_[places_[each.tag].unit];
-    unit.parameters()[places_[each.tag].parameter].require_filled(unit.text());
+    const auto& unit = units_[guarded_tensors_[each.tag].unit];
+    unit.parameters()[guarded_tensors_[each.tag].parameter].require_filled(unit.text());
   }
 }
 

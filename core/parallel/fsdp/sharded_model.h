@@ -63,7 +63,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   // By unit: the ShardedUnit::content_version() of the values that a forward used; nullopt: it did not use the unit.
   using Versions = std::vector<std::optional<std::uint64_t>>;
 
-  struct Place {
+  struct GuardedTensor {
     std::size_t unit, parameter;
     bool is_mark;  // the tensor that replaces a gradient after it was taken
   };
@@ -94,7 +94,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   bool is_freed_after_forward(const ShardedUnit& unit) const;
   void require_usable(const char* call) const;
   void require_unchanged() const;
-  [[noreturn]] void refuse(const Place& place, const c10::OperatorHandle& op, bool is_written) const;
+  [[noreturn]] void refuse(const GuardedTensor& guarded, const c10::OperatorHandle& op, bool is_written) const;
 
   // Steps of a backward.
   void enter_backward();
@@ -111,8 +111,8 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
   ShardWatch shard_watch_{group_};
   std::optional<ParameterClaims> claims_;
   std::vector<ShardedUnit> units_;
-  std::vector<Place> places_;                  // by tag
-  std::vector<const c10::TensorImpl*> known_;  // the module's parameters
+  std::vector<GuardedTensor> guarded_tensors_;  // by tag
+  std::vector<const c10::TensorImpl*> known_;   // the module's parameters
   std::optional<operators::GuardedStorages> guarded_;
   ShardedUnits of_storages_;
   const ShardedUnits* around_ = nullptr;  // the innermost sharded model around the outermost forward

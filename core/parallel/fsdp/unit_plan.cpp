@@ -106,21 +106,21 @@ std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullySharde
   const auto parameters = shardable_parameters(module, options.parameters_to_ignore, options.from_meta.has_value());
   const auto units = unit_paths(module, options.units, parameters);
   std::vector<PlannedUnit> plan;
-  std::map<std::string, std::size_t> place_of;  // index in the plan, by path
+  std::map<std::string, std::size_t> index_of;  // index in the plan, by path
   std::unordered_map<const c10::TensorImpl*, std::pair<std::size_t, std::size_t>> seen;
   for (const auto& each : parameters) {
     const auto path = unit_of(each.name, units);
-    const auto [place, is_new_unit] = place_of.try_emplace(path, plan.size());
+    const auto [entry, is_new_unit] = index_of.try_emplace(path, plan.size());
     if (is_new_unit) plan.push_back({path, {}});
-    auto& unit = plan[place->second];
+    auto& unit = plan[entry->second];
     const auto [found, is_new] =
-        seen.try_emplace(each.tensor.unsafeGetTensorImpl(), place->second, unit.parameters.size());
+        seen.try_emplace(each.tensor.unsafeGetTensorImpl(), entry->second, unit.parameters.size());
     if (is_new) {
       unit.parameters.push_back({.names = {each.name}, .tensor = each.tensor});
       continue;
     }
     auto& same = plan[found->second.first].parameters[found->second.second];
-    TORCH_CHECK_VALUE(found->second.first == place->second, "FSDP: parameter \"", same.names[0], "\" of ",
+    TORCH_CHECK_VALUE(found->second.first == entry->second, "FSDP: parameter \"", same.names[0], "\" of ",
                       text_of_unit(plan[found->second.first].path), " is also \"", each.name, "\" of ",
                       text_of_unit(path), ". Choose units so that one of them has both.");
     same.names.push_back(each.name);

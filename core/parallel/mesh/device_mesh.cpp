@@ -68,17 +68,19 @@ struct DeviceMesh::Root {
 
 struct DeviceMesh::State {
   State(std::shared_ptr<Root> root_of_all, MeshLayout its_layout, std::vector<Group> groups)
-      : root(std::move(root_of_all)), layout(std::move(its_layout)), place(place_of(root->context.rank(), layout)) {
-    const auto ranks = place ? fmt::format("[{}]", fmt::join(own_block(), ", ")) : fmt::format("{}", layout.blocks);
+      : root(std::move(root_of_all)),
+        layout(std::move(its_layout)),
+        position(position_of(root->context.rank(), layout)) {
+    const auto ranks = position ? fmt::format("[{}]", fmt::join(own_block(), ", ")) : fmt::format("{}", layout.blocks);
     for (const Group& group : groups) members.push_back(group.get().get());
     fields = {layout.sizes, layout.names, ranks, root->context.device().type(), std::move(groups)};
   }
 
-  const std::vector<int>& own_block() const { return layout.blocks[place ? place->block : 0]; }
+  const std::vector<int>& own_block() const { return layout.blocks[position ? position->block : 0]; }
 
   std::shared_ptr<Root> root;
   MeshLayout layout;
-  std::optional<parallel::MeshPlace> place;  // nullopt on a rank outside
+  std::optional<parallel::MeshPosition> position;  // nullopt on a rank outside
   // The process groups in `fields.groups`. Kept separately, because asking a Group tells a capture that it is used.
   std::vector<c10d::ProcessGroup*> members;
   MeshFields fields;
@@ -111,11 +113,11 @@ const std::vector<std::string>& DeviceMesh::names() const { return used().layout
 c10::DeviceType DeviceMesh::device_type() const { return used().fields.device_type; }
 const std::vector<int>& DeviceMesh::ranks() const { return used().own_block(); }
 int DeviceMesh::rank() const { return used().root->context.rank(); }
-bool DeviceMesh::has_this_rank() const { return used().place.has_value(); }
+bool DeviceMesh::has_this_rank() const { return used().position.has_value(); }
 
 std::optional<std::vector<std::int64_t>> DeviceMesh::coordinate() const {
   const State& state = used();
-  return state.place ? std::optional(state.place->coordinate) : std::nullopt;
+  return state.position ? std::optional(state.position->coordinate) : std::nullopt;
 }
 
 std::size_t DeviceMesh::index_of(const MeshDimension& dimension) const {
@@ -143,13 +145,13 @@ std::int64_t DeviceMesh::local_rank() const { return local_rank(only_dimension("
 std::int64_t DeviceMesh::local_rank(const MeshDimension& dimension) const {
   const State& state = used();
   const std::size_t index = index_of(dimension);
-  if (!state.place) {
+  if (!state.position) {
     throw std::logic_error(
         fmt::format("DeviceMesh::local_rank(): rank {} is not in the mesh of {}; ask has_this_rank() "
                     "first",
                     state.root->context.rank(), state.fields.ranks));
   }
-  return state.place->coordinate[index];
+  return state.position->coordinate[index];
 }
 
 const Group& DeviceMesh::group() const { return group(only_dimension("group")); }

@@ -7,9 +7,9 @@
 namespace rehearse::parallel {
 namespace {
 
-// The index along a dimension of the rank at position `place` in a block.
-std::int64_t index_at(std::size_t place, const std::vector<std::int64_t>& sizes, std::size_t dimension) {
-  auto left = static_cast<std::int64_t>(place);
+// The index along a dimension of the rank at position `index` in a block.
+std::int64_t index_at(std::size_t index, const std::vector<std::int64_t>& sizes, std::size_t dimension) {
+  auto left = static_cast<std::int64_t>(index);
   for (std::size_t d = sizes.size() - 1; d > dimension; --d) left /= sizes[d];
   return left % sizes[dimension];
 }
@@ -30,12 +30,12 @@ MeshLayout MeshLayout::slice(const std::vector<std::size_t>& dimensions) const {
   for (const auto& block : blocks) {
     const std::size_t first = sliced.blocks.size();
     sliced.blocks.resize(first + static_cast<std::size_t>(slices_of_a_block));
-    for (std::size_t place = 0; place < block.size(); ++place) {
+    for (std::size_t index = 0; index < block.size(); ++index) {
       std::int64_t slice = 0;
       for (std::size_t d = 0; d < sizes.size(); ++d) {
-        if (!is_kept(d)) slice = slice * sizes[d] + index_at(place, sizes, d);
+        if (!is_kept(d)) slice = slice * sizes[d] + index_at(index, sizes, d);
       }
-      sliced.blocks[first + static_cast<std::size_t>(slice)].push_back(block[place]);
+      sliced.blocks[first + static_cast<std::size_t>(slice)].push_back(block[index]);
     }
   }
   return sliced;
@@ -45,16 +45,16 @@ std::string MeshLayout::title_of(std::size_t dimension) const {
   return names.empty() ? std::to_string(dimension) : names[dimension];
 }
 
-std::optional<MeshPlace> place_of(int rank, const MeshLayout& layout) {
+std::optional<MeshPosition> position_of(int rank, const MeshLayout& layout) {
   for (std::size_t block = 0; block < layout.blocks.size(); ++block) {
     const auto& ranks = layout.blocks[block];
     const auto found = std::ranges::find(ranks, rank);
     if (found == ranks.end()) continue;
-    MeshPlace place{block, {}};
+    MeshPosition position{block, {}};
     for (std::size_t d = 0; d < layout.sizes.size(); ++d) {
-      place.coordinate.push_back(index_at(static_cast<std::size_t>(found - ranks.begin()), layout.sizes, d));
+      position.coordinate.push_back(index_at(static_cast<std::size_t>(found - ranks.begin()), layout.sizes, d));
     }
-    return place;
+    return position;
   }
   return std::nullopt;
 }

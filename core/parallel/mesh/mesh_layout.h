@@ -25,11 +25,11 @@ struct MeshLayout {
 };
 
 // The position of a rank in a layout.
-struct MeshPlace {
+struct MeshPosition {
   std::size_t block = 0;
   std::vector<std::int64_t> coordinate;
 };
 // Returns nullopt if the rank is not in the mesh.
-std::optional<MeshPlace> place_of(int rank, const MeshLayout& layout);
+std::optional<MeshPosition> position_of(int rank, const MeshLayout& layout);
 
 }  // namespace rehearse::parallel

@@ -63,13 +63,13 @@ ReducedParameters reduced_parameters(const torch::nn::Module& module, const Igno
   std::unordered_map<const c10::TensorImpl*, std::size_t> index_of;
   for (auto& each : checks::parameters_of(module)) {
     if (!each.tensor.requires_grad() || ignored.contains(each.name)) continue;
-    const auto [place, is_new] = index_of.try_emplace(each.tensor.unsafeGetTensorImpl(), result.names.size());
+    const auto [entry, is_new] = index_of.try_emplace(each.tensor.unsafeGetTensorImpl(), result.names.size());
     if (is_new) {
       result.tensors.push_back(std::move(each.tensor));
       result.names.push_back(std::move(each.name));
       result.expect_sparse.push_back(each.sparse_gradient);
     } else {
-      result.names[place->second] = std::move(each.name);
+      result.names[entry->second] = std::move(each.name);
     }
   }
   return result;

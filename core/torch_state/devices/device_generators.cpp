@@ -18,8 +18,8 @@ static_assert(sizeof(at::Generator) == sizeof(void*), "a default generator is ex
 constexpr const char* kLibrary = "libtorch_cuda.so";
 
 // Copies the pointer only. Reference counts do not change, because the owners keep both generators alive.
-void put(at::Generator& place, const at::Generator& generator) noexcept {
-  std::memcpy(static_cast<void*>(&place), static_cast<const void*>(&generator), sizeof place);
+void put(at::Generator& target, const at::Generator& generator) noexcept {
+  std::memcpy(static_cast<void*>(&target), static_cast<const void*>(&generator), sizeof target);
 }
 
 const at::Generator& default_generator(c10::DeviceType type, std::size_t device) {
@@ -44,8 +44,8 @@ DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
   if (!available) return;
   const auto devices = static_cast<std::size_t>(hooks.deviceCount());
   for (std::size_t device = 0; device < devices; ++device) {
-    places_.push_back(const_cast<at::Generator*>(&default_generator(type, device)));
-    of_host_.push_back(*places_.back());
+    defaults_.push_back(const_cast<at::Generator*>(&default_generator(type, device)));
+    of_host_.push_back(*defaults_.back());
   }
   require_exchangeable();
 }
@@ -53,11 +53,11 @@ DeviceGenerators::DeviceGenerators(c10::DeviceType type) : type_(type) {
 // In LibTorch 2.11, each device's default generator is stored in its own place. Another version may differ, so check.
 void DeviceGenerators::require_exchangeable() const {
   const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
-  for (std::size_t device = 0; device < places_.size(); ++device) {
+  for (std::size_t device = 0; device < defaults_.size(); ++device) {
     const at::Generator probe = hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device));
-    put(*places_[device], probe);
+    put(*defaults_[device], probe);
     const bool seen = default_generator(type_, device) == probe;
-    put(*places_[device], of_host_[device]);
+    put(*defaults_[device], of_host_[device]);
     if (seen && default_generator(type_, device) == of_host_[device]) continue;
     throw TorchStateError(TorchStateError::Reason::version_differs, kLibrary,
                           "LibTorch's default generator of device " +
@@ -72,7 +72,7 @@ void DeviceGenerators::renew(int rank, std::uint64_t seed) {
   if (index >= of_ranks_.size()) of_ranks_.resize(index + 1);
   const auto& hooks = at::globalContext().getAcceleratorHooksInterface(type_);
   OfDevices generators;
-  for (std::size_t device = 0; device < places_.size(); ++device) {
+  for (std::size_t device = 0; device < defaults_.size(); ++device) {
     generators.push_back(hooks.getNewGenerator(static_cast<c10::DeviceIndex>(device)));
     generators.back().set_current_seed(seed);
   }
@@ -86,7 +86,7 @@ void DeviceGenerators::exchange(int rank) noexcept {
 }
 
 void DeviceGenerators::place(const OfDevices& generators) noexcept {
-  for (std::size_t device = 0; device < places_.size(); ++device) put(*places_[device], generators[device]);
+  for (std::size_t device = 0; device < defaults_.size(); ++device) put(*defaults_[device], generators[device]);
 }
 
 }  // namespace rehearse::torch_state

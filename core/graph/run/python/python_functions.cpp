@@ -96,9 +96,9 @@ std::vector<const Argument*> bind_parameters(const Node& node, const PythonFunct
     const auto at = std::find(function.names.begin(), end, name);
     if (at == end)
       throw GraphError(node.name(), "kwargs." + name, "'" + node.target() + "' takes no argument of this name");
-    const Argument*& place = bound[static_cast<std::size_t>(at - function.names.begin())];
-    if (place != nullptr) throw GraphError(node.name(), "kwargs." + name, "is given by position too");
-    place = &argument;
+    const Argument*& slot = bound[static_cast<std::size_t>(at - function.names.begin())];
+    if (slot != nullptr) throw GraphError(node.name(), "kwargs." + name, "is given by position too");
+    slot = &argument;
   }
   return bound;
 }

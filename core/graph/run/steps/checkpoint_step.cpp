@@ -25,19 +25,19 @@ class Body {
   Body(std::shared_ptr<const RunnableGraph> graph, std::vector<c10::IValue> operands, std::size_t inputs)
       : graph_(std::move(graph)), operands_(std::move(operands)) {
     for (std::size_t i = 0; i < std::min(inputs, operands_.size()); ++i) {
-      if (is_tensor(operands_[i])) places_.push_back(i);
+      if (is_tensor(operands_[i])) positions_.push_back(i);
     }
   }
 
   std::vector<at::Tensor> take_inputs() {
     std::vector<at::Tensor> inputs;
-    for (const std::size_t place : places_) inputs.push_back(std::exchange(operands_[place], {}).toTensor());
+    for (const std::size_t position : positions_) inputs.push_back(std::exchange(operands_[position], {}).toTensor());
     return inputs;
   }
 
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, void* result) const {
     std::vector<c10::IValue> values = operands_;
-    for (std::size_t i = 0; i < places_.size(); ++i) values[places_[i]] = inputs[i];
+    for (std::size_t i = 0; i < positions_.size(); ++i) values[positions_[i]] = inputs[i];
     c10::IValue given = graph_->run(std::move(values));
     Rest rest{.values = {}, .is_tuple = given.isTuple()};
     std::vector<at::Tensor> tensors;
@@ -52,7 +52,7 @@ class Body {
  private:
   std::shared_ptr<const RunnableGraph> graph_;
   std::vector<c10::IValue> operands_;
-  std::vector<std::size_t> places_;  // positions of the inputs among the operands
+  std::vector<std::size_t> positions_;  // positions of the inputs among the operands
 };
 
 c10::IValue run_as_checkpoint(Body body) {
