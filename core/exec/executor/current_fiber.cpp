@@ -11,7 +11,7 @@ void CurrentFiber::open() {
   REHEARSE_CHECK(!is_open(), is_open());
   host_ = boost::fibers::context::active();
   host_asan_.set_bounds_of_this_thread();
-  native_ = NativeState::Place::of_this_thread();
+  native_ = NativeState::Addresses::of_this_thread();
   host_image_ = std::make_unique<std::byte[]>(state_.image_bytes());
 }
 

@@ -31,7 +31,7 @@ class CurrentFiber {
   // Null: the host runs.
   Fiber* current() const noexcept { return current_; }
   // The debugger reads the variable at this address.
-  Fiber* const* place_of_current() const noexcept { return &current_; }
+  Fiber* const* address_of_current() const noexcept { return &current_; }
   AsanStack& stack_of_current() noexcept { return current_ != nullptr ? current_->asan : host_asan_; }
 
   // Switches from the running fiber to `next`, or to the host (null). Returns when the fiber runs again.
@@ -57,7 +57,7 @@ class CurrentFiber {
   boost::fibers::context* host_ = nullptr;
   std::unique_ptr<std::byte[]> host_image_;
   NativeState host_native_;
-  NativeState::Place native_;  // where this thread keeps the live state
+  NativeState::Addresses native_;  // where this thread keeps the live state
   AsanStack host_asan_;
 };
 

@@ -59,14 +59,14 @@ Interruption InterruptedAgain::place() noexcept { return t_interrupted_again; }
 constinit std::atomic<bool> interrupt_flag{false};
 constinit thread_local Fiber* t_current_fiber = nullptr;
 constinit thread_local Fiber* t_native_fiber = nullptr;
-constinit thread_local const NativePlace* t_native_place = nullptr;
+constinit thread_local const NativeCode* t_native_code = nullptr;
 
 Fiber& require_fiber(const char* caller) {
   if (t_current_fiber == nullptr) {
     if (t_native_fiber != nullptr) {
       throw std::logic_error(fmt::format(
           "{} was called by rank {} in {}, in which ranks cannot wait for each other; call it outside of the {}",
-          caller, t_native_fiber->rank, t_native_place->what, t_native_place->name));
+          caller, t_native_fiber->rank, t_native_code->what, t_native_code->name));
     }
     throw std::logic_error(
         fmt::format("{} was called outside of a rank; it may only be called in a rank's body", caller));
@@ -161,7 +161,7 @@ RunOutcome RankExecutor::Impl::run(const std::function<void(int)>& body) {
   fibers_.prepare(state_.image_bytes(), static_cast<std::size_t>(parts_.options.ranks));
   Scheduler& scheduler = Scheduler::of_this_thread();
   scheduler.switcher = &switcher_;
-  const DebuggerView debugger(&fibers_.all(), current_fiber.place_of_current());
+  const DebuggerView debugger(&fibers_.all(), current_fiber.address_of_current());
   rank_life_.begin_all(body);
   run_to_the_end();
   scheduler.switcher = nullptr;

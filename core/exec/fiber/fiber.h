@@ -116,14 +116,14 @@ extern constinit thread_local Fiber* t_current_fiber;
 inline Fiber* current_fiber() noexcept { return t_current_fiber; }
 
 // Code of a rank during which the thread cannot switch: "an OpenMP parallel region", in short "region".
-struct NativePlace {
+struct NativeCode {
   const char* what;
   const char* name;
 };
 
 // The fiber for which this thread is in a NativeScope, and the kind of scope; null otherwise.
 extern constinit thread_local Fiber* t_native_fiber;
-extern constinit thread_local const NativePlace* t_native_place;
+extern constinit thread_local const NativeCode* t_native_code;
 
 // The fiber whose rank this thread works for, whether or not it can switch. It leads to the rank's process state.
 inline Fiber* fiber_of_thread() noexcept { return t_current_fiber != nullptr ? t_current_fiber : t_native_fiber; }

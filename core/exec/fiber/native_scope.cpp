@@ -8,25 +8,25 @@
 namespace rehearse::exec {
 namespace {
 
-constexpr NativePlace kLibraryCall{"a call into a library that waits by itself (exec::NativeScope)", "call"};
+constexpr NativeCode kLibraryCall{"a call into a library that waits by itself (exec::NativeScope)", "call"};
 
 }  // namespace
 
 NativeScope::NativeScope() noexcept : NativeScope(current_fiber(), kLibraryCall) {}
 
-NativeScope::NativeScope(Fiber* fiber, const NativePlace& place) noexcept
+NativeScope::NativeScope(Fiber* fiber, const NativeCode& code) noexcept
     : current_before_(std::exchange(t_current_fiber, nullptr)),
       native_before_(t_native_fiber),
-      place_before_(t_native_place) {
+      code_before_(t_native_code) {
   if (fiber == nullptr) return;
   t_native_fiber = fiber;
-  t_native_place = &place;
+  t_native_code = &code;
 }
 
 NativeScope::~NativeScope() {
   t_current_fiber = current_before_;
   t_native_fiber = native_before_;
-  t_native_place = place_before_;
+  t_native_code = code_before_;
 }
 
 }  // namespace rehearse::exec

@@ -47,7 +47,7 @@ class NativeTeam {
   std::atomic<int> gone_{0};
 };
 
-inline constexpr NativePlace kOpenmpRegion{"an OpenMP parallel region", "region"};
+inline constexpr NativeCode kOpenmpRegion{"an OpenMP parallel region", "region"};
 
 // While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). It cannot switch to
 // another fiber, because the OpenMP library keeps the state of the region per thread, and blocking functions are libc's

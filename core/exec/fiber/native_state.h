@@ -29,17 +29,17 @@ class NativeState {
   // exception in flight or inside std::call_once.
   static constexpr std::size_t kSeldomTouched = sizeof(More);
 
-  // The place where a thread keeps the state.
-  struct Place {
-    static Place of_this_thread() noexcept {
+  // The addresses at which a thread keeps the state.
+  struct Addresses {
+    static Addresses of_this_thread() noexcept {
       return {reinterpret_cast<ExceptionGlobals*>(abi::__cxa_get_globals()), &errno};
     }
     ExceptionGlobals* exceptions = nullptr;
     int* error = nullptr;
   };
 
-  // Saves the live state into `out` and makes `in` live. `live`: the place of the calling thread's state.
-  static void exchange(const Place& live, NativeState& out, const NativeState& in) noexcept {
+  // Saves the live state into `out` and makes `in` live. `live`: the addresses of the calling thread's state.
+  static void exchange(const Addresses& live, NativeState& out, const NativeState& in) noexcept {
     out.error_ = *live.error;
     *live.error = in.error_;
     const bool any = live.exceptions->caught != nullptr || live.exceptions->uncaught != 0 ||
@@ -50,7 +50,7 @@ class NativeState {
   }
 
  private:
-  static void exchange_more(const Place& live, NativeState& out, const NativeState& in) noexcept {
+  static void exchange_more(const Addresses& live, NativeState& out, const NativeState& in) noexcept {
     out.more_ = {*live.exceptions, std::__once_callable, std::__once_call};
     const More next = in.has_more_ ? in.more_ : More{};
     *live.exceptions = next.exceptions;

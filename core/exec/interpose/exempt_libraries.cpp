@@ -51,8 +51,8 @@ std::vector<ExemptLibrary> exempt_libraries(const std::function<bool(std::string
     // Held, so that no other thread unloads the library. Null if a thread has unloaded it already.
     const std::unique_ptr<void, Close> held(::dlopen(library.path.c_str(), RTLD_LAZY | RTLD_NOLOAD));
     if (held == nullptr) continue;
-    const auto places = interpose::rebind_imports(library, [](std::string_view symbol) { return real.find(symbol); });
-    if (places > 0) changed.push_back({library.path, places});
+    const auto imports = interpose::rebind_imports(library, [](std::string_view symbol) { return real.find(symbol); });
+    if (imports > 0) changed.push_back({library.path, imports});
   }
   return changed;
 }

@@ -89,15 +89,15 @@ class Unsealed {
     if (open_) protect(PROT_READ);
   }
 
-  void write(std::uintptr_t* place, std::uintptr_t value) {
-    const auto address = reinterpret_cast<ElfW(Addr)>(place);
+  void write(std::uintptr_t* slot, std::uintptr_t value) {
+    const auto address = reinterpret_cast<ElfW(Addr)>(slot);
     if (!open_ && address >= first_ && address < end_) {
       if (protect(PROT_READ | PROT_WRITE) != 0) {
         throw std::system_error(errno, std::generic_category(), "the functions that " + path_ + " calls");
       }
       open_ = true;
     }
-    __atomic_store_n(place, value, __ATOMIC_RELEASE);  // other threads may be calling the function
+    __atomic_store_n(slot, value, __ATOMIC_RELEASE);  // other threads may be calling the function
   }
 
  private:

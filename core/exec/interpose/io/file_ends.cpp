@@ -121,11 +121,11 @@ bool is_locked_by_this_process(int file) {
   // If the system lists no locks, assume that any descriptor of this process for the file may hold it.
   if (!locks) return any_other_file(file, [&](int other) { return is_same_file(other, status); });
   // "1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF"; lines of waiters have an additional word, "->".
-  std::string line, number, kind, mode, access, place;
+  std::string line, number, kind, mode, access, inode;
   for (pid_t holder = 0; std::getline(locks, line);) {
     std::istringstream words(line);
-    words >> number >> kind >> mode >> access >> holder >> place;
-    if (kind != "FLOCK" || !place.ends_with(":" + std::to_string(status.st_ino))) continue;
+    words >> number >> kind >> mode >> access >> holder >> inode;
+    if (kind != "FLOCK" || !inode.ends_with(":" + std::to_string(status.st_ino))) continue;
     if (holder == ::getpid()) return true;
   }
   return false;

@@ -32,7 +32,7 @@ void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, uns
 
 // LLVM's run-time library (libomp, libiomp5) starts all regions here. `region` gets pointers to two numbers, followed
 // by `count` pointers of the caller.
-void openmp_fork_call(void* place, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
+void openmp_fork_call(void* location, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
 
 namespace {
 
@@ -96,14 +96,14 @@ using ForkArguments = std::array<void*, kForkArguments>;
 using ForkCall = void(void*, int, void*, ...);
 
 template <std::size_t... index>
-void fork_by(ForkCall* real, void* place, int count, void* region, const ForkArguments& arguments,
+void fork_by(ForkCall* real, void* location, int count, void* region, const ForkArguments& arguments,
              std::index_sequence<index...>) {
-  real(place, count, region, arguments[index]...);
+  real(location, count, region, arguments[index]...);
 }
 
 }  // namespace
 
-void openmp_fork_call(void* place, int count, void* region, ...) {
+void openmp_fork_call(void* location, int count, void* region, ...) {
   static ForkCall* const real = reinterpret_cast<ForkCall*>(find_real("__kmpc_fork_call", nullptr));
   if (count > kForkArguments) {
     throw std::length_error(fmt::format("an OpenMP region has {} arguments; with Rehearse and libomp it has at most {}",
@@ -116,7 +116,7 @@ void openmp_fork_call(void* place, int count, void* region, ...) {
   va_end(list);
   std::optional<NativeSection> section;
   if (Fiber* const fiber = fiber_of_thread()) section.emplace(*fiber);
-  fork_by(real, place, count, region, arguments, std::make_index_sequence<kForkArguments>());
+  fork_by(real, location, count, region, arguments, std::make_index_sequence<kForkArguments>());
 }
 
 void openmp_parallel(Region region, void* data, unsigned threads, unsigned flags) {

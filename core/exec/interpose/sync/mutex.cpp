@@ -124,7 +124,7 @@ int lock_in_section(const Fiber& fiber, pthread_mutex_t* mutex) {
       "rank {} waits in {} for a mutex held by {}, which can unlock it only after the {}: lock it before the {}, or "
       "not "
       "across what suspends a rank",
-      fiber.rank, t_native_place->what, describe_owner(fiber, owner), t_native_place->name, t_native_place->name));
+      fiber.rank, t_native_code->what, describe_owner(fiber, owner), t_native_code->name, t_native_code->name));
 }
 
 int timed_lock(Fiber& fiber, pthread_mutex_t* mutex, clockid_t clock, const timespec& until) {

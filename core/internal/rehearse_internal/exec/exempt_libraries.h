@@ -9,10 +9,10 @@
 
 namespace rehearse::exec {
 
-// The path of a loaded library, and in how many places it now calls libc's own functions.
+// The path of a loaded library, and through how many imports it now calls libc's own functions.
 struct ExemptLibrary {
   std::string path;
-  std::size_t places = 0;
+  std::size_t imports = 0;
 };
 
 // Exempts the loaded libraries for whose path `takes` returns true: from now on, they call libc's own functions instead

@@ -4,7 +4,7 @@
 namespace rehearse::exec {
 
 class Fiber;
-struct NativePlace;
+struct NativeCode;
 
 // While it lives, the calling rank's libc calls are libc's own, the thread cannot switch to another rank, and threads
 // that the rank starts are real ones. For calls into libraries that wait for their own threads or devices (NCCL, a
@@ -20,12 +20,12 @@ class NativeScope {
  protected:
   // For any thread that runs code of `fiber`'s rank. A null fiber has no effect. `place` must live as long as the
   // process.
-  NativeScope(Fiber* fiber, const NativePlace& place) noexcept;
+  NativeScope(Fiber* fiber, const NativeCode& code) noexcept;
 
  private:
   Fiber* const current_before_;
   Fiber* const native_before_;
-  const NativePlace* const place_before_;
+  const NativeCode* const code_before_;
 };
 
 }  // namespace rehearse::exec
