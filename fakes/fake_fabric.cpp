@@ -18,7 +18,7 @@ class FakeFabric::Pending final : public exec::Timer {
 
   const comm::Transfer* transfer = nullptr;
   comm::Completion* done = nullptr;
-  std::size_t place = 0;  // index in the pool
+  std::size_t index = 0;  // index in the pool
 
  private:
   void fire() override { fabric_.finish(*this); }
@@ -53,7 +53,7 @@ void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) 
   }
   if (in_flight_ == pool_.size()) {
     pool_.push_back(std::make_unique<Pending>(*this));
-    pool_.back()->place = in_flight_;
+    pool_.back()->index = in_flight_;
   }
   Pending& pending = *pool_[in_flight_];
   timers_.arm(pending, due);
@@ -64,12 +64,12 @@ void FakeFabric::launch(const comm::Transfer& transfer, comm::Completion& done) 
 
 // Keeps the transfers in flight at the front of the pool.
 void FakeFabric::release(Pending& pending) noexcept {
-  const std::size_t place = pending.place;
-  REHEARSE_CHECK(place < in_flight_ && pool_[place].get() == &pending, place, in_flight_);
+  const std::size_t index = pending.index;
+  REHEARSE_CHECK(index < in_flight_ && pool_[index].get() == &pending, index, in_flight_);
   --in_flight_;
-  std::swap(pool_[place], pool_[in_flight_]);
-  pool_[place]->place = place;
-  pool_[in_flight_]->place = in_flight_;
+  std::swap(pool_[index], pool_[in_flight_]);
+  pool_[index]->index = index;
+  pool_[in_flight_]->index = in_flight_;
 }
 
 void FakeFabric::finish(Pending& pending) {

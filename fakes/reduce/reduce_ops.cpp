@@ -66,10 +66,10 @@ class Reducer {
 
   // Reduces `count` elements of every rank's input and stores the result in every output. An output may be exactly the
   // elements of an input; otherwise inputs and outputs share no memory. `order` is the ring order of a whole tensor, in
-  // which these elements begin at `place`. The order matters only if MIN or MAX meets a NaN: it decides whether the NaN
-  // stays.
+  // which these elements begin at `offset`. The order matters only if MIN or MAX meets a NaN: it decides whether the
+  // NaN stays.
   void run(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t count, RingOrder order,
-           std::int64_t place) {
+           std::int64_t offset) {
     const std::size_t per_rank = kCacheBytes / static_cast<std::size_t>(ranks_);
     const std::size_t bytes = std::clamp(per_rank & ~std::size_t{1023}, kBlockBytesMin, kBlockBytesMax);
     const auto block =
@@ -78,7 +78,7 @@ class Reducer {
       const std::int64_t length = std::min(block, count - first);
       const std::byte* const result = reduce_block(inputs, first, length);
       if (meets_nan(length)) {
-        reduce_in_order(inputs, outputs, first, length, order, place);
+        reduce_in_order(inputs, outputs, first, length, order, offset);
       } else {
         store_block(outputs, first, result, length);
       }
@@ -141,12 +141,12 @@ class Reducer {
   }
 
   void reduce_in_order(std::span<const Region> inputs, std::span<const Region> outputs, std::int64_t first,
-                       std::int64_t length, RingOrder order, std::int64_t place) {
+                       std::int64_t length, RingOrder order, std::int64_t offset) {
     void* const acc = workspace_.accumulator.bytes;
     const std::int64_t end = first + length;
     while (first < end) {
-      const int last_rank = order.last_rank(place + first);
-      const std::int64_t part = std::min(end, order.end_of_chunk(place + first) - place) - first;
+      const int last_rank = order.last_rank(offset + first);
+      const std::int64_t part = std::min(end, order.end_of_chunk(offset + first) - offset) - first;
       const auto numbers = static_cast<std::size_t>(part);
       for (int step = 1; step <= ranks_; ++step) {
         const int rank = (last_rank + ranks_ - step) % ranks_;

@@ -16,11 +16,11 @@ at::SparseTensorImpl& sparse(const at::Tensor& tensor) {
   return static_cast<at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
 }
 
-// One row of a rank's values. Rows are sorted by index, then rank, then place.
+// One row of a rank's values. Rows are sorted by index, then rank, then position.
 struct Row {
   std::int64_t index = 0;  // index over all sparse dimensions, flattened
   std::size_t rank = 0;
-  std::int64_t place = 0;  // among the rank's values
+  std::int64_t position = 0;  // among the rank's values
   auto operator<=>(const Row&) const = default;
 };
 
@@ -50,7 +50,7 @@ class SparseSum {
       const auto& from = indices_[row.rank];
       const auto stored = static_cast<std::int64_t>(from.size()) / std::max<std::int64_t>(dims, 1);
       for (std::int64_t d = 0; d < dims; ++d) {
-        index[d * count + static_cast<std::int64_t>(i)] = from[static_cast<std::size_t>(d * stored + row.place)];
+        index[d * count + static_cast<std::int64_t>(i)] = from[static_cast<std::size_t>(d * stored + row.position)];
       }
       sum_rows(firsts_[i], value + i * static_cast<std::size_t>(row_elements_) * element_bytes_);
     }
@@ -66,12 +66,12 @@ class SparseSum {
     gather(reinterpret_cast<std::byte*>(indices.data()), input_region(tensor.indices()), dims * count,
            sizeof(std::int64_t));
     workspace_.inputs.push_back(input_region(tensor.values()));
-    for (std::int64_t place = 0; place < count; ++place) {
+    for (std::int64_t position = 0; position < count; ++position) {
       std::int64_t index = 0;
       for (std::int64_t d = 0; d < dims; ++d) {
-        index = index * tensor.size(d) + indices[static_cast<std::size_t>(d * count + place)];
+        index = index * tensor.size(d) + indices[static_cast<std::size_t>(d * count + position)];
       }
-      rows_.push_back({index, rank, place});
+      rows_.push_back({index, rank, position});
     }
   }
 
@@ -113,7 +113,7 @@ class SparseSum {
   }
 
   const std::byte* block_of(const Row& row, std::int64_t at, std::int64_t length) {
-    const Region region = advanced(workspace_.inputs[row.rank], row.place * row_elements_ + at);
+    const Region region = advanced(workspace_.inputs[row.rank], row.position * row_elements_ + at);
     if (is_contiguous(region)) return address(region, element_bytes_);
     gather(workspace_.gathered[0].bytes, region, length, element_bytes_);
     return workspace_.gathered[0].bytes;
