@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/compiler_collectives/agreement.h"
 
-#include <algorithm>
 #include <bit>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -69,6 +70,37 @@ bool look_alike(const InputFact& a, const InputFact& b) {
   return a.kind == b.kind && a.dtype == b.dtype && a.sizes.size() == b.sizes.size();
 }
 
+bool may_vary(const InputFact& fact) {
+  return fact.kind == InputFact::Kind::Tensor || fact.kind == InputFact::Kind::SymInt;
+}
+
+bool is_constant(const InputFact& fact) {
+  using Kind = InputFact::Kind;
+  return fact.kind == Kind::Int || fact.kind == Kind::Bool || fact.kind == Kind::Float || fact.kind == Kind::String;
+}
+
+std::set<std::string_view> sources_of_constants(const std::vector<InputFacts>& all) {
+  std::set<std::string_view> sources;
+  for (const auto& facts : all) {
+    for (const auto& fact : facts) {
+      if (is_constant(fact)) sources.insert(fact.source);
+    }
+  }
+  return sources;
+}
+
+// True if an own fact with the same source looks alike, or if no own fact has this source. Several own facts may have
+// one source: a std::optional has a fact about its length and one about its value, a std::variant also about its type.
+bool fits(const InputFact& fact, const InputFacts& own) {
+  bool has_source = false;
+  for (const auto& mine : own) {
+    if (mine.source != fact.source) continue;
+    if (look_alike(mine, fact)) return true;
+    has_source = true;
+  }
+  return !has_source;
+}
+
 // Explains why a call compiles, for example "y is 4, guard y == 3 of entry 0".
 std::string reason(const std::vector<GuardFailure>& failures, std::size_t entries) {
   if (entries == 0) return "";
@@ -82,12 +114,12 @@ std::string reason(const std::vector<GuardFailure>& failures, std::size_t entrie
 }  // namespace
 
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own) {
+  const std::set<std::string_view> constants = sources_of_constants(all);
   InputFacts taken;
   for (const auto& facts : all) {
     for (const auto& fact : facts) {
-      const auto mine =
-          std::find_if(own.begin(), own.end(), [&](const InputFact& each) { return each.source == fact.source; });
-      if (mine == own.end() || look_alike(*mine, fact)) taken.push_back(fact);
+      const bool is_constant_elsewhere = may_vary(fact) && constants.contains(fact.source);
+      if (!is_constant_elsewhere && fits(fact, own)) taken.push_back(fact);
     }
   }
   return taken;

@@ -76,8 +76,10 @@ class Agreement {
   bool is_open_ = false;
 };
 
-// The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like its own (same kind,
-// dtype and number of dimensions), and facts about arguments for which it has none. They keep their order.
+// The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like one of its own with
+// the same source (same kind, dtype and number of dimensions), and facts about arguments for which it has none. They
+// keep their order. If a variant holds a plain number or a text on some rank, that rank compiles for each value. So no
+// rank takes facts about sizes or symbols from this place: with a symbol, a rank would not compile together with it.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

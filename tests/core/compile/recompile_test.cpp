@@ -2,13 +2,18 @@
 // Counts how often a function is compiled. If a scenario was also run with PyTorch 2.11, the expected numbers are
 // PyTorch's, and the test has the scenario's name.
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
+
+#include <rehearse/compile/argument_sinks.h>
 
 #include "core/compile/recompile_counts.h"
 
@@ -36,6 +41,49 @@ TEST(Recompile, Batch415) { EXPECT_THAT(compiles_of_doubled(batches({4, 1, 5, 6}
 TEST(Recompile, Batch145) { EXPECT_THAT(compiles_of_doubled(batches({1, 4, 5})), ElementsAre(1, 1, 0)); }
 TEST(Recompile, Batch045) { EXPECT_THAT(compiles_of_doubled(batches({0, 4, 5})), ElementsAre(1, 1, 0)); }
 TEST(Recompile, Batch4510) { EXPECT_THAT(compiles_of_doubled(batches({4, 5, 1, 0, 6})), ElementsAre(1, 1, 1, 1, 0)); }
+
+// Calls a function of a `Held` with batches of 4, 5 and 6 rows. `hold` makes the argument.
+template <class Held, class Hold>
+std::vector<int> compiles_of_held(Hold hold) {
+  const auto function = [](const Held& held) {
+    at::Tensor sum = at::zeros({8});
+    Held copy = held;
+    for_each_value(
+        copy, [&](const at::Tensor& x) { sum = sum + x.sum(0); },
+        [&](const c10::SymInt& n) { sum = sum + at::ones_symint({n}).sum(); });
+    return sum;
+  };
+  auto compiled = compile(function);
+  std::vector<std::tuple<Held>> calls;
+  for (const std::int64_t rows : {4, 5, 6}) calls.emplace_back(hold(rows));
+  return compiles(compiled, function, calls);
+}
+
+// A tensor or a symbol becomes dynamic wherever it is among the arguments.
+TEST(Recompile, Batch456_InAnotherType) {
+  using Optional = std::optional<at::Tensor>;
+  using Either = std::variant<std::int64_t, at::Tensor>;
+  const auto batch = [](std::int64_t rows) { return at::ones({rows, 8}); };
+  EXPECT_THAT(compiles_of_held<Optional>(batch), ElementsAre(1, 1, 0));
+  EXPECT_THAT(compiles_of_held<Either>(batch), ElementsAre(1, 1, 0));
+  EXPECT_THAT(compiles_of_held<std::optional<Either>>([&](auto rows) { return Either(batch(rows)); }),
+              ElementsAre(1, 1, 0));
+  EXPECT_THAT(compiles_of_held<std::vector<Optional>>([&](auto rows) { return std::vector<Optional>{batch(rows)}; }),
+              ElementsAre(1, 1, 0));
+  EXPECT_THAT((compiles_of_held<std::map<std::string, Either>>(
+                  [&](auto rows) { return std::map<std::string, Either>{{"a", batch(rows)}}; })),
+              ElementsAre(1, 1, 0));
+  EXPECT_THAT(compiles_of_held<std::optional<c10::SymInt>>([](auto rows) { return c10::SymInt(rows); }),
+              ElementsAre(1, 1, 0));
+}
+TEST(Recompile, BatchOfAnOptionalThatIsEmptyOnce) {
+  const auto function = [](const std::optional<at::Tensor>& x) { return x ? *x * 2 : at::zeros({2}); };
+  auto compiled = compile(function);
+  EXPECT_THAT(compiles(compiled, function,
+                       std::vector<std::tuple<std::optional<at::Tensor>>>{
+                           {at::ones({4})}, {std::nullopt}, {at::ones({5})}, {std::nullopt}, {at::ones({6})}}),
+              ElementsAre(1, 1, 1, 0, 0));
+}
 
 TEST(Recompile, TwoDimsOneAtATime) {
   EXPECT_THAT(compiles_of_doubled({{at::ones({4, 8})}, {at::ones({5, 8})}, {at::ones({5, 9})}, {at::ones({6, 10})}}),

@@ -23,6 +23,23 @@ InputFact tensor(std::vector<std::int64_t> sizes, c10::ScalarType dtype = c10::k
   return fact;
 }
 
+InputFact length(std::int64_t value) {
+  InputFact fact;
+  fact.source = "x";
+  fact.kind = InputFact::Kind::Other;
+  fact.text = "length";
+  fact.int_value = value;
+  return fact;
+}
+
+InputFact integer(std::int64_t value) {
+  InputFact fact;
+  fact.source = "x";
+  fact.kind = InputFact::Kind::Int;
+  fact.int_value = value;
+  return fact;
+}
+
 InputFact sym_int(std::int64_t value) {
   InputFact fact;
   fact.source = "x";
@@ -43,6 +60,21 @@ TEST(FactsToAbsorb, OfAnotherKindDtypeOrNumberOfDimensions_StayTheOthers) {
   EXPECT_THAT(facts_to_absorb(all, {tensor({4, 2})}), ElementsAre(tensor({4, 2})));
   EXPECT_THAT(facts_to_absorb(all, {tensor({3})}), ElementsAre(tensor({3})));
   EXPECT_THAT(facts_to_absorb(all, {sym_int(12)}), ElementsAre(sym_int(12)));
+}
+
+// An std::optional that holds a value has two facts with one source.
+TEST(FactsToAbsorb, BehindALength_AreComparedWithTheOwnValue) {
+  const InputFacts mine{length(1), tensor({5})}, none{length(0)};
+  EXPECT_THAT(facts_to_absorb({{length(1), tensor({4})}, mine, none}, mine),
+              ElementsAre(length(1), tensor({4}), length(1), tensor({5}), length(0)));
+  EXPECT_THAT(facts_to_absorb({mine, none}, none), ElementsAre(length(1), length(0)));
+}
+
+// A std::variant that is a number on one rank compiles there for each value.
+TEST(FactsToAbsorb, WhereARankHasAConstant_SizesStayConstantToo) {
+  const InputFacts mine{length(0), tensor({5})}, number{length(1), integer(12)};
+  EXPECT_THAT(facts_to_absorb({mine, number}, mine), ElementsAre(length(0), length(1)));
+  EXPECT_THAT(facts_to_absorb({mine, number}, number), ElementsAre(length(0), length(1), integer(12)));
 }
 
 TEST(FactsToAbsorb, WhatOnlyOthersHave_IsTheirView) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <variant>
@@ -201,6 +202,20 @@ TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
       expect_same_number(ctx, compiled);
     });
   }
+}
+
+// As test_compiler_collectives_automatic_dynamic_tensor, with the tensor in another type.
+TEST(HeldTensors, WithOtherSizesOnOtherRanks_BecomeDynamicOnAll) {
+  on_ranks([](RankContext& ctx) {
+    const auto f = [](const std::optional<at::Tensor>& x, const Either& y) { return x->sum() + tensor_of_either(y); };
+    auto compiled = compile(f, together(ctx));
+    std::vector<std::tuple<std::optional<at::Tensor>, Either>> calls;
+    for (const int n : ctx.rank() == 0 ? std::vector{5, 7} : std::vector{6, 8}) {
+      calls.emplace_back(lengths_of(n), lengths_of(n + 4));
+    }
+    EXPECT_EQ(call_each(f, compiled, calls), (Counts{1, 0})) << "rank " << ctx.rank();
+    expect_same_number(ctx, compiled);
+  });
 }
 
 // Rank 0 compiles a second time although its own guards hold.
