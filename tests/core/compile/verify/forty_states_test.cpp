@@ -273,6 +273,19 @@ Stateful order_of_a_list() {
       [](auto& steps, int k) { std::rotate(steps.begin(), steps.begin() + k, steps.end()); });
 }
 
+// Real tensors have no hook at data_ptr(), which LibTorch does not dispatch.
+Stateful memory_of_a_parameter() {
+  return with<torch::nn::Linear>(
+      linear(),
+      [](const auto& layer, const at::Tensor& x) {
+        return x * layer.ptr()->weight.template const_data_ptr<float>()[0];
+      },
+      [](auto& layer, int k) {
+        const at::NoGradGuard no_grad;
+        layer->weight.fill_(k);
+      });
+}
+
 const Case kFound[] = {{"Text", text},
                        {"EntryOfAMap", entry_of_a_map},
                        {"FlagInANestedStruct", flag_in_a_nested_struct},
@@ -284,7 +297,8 @@ const Case kFound[] = {{"Text", text},
                        {"VariantMember", variant_member},
                        {"AtomicNumber", atomic_number},
                        {"ExpiredPointer", expired_pointer},
-                       {"OrderOfAList", order_of_a_list}};
+                       {"OrderOfAList", order_of_a_list},
+                       {"MemoryOfAParameter", memory_of_a_parameter}};
 
 void expect_as_eager(const Function& compiled, const Stateful& mine, const Stateful& eager, std::vector<int> states) {
   const at::Tensor x = at::arange(6, at::kFloat).view({2, 3});
@@ -325,6 +339,21 @@ TEST_P(FoundState, TheFirstVerificationTells) {
   compiled(x);
   mine.set(1);
   EXPECT_THROW(compiled(x), StaleCapture);
+}
+
+// Code that writes through the address of a parameter writes when it runs, not when its graph runs.
+TEST(MemoryOfAParameter, IsWrittenByTheCodeAlone) {
+  const torch::nn::Linear layer = linear();
+  layer->weight.detach().zero_();
+  auto compiled = compile(
+      [layer](const at::Tensor& x) {
+        layer.ptr()->weight.data_ptr<float>()[0] += 1;
+        return x + 1;
+      },
+      {.fullgraph = true, .verify = Verify::Never});
+  for (int call = 0; call < 3; ++call) compiled(at::ones({2}));
+  EXPECT_EQ(compiled.stats().hits, 2);
+  EXPECT_EQ(layer->weight[0][0].item<float>(), 1);
 }
 
 TEST_P(FoundState, AlwaysIsRightInEachCall) {
