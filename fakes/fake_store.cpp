@@ -47,8 +47,13 @@ std::vector<std::string> StoreState::keys() const {
   return keys;
 }
 
+bool StoreState::erase(const std::string& key) {
+  former_.erase(key);
+  return values_.erase(key) > 0;
+}
+
 bool StoreState::lose(const std::string& key) {
-  if (values_.erase(key) == 0) return false;
+  if (!erase(key)) return false;
   note_change();
   return true;
 }
@@ -180,7 +185,7 @@ std::int64_t FakeStore::number_at(const std::string& key) const {
 
 bool FakeStore::deleteKey(const std::string& key) {
   begin_call();
-  const bool deleted = state_->values_.erase(key) > 0;
+  const bool deleted = state_->erase(key);
   if (!deleted) poll("deleteKey of", key);
   if (deleted) changed(key);
   return deleted;

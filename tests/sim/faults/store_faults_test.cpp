@@ -53,6 +53,20 @@ TEST(StaleKey, WithoutACall_IsTheFirstGetThatHasOne) {
   EXPECT_EQ(stale, 2) << "once in each of two runs";
 }
 
+// The values from before the deletion are gone.
+TEST(StaleKey, OfADeletedKey_StartsAnew) {
+  const auto report = run({"stale_key rank=1 key=key"}, [](RankContext& ctx) {
+    if (ctx.rank() != 1) return;
+    for (const auto* const value : {"one", "two"}) ctx.store()->set("key", value);
+    EXPECT_TRUE(ctx.store()->deleteKey("key"));
+    ctx.store()->set("key", "three");
+    EXPECT_EQ(ctx.store()->get_to_str("key"), "three");
+    ctx.store()->set("key", "four");
+    EXPECT_EQ(ctx.store()->get_to_str("key"), "three") << "the fault's";
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
+}
+
 TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
   const auto report = run({"stale_key key=ready"}, [](RankContext& ctx) {
     if (ctx.rank() == 0) ctx.store()->set("ready", "yes");

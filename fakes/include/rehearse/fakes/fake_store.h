@@ -58,6 +58,7 @@ class StoreState {
   friend class FakeStore;
 
   void note_change();
+  bool erase(const std::string& key);  // false: the key had no value
   void note_wait_in_vain(WaitInVain wait);
   std::vector<std::uint8_t>& to_change(const std::string& key);  // returns the value, for the caller to change
 
