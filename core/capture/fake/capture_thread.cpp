@@ -34,6 +34,11 @@ bool CaptureThread::is_another() const {
   return caller.thread != place_->thread;
 }
 
+void CaptureThread::note_offset(const void* storage) {
+  if (is_another()) return note("Tensor::storage_offset", exec::CallSite::capture());
+  if (!in_operator_) offsets_read_.insert(storage);
+}
+
 void CaptureThread::note(std::string operator_name, exec::CallSite where) {
   const std::lock_guard lock(mutex_);
   if (noted_.load(std::memory_order_relaxed)) return;

@@ -34,8 +34,9 @@ class CaptureThread {
 
   // True while an operator runs, false while the captured code runs.
   bool& in_operator() noexcept { return in_operator_; }
-  // Notes a storage for which captured code read a tensor's storage offset.
-  void note_offset(const void* storage) { offsets_read_.insert(storage); }
+  // Somebody reads a tensor's storage offset. If captured code does, notes the storage. Another thread counts as if it
+  // had called an operator.
+  void note_offset(const void* storage);
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 
   // Notes an operator that another thread called. Only the first one counts.

@@ -29,6 +29,12 @@ at::Tensor in_thread(const std::function<at::Tensor()>& code) {
   return result;
 }
 
+std::int64_t offset_in_thread(const at::Tensor& x) {
+  std::int64_t offset = 0;
+  std::thread([&] { offset = x.storage_offset(); }).join();
+  return offset;
+}
+
 const std::vector<std::pair<const char*, ThreadedFunction>> kThreaded = {
     {"a product", [](const at::Tensor& x) { return in_thread([&] { return x * 2; }) + 1; }},
     {"the result itself", [](const at::Tensor& x) { return in_thread([&] { return x.exp(); }); }},
@@ -41,6 +47,7 @@ const std::vector<std::pair<const char*, ThreadedFunction>> kThreaded = {
     {"a size",
      [](const at::Tensor& x) { return in_thread([&] { return at::ones({x.size(0)}) * x.size(1) * x[0][0]; }); }},
     {"a size that data decides", [](const at::Tensor& x) { return in_thread([&] { return x.nonzero() + 1; }); }},
+    {"a storage offset", [](const at::Tensor& x) { return x + offset_in_thread(x); }},
     {"nothing that is used", [](const at::Tensor& x) { return in_thread([&] { return x.sum(); }), x + 1; }},
     {"std::async",
      [](const at::Tensor& x) { return std::async(std::launch::async, [&] { return x.sin(); }).get() + x; }},
