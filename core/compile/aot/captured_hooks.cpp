@@ -62,8 +62,8 @@ const graph::Node* writing_hook(const graph::GraphModule& module) {
   });
 }
 
-// A node register_hook detaches its operands. The recording contains these detach operators, with the origin of that
-// node.
+// When a register_hook node runs, it detaches its operands. So the joint graph contains detach operators that have the
+// origin of that node. A saved tensor that such an operator returns is an operand of a hook.
 std::vector<bool> saved_by_hooks(const capture::JointPartition& partition, std::size_t values,
                                  const graph::GraphModule& part) {
   std::unordered_set<const graph::Origin*> hooks;

@@ -136,7 +136,7 @@ struct Cut {
 Cut cut_of(const std::shared_ptr<graph::GraphModule>& module, const PartitionOptions& options,
            const InputMemory& memory, const ShardedInputs& sharded, CompiledPartitions& parts) {
   Cut cut;
-  // A version counts the changes of earlier pieces too.
+  // The version of a tensor counts all earlier changes. A piece does not know of changes in other pieces.
   if (asks_for_version(*module)) {
     const bool would_cut = options.buckets != nullptr || options.units != nullptr;
     if (would_cut) parts.warnings = {"the graph was not split: it asks for the version of a tensor"};

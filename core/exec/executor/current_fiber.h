@@ -28,7 +28,7 @@ class CurrentFiber {
   void open();
   bool is_open() const noexcept { return host_ != nullptr; }
 
-  // Null: the host runs.
+  // Null if the host runs, or if end() has ended the running fiber.
   Fiber* current() const noexcept { return current_; }
   // The debugger reads the variable at this address.
   Fiber* const* address_of_current() const noexcept { return &current_; }
@@ -43,7 +43,8 @@ class CurrentFiber {
   // For Boost.Fiber, which takes the running context off the thread and resumes the returned one.
   boost::fibers::context* next_context(Fiber* next) noexcept;
 
-  // Marks the running fiber as ended. Its next switch is its last one and discards its state.
+  // Ends the running fiber: replaces its state by the host's at once, although its code still runs. Its next switch is
+  // its last one.
   void end(Fiber& fiber) noexcept;
 
  private:

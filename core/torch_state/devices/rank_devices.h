@@ -24,7 +24,8 @@ class RankDevices {
   void renew_generators(int rank, std::uint64_t seed) { generators_.renew(rank, seed); }
 
   // Call it at a switch to a fiber of `rank` (or to the host) whose current device was `to` when the fiber last ran.
-  // Stores the current device of the leaving fiber in `from`. A negative `to` changes no device.
+  // Makes `to` current, and stores the current device of the leaving fiber in `from`. If `to` is negative, leaves the
+  // device and `from` as they are. If the driver fails, leaves `from` as it is.
   void exchange(c10::DeviceIndex& from, int rank, c10::DeviceIndex to) noexcept;
 
  private:

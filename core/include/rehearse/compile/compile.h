@@ -111,8 +111,8 @@ class Compiled {
   std::shared_ptr<compiler::Callable> callable_;
 };
 
-// As Compiled, for the forward of a data-parallel or sharded module. What the wrapper does before and after the
-// module's forward runs in each call and is not compiled.
+// As Compiled, for the forward of a data-parallel or sharded module. Only the module's forward is compiled. The
+// wrapper's own code, which runs before and after it, runs in each call.
 template <class Ddp>
 class CompiledDataParallel {
  public:

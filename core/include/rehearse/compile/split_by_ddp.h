@@ -34,7 +34,8 @@ class SplitByDdp final : public Backend {
   // The buckets of the graph that was compiled last, in its order; empty if it was not cut. Their nodes belong to that
   // graph, which lives until the next compile().
   const std::vector<parallel::ForwardBucket>& buckets() const noexcept { return buckets_; }
-  // The pieces that the inner back end got.
+  // The pieces of that graph, or the whole graph if it was not cut. A graph that must run eagerly is listed, too,
+  // although the inner back end does not get it. Empty for a graph with changed layouts.
   const std::vector<GraphExplanation>& pieces() const noexcept { return pieces_; }
 
  private:

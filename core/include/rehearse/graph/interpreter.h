@@ -20,7 +20,8 @@ class RunnableGraph;
 // It supports graphs of torch.export and Dynamo that use:
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
 //   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint, wrap, and Rehearse's own register_hook;
-// - Python's arithmetic, comparisons and items of numbers (_operator.*, math.*, torch.sym_*) and of tensors;
+// - Python's arithmetic and comparisons: of numbers (_operator.*, math.*, torch.sym_*) and of tensors (_operator.*);
+//   _operator.getitem of lists, tuples, dicts and tensors;
 // - wait() and synchronize() of c10d::Work; methods of tensors, torch.* and torch._C._nn.* that are operators of ATen:
 //   each call chooses the overload by the kinds of the arguments; from torch.nn.functional: relu, dropout, layer_norm,
 //   group_norm, batch_norm, embedding;

@@ -6,8 +6,8 @@
 
 namespace rehearse {
 
-// Identifies runs and calls, word by word as they happen. Takes a multiply and a shift per word, fast enough for every
-// switch of fibers and every call. Every input bit reaches the high half.
+// A hash that identifies runs and calls. It takes one word at a time, so a run can add to it as it goes. A word costs a
+// multiply and a shift, fast enough for every switch of fibers and every call. Every input bit reaches the high half.
 class WordHash {
  public:
   // With start 0, leading zero words leave no trace.
