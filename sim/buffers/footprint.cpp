@@ -19,7 +19,7 @@ struct Dimension {
   std::ptrdiff_t stride;
 };
 
-// Adds runs that follow each other without gaps as one run.
+// Adds a run of `run` bytes for each combination of indices into the dimensions from `depth` on.
 void add_runs(const std::byte* begin, const std::vector<Dimension>& dimensions, std::size_t depth, std::ptrdiff_t run,
               std::vector<ByteSpan>& runs) {
   if (depth == dimensions.size()) return runs.push_back({begin, begin + run});
@@ -35,6 +35,7 @@ std::vector<ByteSpan> runs_of(const at::Tensor& tensor, const ByteSpan& bounds) 
     dimensions.push_back({tensor.size(d), tensor.stride(d) * run});
   }
   std::sort(dimensions.begin(), dimensions.end(), [](const auto& a, const auto& b) { return a.stride > b.stride; });
+  // Elements that follow each other without gaps are one run.
   while (!dimensions.empty() && dimensions.back().stride == run) {
     run *= dimensions.back().size;
     dimensions.pop_back();
