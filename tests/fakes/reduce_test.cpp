@@ -75,7 +75,8 @@ TEST_P(Reduction, Reduce_OnlyTheRootChanges) {
   });
 }
 
-// Gloo reduces one tensor that holds all parts. Where a part begins decides which NaN remains.
+// Gloo reduces one tensor that holds all parts. An element's position in that tensor decides whether a NaN in it
+// remains.
 TEST_P(Reduction, PartsOfACoalescedAllReduce_AreOneTensor) {
   const std::vector<std::int64_t> lengths{3, 1, 40, 0, 18};
   for (const Op op : ops_of(GetParam())) {

@@ -14,8 +14,8 @@ using Sizes = std::vector<std::int64_t>;
 // Placeholders for sizes in the rows.
 inline constexpr std::int64_t kN = -1, kTwoMore = -2;  // the varying size, and that size plus 2
 
-// The rows that a Choice may take: for an operator's first tensor, the second, and so on. The last item of a row is for
-// all further tensors.
+// The tables in which Choice::shapes and Choice::dtypes select a row. A row has an item for an operator's first tensor,
+// one for the second, and so on. The last item is also for all further tensors.
 const std::vector<std::vector<Sizes>>& sample_shapes();
 const std::vector<std::vector<c10::ScalarType>>& sample_dtypes();
 

@@ -48,8 +48,9 @@ TEST_F(Unbacked, Nonzero_BringsASymbolThatOperatorsCarry) {
   EXPECT_TRUE(shapes_->guards().empty());
 }
 
-// nonzero() gives columns, and an operator that iterates over them keeps their order. So the question whether u0 is
-// larger than 1 decides about strides, and must be answered as for tensors with several elements.
+// nonzero() returns a column-major tensor, and an operator that iterates over its elements keeps that layout. LibTorch
+// asks whether u0 is larger than 1 before it chooses the strides. The answer must be yes, as for a tensor with several
+// rows.
 TEST_F(Unbacked, StridesOfAResultFollowTheColumnsOfNonzero) {
   const at::Tensor places = at::nonzero(fake({6, 4}));
   EXPECT_THAT(texts((places + 1).sym_strides()), ElementsAre("1", "u0"));

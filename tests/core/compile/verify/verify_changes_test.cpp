@@ -23,7 +23,8 @@
 #include "models/toy.h"
 #include "models/transformer.h"
 
-// This code is outside namespace rehearse. Without line tables, messages take the functions in it for library code.
+// This code is outside namespace rehearse, because without line tables, messages take the functions of that namespace
+// for library code.
 namespace {
 
 // A member that no guard sees selects what the function does.

@@ -12,7 +12,8 @@
 
 #include "core/compile/recompile_counts.h"
 
-// This code is outside namespace rehearse. Without line tables, messages take the functions in it for library code.
+// This code is outside namespace rehearse, because without line tables, messages take the functions of that namespace
+// for library code.
 namespace user {
 namespace {
 
