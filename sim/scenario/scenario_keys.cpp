@@ -47,13 +47,14 @@ ScenarioSection top_level() {
 }
 
 ScenarioSection world_section() {
-  auto preempt = keys::flag("preempt", "`true`: store calls, locks and unlocks may switch ranks, too",
+  auto preempt = keys::flag("preempt", "`true`: store calls, file calls, locks and unlocks may switch ranks, too",
                             at(kWorld, &WorldOptions::preempt));
   preempt.fallback = "in sweeps `true`, else `false`";
-  auto pct_depth = keys::unless_default(keys::integer("pct_depth", 1, kPctDepthMost,
-                                                      "for `\"pct\"`, 1 to 64: how many events must come in a certain "
-                                                      "order for a bug to show ([more](DETERMINISM.md#priorities))",
-                                                      at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
+  auto pct_depth =
+      keys::unless_default(keys::integer("pct_depth", 1, kPctDepthMost,
+                                         "for `\"pct\"`, 1 to 64: the number of ordering conditions that a "
+                                         "bug needs to show ([more](DETERMINISM.md#priorities))",
+                                         at(kWorld, &WorldOptions::pct, &PctOptions::depth)));
   auto pct_steps =
       keys::unless_default(keys::integer("pct_steps", 1, kIntegerMost, "for `\"pct\"`: how many choices a run makes",
                                          at(kWorld, &WorldOptions::pct, &PctOptions::steps)));
@@ -62,31 +63,30 @@ ScenarioSection world_section() {
                              "the run as OUT OF MEMORY",
                              at(kWorld, &WorldOptions::memory_bytes));
   pct_depth.fallback = "`3`";
-  pct_steps.fallback = "each seed takes another";
-  return {
-      "world",
-      {
-          keys::integer("ranks", 1, kRanksMost,
-                        "1 to 65536; each takes two memory maps, and Linux allows 65530 (`vm.max_map_count`) unless "
-                        "told otherwise: some 32,000 ranks",
-                        at(kWorld, &WorldOptions::ranks)),
-          keys::seed("seed", "an integer; as a text above 2^63: `\"0xf00d000000000001\"`",
-                     at(kWorld, &WorldOptions::seed)),
-          keys::schedule("schedule", at(kWorld, &WorldOptions::schedule)),
-          pct_depth,
-          pct_steps,
-          preempt,
-          keys::milliseconds("timeout", "the timeout of every operation, in virtual time; `\"0s\"`: none",
-                             at(kWorld, &WorldOptions::timeout)),
-          keys::flag("buffered_sends", "`true`: a send ends before its receive is called",
-                     at(kWorld, &WorldOptions::buffered_sends)),
-          keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as with NCCL",
-                     at(kWorld, &WorldOptions::coalesced_as_one)),
-          memory,
-          keys::stack("stack", "the stack of each rank", at(kWorld, &WorldOptions::stack_bytes)),
-          keys::integer("steps_max", 1, kIntegerMost, "switches after which the run ends as STEP BUDGET",
-                        at(kWorld, &WorldOptions::steps_max)),
-      }};
+  pct_steps.fallback = "each seed draws its own";
+  return {"world",
+          {
+              keys::integer("ranks", 1, kRanksMost,
+                            "1 to 65536. Each rank takes two memory maps, and Linux allows 65530 by default "
+                            "(`vm.max_map_count`), enough for about 32,000 ranks",
+                            at(kWorld, &WorldOptions::ranks)),
+              keys::seed("seed", "an integer; as a text above 2^63 - 1: `\"0xf00d000000000001\"`",
+                         at(kWorld, &WorldOptions::seed)),
+              keys::schedule("schedule", at(kWorld, &WorldOptions::schedule)),
+              pct_depth,
+              pct_steps,
+              preempt,
+              keys::milliseconds("timeout", "the timeout of every operation, in virtual time; `\"0s\"`: none",
+                                 at(kWorld, &WorldOptions::timeout)),
+              keys::flag("buffered_sends", "`true`: a send ends before its receive is called",
+                         at(kWorld, &WorldOptions::buffered_sends)),
+              keys::flag("coalesced_as_one", "`true`: sends and receives of a batch move together, as with NCCL",
+                         at(kWorld, &WorldOptions::coalesced_as_one)),
+              memory,
+              keys::stack("stack", "the stack of each rank", at(kWorld, &WorldOptions::stack_bytes)),
+              keys::integer("steps_max", 1, kIntegerMost, "switches after which the run ends as STEP BUDGET",
+                            at(kWorld, &WorldOptions::steps_max)),
+          }};
 }
 
 ScenarioSection network_section() {
@@ -146,22 +146,22 @@ ScenarioSection swarm_section() {
       keys::unless_default(keys::duration("within", "10ms", "a duration: faults may also come at a time before it",
                                           at(kWorld, kSwarm, &SwarmOptions::within)));
   within.fallback = "none: at calls only";
-  return {
-      "swarm",
-      {
-          keys::fault_families(
-              "families",
-              "an array of faults without ranks and times, from which `--swarm` draws ([how](FAULTS.md#many-at-once))",
-              at(kWorld, kSwarm, &SwarmOptions::families)),
-          keys::flag("on", "`true`: draws faults without `--swarm`, too", at(kWorld, kSwarm, &SwarmOptions::on)),
-          keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: how many faults one run has at most",
-                        at(kWorld, kSwarm, &SwarmOptions::faults_most)),
-          keys::integer("calls", 1, kCallsMost,
-                        "1 to 1000000: a fault at a call hits one of the first calls, up to this number",
-                        at(kWorld, kSwarm, &SwarmOptions::calls)),
-          within,
-      },
-      [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
+  return {"swarm",
+          {
+              keys::fault_families(
+                  "families",
+                  "an array of faults that leave the rank, the time or both open; `--swarm` draws from them "
+                  "([how](FAULTS.md#many-at-once))",
+                  at(kWorld, kSwarm, &SwarmOptions::families)),
+              keys::flag("on", "`true`: draws faults without `--swarm`, too", at(kWorld, kSwarm, &SwarmOptions::on)),
+              keys::integer("faults_most", 1, kFaultsMost, "1 to 1000: how many faults one run has at most",
+                            at(kWorld, kSwarm, &SwarmOptions::faults_most)),
+              keys::integer("calls", 1, kCallsMost,
+                            "1 to 1000000: a fault at a call hits one of the first calls, up to this number",
+                            at(kWorld, kSwarm, &SwarmOptions::calls)),
+              within,
+          },
+          [](const Scenario& scenario) { return scenario.world.swarm.on || !scenario.world.swarm.families.empty(); }};
 }
 
 ScenarioSection checks_section() {

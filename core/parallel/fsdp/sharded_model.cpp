@@ -123,8 +123,8 @@ void ShardedModel::watch() {
 
 void ShardedModel::require_usable(const char* call) const {
   TORCH_CHECK(guarded_->is_seen_here(), "FSDP: ", call,
-              " is called in another thread than that which made the FullyShardedDataParallel, and operators are not "
-              "seen there. Make and use it in one thread");
+              " is called in a thread that did not make the FullyShardedDataParallel. FSDP does not see the "
+              "operators of that thread. Make and use it in one thread");
   TORCH_CHECK(!backward_ || !backward_->runs.expired(), "FSDP: ", call,
               " comes after a backward that did not come to its end, and some gradients are lost. Call zero_grad() "
               "and begin the step again");

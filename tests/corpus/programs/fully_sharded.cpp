@@ -194,7 +194,7 @@ Entries fully_sharded() {
        {.ranks = 2},
        Verdict::rank_failed,
        {},
-       "rank *: FSDP: full_state_dict() is called in another thread than that which made the FullyShardedDataParallel, "
+       "rank *: FSDP: full_state_dict() is called in a thread that did not make the FullyShardedDataParallel. "
        "*"},
       {"B138",
        unfreezes_after_the_first_forward,

@@ -100,7 +100,7 @@ TEST(FsdpRefuses, ThreadsOfTheRank) {
       of_forward = error_of<c10::Error>([&] { fsdp(batch_of(0, 0)); });
     }).join();
     EXPECT_THAT(of_operator, HasSubstr("parameter \"first.weight\" of unit \"first\" is asked for its elements"));
-    EXPECT_THAT(of_forward, HasSubstr("FSDP: forward() is called in another thread than that which made the "
+    EXPECT_THAT(of_forward, HasSubstr("FSDP: forward() is called in a thread that did not make the "
                                       "FullyShardedDataParallel"));
   });
 }
