@@ -40,7 +40,8 @@ class FiberLife {
   // Like leave_behind(), for a fiber that is not running: removes it from everything that might run it again, without
   // calling the owner. Timers on its stack may still fire; they notice that it has ended.
   void stop_for_ever(Fiber& fiber) noexcept;
-  // Like leave_behind(), for a fiber that waits in a primitive of Boost.Fiber when the world ends.
+  // Ends a fiber that waits in a primitive of Boost.Fiber when the world ends, without calling the owner. Nothing can
+  // unwind such a fiber, so it stays suspended forever.
   void give_up(Fiber& fiber) noexcept;
 
   std::size_t alive() const noexcept { return alive_; }
