@@ -21,9 +21,10 @@ using Key = std::tuple<int, std::string, std::uint64_t>;  // rank, name, index
 struct KnownDtype {
   std::string_view name;
   at::ScalarType type;
-  double epsilon;  // 0: exact
+  double epsilon;
 };
 
+// The dtypes whose values may differ by rounding.
 constexpr std::array kDtypes{
     KnownDtype{"float32", at::kFloat, 0x1p-23},          KnownDtype{"float64", at::kDouble, 0x1p-52},
     KnownDtype{"float16", at::kHalf, 0x1p-10},           KnownDtype{"bfloat16", at::kBFloat16, 0x1p-7},
