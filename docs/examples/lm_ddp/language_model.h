@@ -22,7 +22,7 @@ struct ModelShape {
   bool tied = true;  // the output layer shares the embedding's weights
 };
 
-// Attention, then two dense layers; each adds its result to its input.
+// Attention, and then two dense layers. Each of these two parts adds its result to its input.
 struct BlockImpl : torch::nn::Module {
   BlockImpl(std::int64_t width, std::int64_t heads)
       : heads(heads),
