@@ -23,7 +23,8 @@ namespace {
 
 constexpr int kTurns = 2'000;
 
-// A real thread and the rank take turns many times, in any interleaving. The argument says whose turn it is.
+// A real thread and the rank take turns many times, in any interleaving. Both callables get the number of a player: 0
+// is the rank, and 1 is the thread.
 template <class Wait, class Pass>
 void play(const Wait& wait_for, const Pass& pass_to) {
   std::thread thread([&] {
@@ -168,7 +169,8 @@ TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   EXPECT_TRUE(passed);
 }
 
-// All waits share one futex, the doorbell. So one signal rings it once, whatever the ranks wait for.
+// A world's thread sleeps on one futex, the doorbell, however many objects its ranks wait for. A signal for any of
+// these objects must wake the thread.
 TEST(OutsideThread, SignalThatAnyRankMayWaitFor_WakesTheSleeper) {
   interpose::WaitTable table;
   interpose::OutsideWaits waits;

@@ -58,7 +58,7 @@ Net::Net(const Program& made_of) : program(made_of) {
   scalar = register_parameter("scalar", at::rand({}));
   buffer = register_buffer("buffer", at::rand({kWidth}));
   to(at::kDouble);
-  // to() has replaced the registered tensors by new ones.
+  // to() converts the registered tensors in place, so the members are still the same tensors.
   vector = named_parameters(false)["vector"];
   matrix = named_parameters(false)["matrix"];
   scalar = named_parameters(false)["scalar"];

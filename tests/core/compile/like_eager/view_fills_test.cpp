@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tensors that start to require a gradient after they are made, because the code writes to a view of them. The write
-// may be in another piece of a split graph, or after a read or an eager region.
+// may be in another piece of a split graph, or after a read. Code after a read or an eager region may use the tensor.
 #include <vector>
 
 #include <ATen/ATen.h>

@@ -152,7 +152,8 @@ TEST_F(BucketSplitter, OnlyParametersWithoutBytes_HaveTheirOwnWarning) {
               ElementsAre("the graph was not split: the parameters that it uses have no bytes"));
 }
 
-// The bucket is full before it has a node. PyTorch counts that as an extension, but warns of nothing.
+// The bucket is full before it has a node. `extended_ops` counts its first node, as in PyTorch, but the warnings and
+// the table do not count it.
 TEST_F(BucketSplitter, CapOf0_ExtendsNothingThatHasNoNode) {
   Node& x = input("x");
   Node& a = parameter("a");
