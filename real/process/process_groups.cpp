@@ -29,8 +29,8 @@ std::string ProcessGroups::unique_name(std::string_view name) const {
 c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroups::new_group(const std::vector<int>& ranks, std::string_view name) {
   comm::check_group_ranks(ranks, size_);
   const auto unique = unique_name(name);
-  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
-  const bool is_member = place != ranks.end();
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  const bool is_member = found != ranks.end();
   services_.session.make(GroupMade{"new_group", names_.size(), std::string(name), unique, unique, ranks}, is_member);
   names_.push_back(unique);
   if (is_member) return connect(unique, unique, ranks);

@@ -59,49 +59,49 @@ void wait_for_all(c10d::Store& store, const LaunchedProcess& process, std::chron
   }
 }
 
-std::string no_store(const LaunchedProcess& process, const StoreAddress& place, bool serves, std::string_view why) {
+std::string no_store(const LaunchedProcess& process, const StoreAddress& address, bool serves, std::string_view why) {
   return fmt::format("rank {} of {} cannot {} the job's store at {}:{}: {}", process.rank, process.size,
-                     serves ? "serve" : "reach", place.host, place.port, why);
+                     serves ? "serve" : "reach", address.host, address.port, why);
 }
 
 StorePtr connected(const LaunchedProcess& process, std::chrono::milliseconds timeout) {
-  const auto place = store_address(process);
+  const auto address = store_address(process);
   c10d::TCPStoreOptions options;
-  options.port = place.port;
-  options.isServer = process.rank == 0 && !place.is_served;
+  options.port = address.port;
+  options.isServer = process.rank == 0 && !address.is_served;
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
     if (options.isServer) {
-      if (const auto socket = listen_at(place.host, place.port)) options.masterListenFd = socket->file;
+      if (const auto socket = listen_at(address.host, address.port)) options.masterListenFd = socket->file;
     }
-    auto store =
-        c10::make_intrusive<c10d::PrefixStore>(place.prefix, c10::make_intrusive<c10d::TCPStore>(place.host, options));
+    auto store = c10::make_intrusive<c10d::PrefixStore>(address.prefix,
+                                                        c10::make_intrusive<c10d::TCPStore>(address.host, options));
     wait_for_all(*store, process, timeout);
     return store;
   } catch (const c10::Error& error) {
-    throw RunnerUnavailable(no_store(process, place, options.isServer, error.what_without_backtrace()));
+    throw RunnerUnavailable(no_store(process, address, options.isServer, error.what_without_backtrace()));
   } catch (const std::system_error& error) {
-    throw RunnerUnavailable(no_store(process, place, options.isServer, error.what()));
+    throw RunnerUnavailable(no_store(process, address, options.isServer, error.what()));
   }
 }
 
 }  // namespace
 
 StoreAddress store_address(const LaunchedProcess& process) {
-  StoreAddress place;
-  place.host = variable("MASTER_ADDR");
-  if (place.host.empty()) {
+  StoreAddress address;
+  address.host = variable("MASTER_ADDR");
+  if (address.host.empty()) {
     throw RunnerUnavailable(
         fmt::format("the environment has {} and no MASTER_ADDR: set it to the host of rank 0, for all ranks, and "
                     "MASTER_PORT to a free port of that host",
                     process.rank_variable));
   }
-  place.port = port_of(variable("MASTER_PORT"));
-  place.is_served = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  address.port = port_of(variable("MASTER_PORT"));
+  address.is_served = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
   const auto attempt = variable("TORCHELASTIC_RESTART_COUNT");
-  place.prefix = fmt::format("rehearse/attempt_{}", attempt.empty() ? "0" : attempt);
-  return place;
+  address.prefix = fmt::format("rehearse/attempt_{}", attempt.empty() ? "0" : attempt);
+  return address;
 }
 
 StorePtr join_store(const LaunchedProcess& process, std::chrono::milliseconds timeout) {

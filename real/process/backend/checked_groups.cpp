@@ -107,11 +107,11 @@ auto CheckedBackend::derive(const char* call, const std::vector<int>& ranks, con
   const auto number = services_.derived[name]++;
   const auto key = comm::numbered_name(name, number);
   services_.session.make(GroupMade{call, number, name, name, key, global_ranks}, true);
-  const auto place = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  const auto group_rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(key, services_.store);
-  auto below = services_.connect(store, place, static_cast<int>(ranks.size()));
+  auto below = services_.connect(store, group_rank, static_cast<int>(ranks.size()));
   auto backend = c10::make_intrusive<CheckedBackend>(services_, services_.journal.add_group(name, global_ranks), key,
-                                                     place, std::move(below), options.timeout);
+                                                     group_rank, std::move(below), options.timeout);
   backend->setGroupUid(name);
   backend->setGroupDesc(options.group_desc);
   return backend;

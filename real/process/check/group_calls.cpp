@@ -23,9 +23,9 @@ exec::CallSite no_place(int) { return {}; }
 void GroupCalls::add(int rank, const CallMade& made, VirtualTime now) {
   if (mismatch_) return;
   OpenCall call;
-  const auto place = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
-  if (place == group_.ranks.end()) return;
-  call.rank = static_cast<int>(place - group_.ranks.begin());
+  const auto found = std::find(group_.ranks.begin(), group_.ranks.end(), rank);
+  if (found == group_.ranks.end()) return;
+  call.rank = static_cast<int>(found - group_.ranks.begin());
   call.sequence = made.sequence;
   call.operation = operation_of(made.call, texts_);
   call.fingerprint = comm::agreement_hash(call.operation, made.call.label ? comm::text_hash(*made.call.label) : 0);

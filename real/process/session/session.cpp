@@ -108,12 +108,12 @@ void Session::change(const std::function<void()>& change) {
 Session::ForeignWait::ForeignWait(Session& session, std::function<void()> end_it) : session_(session) {
   const std::lock_guard lock(session.mutex_);
   if (session.stopped_) end_it();
-  place_ = session.foreign_waits_.insert(session.foreign_waits_.end(), std::move(end_it));
+  position_ = session.foreign_waits_.insert(session.foreign_waits_.end(), std::move(end_it));
 }
 
 Session::ForeignWait::~ForeignWait() {
   const std::lock_guard lock(session_.mutex_);
-  session_.foreign_waits_.erase(place_);
+  session_.foreign_waits_.erase(position_);
 }
 
 void Session::listen(const std::stop_token& stop) {

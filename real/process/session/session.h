@@ -80,7 +80,7 @@ class Session {
 
    private:
     Session& session_;
-    std::list<std::function<void()>>::iterator place_;
+    std::list<std::function<void()>>::iterator position_;
   };
 
   // Call this when the rank's body is over. Blocks until the job's outcome is known.
