@@ -30,8 +30,8 @@ struct FlexAttentionOptions {
 
 // Attention for which your code computes scores and mask. Source: torch.nn.attention.flex_attention.
 //
-//   const auto causal = [](const rehearse::ScorePlaces& at) { return at.query >= at.key; };
-//   const auto alibi = [slopes](const at::Tensor& scores, const rehearse::ScorePlaces& at) {
+//   const auto causal = [](const rehearse::ScoreIndices& at) { return at.query >= at.key; };
+//   const auto alibi = [slopes](const at::Tensor& scores, const rehearse::ScoreIndices& at) {
 //     return scores + slopes.index({at.head}) * (at.key - at.query);
 //   };
 //   rehearse::flex_attention(query, key, value, {.score_mod = alibi, .mask_mod = causal});
