@@ -12,8 +12,8 @@
 namespace rehearse::sim {
 namespace {
 
-// A buffer with more runs is in the index as one place, from its first byte to its last.
-constexpr std::size_t kPlacesMost = 64;
+// A buffer with more runs is in the index as one span, from its first byte to its last.
+constexpr std::size_t kSpansMost = 64;
 
 using Node = IndexedBytes;
 
@@ -73,14 +73,14 @@ Node* merge(Node* before, Node* behind) noexcept {
 }
 
 void insert(Node*& root, Node& node) noexcept {
-  Node** place = &root;
+  Node** link = &root;
   sum_up(node);
-  while (*place != nullptr && (*place)->priority >= node.priority) {
-    include(node, **place);
-    place = is_before(node, **place) ? &(*place)->left : &(*place)->right;
+  while (*link != nullptr && (*link)->priority >= node.priority) {
+    include(node, **link);
+    link = is_before(node, **link) ? &(*link)->left : &(*link)->right;
   }
-  split(*place, node, node.left, node.right);
-  *place = &node;
+  split(*link, node, node.left, node.right);
+  *link = &node;
   sum_up(node);
 }
 
@@ -115,21 +115,21 @@ void sort(std::vector<WatchedBuffer*>& found) {
 void BufferIndex::add(WatchedBuffer& buffer) {
   const auto& footprint = buffer.footprint;
   buffer.order = ++added_;
-  const auto place = [&](const ByteSpan& bytes) {
-    buffer.places.push_back({bytes, &buffer, priority_of(buffer.order * kPlacesMost + buffer.places.size())});
+  const auto add_span = [&](const ByteSpan& bytes) {
+    buffer.spans.push_back({bytes, &buffer, priority_of(buffer.order * kSpansMost + buffer.spans.size())});
   };
   const auto runs = footprint.runs();
-  if (runs.size() <= 1 || runs.size() > kPlacesMost) {
-    place(footprint.bounds());
+  if (runs.size() <= 1 || runs.size() > kSpansMost) {
+    add_span(footprint.bounds());
   } else {
-    std::for_each(runs.begin(), runs.end(), place);
+    std::for_each(runs.begin(), runs.end(), add_span);
   }
-  for (auto& node : buffer.places) insert(root_, node);
+  for (auto& node : buffer.spans) insert(root_, node);
 }
 
 void BufferIndex::remove(WatchedBuffer& buffer) noexcept {
-  for (const auto& node : buffer.places) erase(root_, node);
-  buffer.places.clear();
+  for (const auto& node : buffer.spans) erase(root_, node);
+  buffer.spans.clear();
 }
 
 std::vector<WatchedBuffer*> BufferIndex::find(const ByteSpan& bytes, Which which) const {
@@ -142,7 +142,7 @@ std::vector<WatchedBuffer*> BufferIndex::find(const ByteSpan& bytes, Which which
 std::vector<WatchedBuffer*> BufferIndex::find(const Footprint& bytes, Which which) const {
   std::vector<WatchedBuffer*> found;
   const auto runs = bytes.runs();
-  if (runs.size() <= kPlacesMost) {
+  if (runs.size() <= kSpansMost) {
     for (const auto& run : runs) collect(root_, run, which, found);
   } else {
     collect(root_, bytes.bounds(), which, found);

@@ -26,8 +26,8 @@ struct IndexedBytes {
   IndexedBytes* right = nullptr;
 };
 
-// The places of a buffer in an index: one for each run of its bytes, or a single one if it has many runs.
-using IndexedPlaces = c10::SmallVector<IndexedBytes, 1>;
+// The spans of a buffer in an index: one for each run of its bytes, or a single one if it has many runs.
+using IndexedSpans = c10::SmallVector<IndexedBytes, 1>;
 
 // Finds buffers by the bytes that they take. A treap by address: each node knows how far the bytes in its subtree
 // reach. Adding, removing, and a search that finds nothing take logarithmic time, whatever overlaps. Addresses shape
@@ -50,7 +50,7 @@ class BufferIndex {
   // Buffers that have a byte in common with `bytes`, oldest first.
   std::vector<WatchedBuffer*> find(const Footprint& bytes, Which which) const;
 
-  // Buffers with a place that overlaps `bytes`, oldest first.
+  // Buffers with a span that overlaps `bytes`, oldest first.
   std::vector<WatchedBuffer*> find(const ByteSpan& bytes, Which which) const;
 
  private:

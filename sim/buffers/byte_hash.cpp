@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kReadWhole = std::size_t{256} << 10;
 constexpr std::size_t kReadAtEnds = std::size_t{64} << 10;
-constexpr std::size_t kPlaces = 2'048;
-constexpr std::size_t kPlace = 64;
-constexpr std::size_t kFetchAhead = 16;  // prefetch this many places, because each lies on a page of its own
+constexpr std::size_t kSamples = 2'048;
+constexpr std::size_t kSampleBytes = 64;
+constexpr std::size_t kFetchAhead = 16;  // prefetch this many samples, because each lies on a page of its own
 
 // Four lanes, each a chain of multiplications, keep up with the speed of memory.
 class Hasher {
@@ -50,11 +50,11 @@ void add_run(const ByteSpan& run, Hasher& hasher) noexcept {
   const auto bytes = run.size();
   if (bytes <= kReadWhole) return hasher.add(run.begin, bytes);
   hasher.add(run.begin, kReadAtEnds);
-  const auto distance = (bytes - 2 * kReadAtEnds - kPlace) / (kPlaces - 1);
-  const auto* const places = run.begin + kReadAtEnds;
-  for (std::size_t i = 0; i < kPlaces; ++i) {
-    __builtin_prefetch(places + std::min(i + kFetchAhead, kPlaces - 1) * distance);
-    hasher.add(places + i * distance, kPlace);
+  const auto distance = (bytes - 2 * kReadAtEnds - kSampleBytes) / (kSamples - 1);
+  const auto* const samples = run.begin + kReadAtEnds;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    __builtin_prefetch(samples + std::min(i + kFetchAhead, kSamples - 1) * distance);
+    hasher.add(samples + i * distance, kSampleBytes);
   }
   hasher.add(run.end - kReadAtEnds, kReadAtEnds);
 }

@@ -30,9 +30,9 @@ const std::byte* next_page(const std::byte* address) noexcept {
 std::size_t readable_bytes(const ByteSpan& bytes) noexcept {
   std::byte copies[kPagesAtOnce];
   iovec pages[kPagesAtOnce];
-  for (const auto* place = bytes.begin; place < bytes.end;) {
+  for (const auto* address = bytes.begin; address < bytes.end;) {
     std::size_t count = 0;
-    for (const auto* page = place; page < bytes.end && count < kPagesAtOnce; page = next_page(page)) {
+    for (const auto* page = address; page < bytes.end && count < kPagesAtOnce; page = next_page(page)) {
       pages[count++] = {const_cast<std::byte*>(page), 1};
     }
     const iovec to{copies, count};
@@ -40,7 +40,7 @@ std::size_t readable_bytes(const ByteSpan& bytes) noexcept {
     if (copied < 0 && errno != EFAULT) return bytes.size();  // this kernel or sandbox does not offer the call
     const auto readable = static_cast<std::size_t>(std::max<ssize_t>(copied, 0));
     if (readable < count) return ByteSpan{bytes.begin, static_cast<const std::byte*>(pages[readable].iov_base)}.size();
-    place = next_page(static_cast<const std::byte*>(pages[count - 1].iov_base));
+    address = next_page(static_cast<const std::byte*>(pages[count - 1].iov_base));
   }
   return bytes.size();
 }

@@ -57,7 +57,7 @@ struct WatchedBuffer : WatchedStorage {
   std::int64_t numel;
   std::uint64_t hash = 0;
   std::uint64_t order = 0;  // in the index of buffers
-  IndexedPlaces places;     // in that index
+  IndexedSpans spans;       // in that index
 
   bool writes() const noexcept { return use != Use::input; }
   // True if only the call holds the tensor, and only the tensor holds its memory. False if the call's Work is gone.

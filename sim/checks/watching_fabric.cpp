@@ -29,11 +29,11 @@ bool compares(const comm::Operation& whole) {
   return call.reduce_op == ReduceOp::MIN || call.reduce_op == ReduceOp::MAX;
 }
 
-// The rank of the world that made the `place`-th call; -1: unknown.
-int rank_of(const comm::Transfer& transfer, std::size_t place) {
-  if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(place));
+// The rank of the world that made the `index`-th call; -1: unknown.
+int rank_of(const comm::Transfer& transfer, std::size_t index) {
+  if (transfer.type != c10d::OpType::SEND) return transfer.group->global_rank(static_cast<int>(index));
   // Each call of a pair names the other call's rank, unless it is a receive from any rank.
-  const int rank = transfer.calls[1 - place]->peer;
+  const int rank = transfer.calls[1 - index]->peer;
   return rank < 0 ? rank : transfer.group->global_rank(rank);
 }
 
@@ -100,12 +100,12 @@ void WatchingFabric::cancel(comm::Completion& done) noexcept {
 // If an input has a NaN, a minimum or maximum means nothing, even if it is finite: the back end and the order of the
 // ranks decide whether the NaN stays.
 void WatchingFabric::check_compared(const comm::Transfer& transfer) {
-  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
-    const auto& inputs = transfer.calls[place]->inputs;
+  for (std::size_t index = 0; index < transfer.calls.size(); ++index) {
+    const auto& inputs = transfer.calls[index]->inputs;
     const auto tensor = std::find_if(inputs.begin(), inputs.end(), checks::has_nan);
     if (tensor == inputs.end()) continue;
-    const auto& call = *transfer.calls[place];
-    const int rank = rank_of(transfer, place);
+    const auto& call = *transfer.calls[index];
+    const int rank = rank_of(transfer, index);
     const auto origin = checks_.origins().of(*tensor);
     const bool is_known = origin && origin->kind == "NaN";
     const auto op = comm::name_of((call.parts.empty() ? call : call.parts.front()).reduce_op);
@@ -131,11 +131,11 @@ bool WatchingFabric::is_looked_at(const comm::Operation& call) const {
 checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
   const checks::Unwatched own;
   if (checks_.automatic().finite && compares(*transfer.calls.front())) check_compared(transfer);
-  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
-    const auto& call = *transfer.calls[place];
+  for (std::size_t index = 0; index < transfer.calls.size(); ++index) {
+    const auto& call = *transfer.calls[index];
     const auto* const tensor = is_looked_at(call) ? non_finite_of(call.inputs) : nullptr;
     if (tensor == nullptr) continue;
-    const int rank = rank_of(transfer, place);
+    const int rank = rank_of(transfer, index);
     auto origin = checks_.origins().of(*tensor);
     if (!origin) {
       checks::Origin unknown;
@@ -158,15 +158,15 @@ checks::OriginPtr WatchingFabric::taken(const comm::Transfer& transfer) {
 
 void WatchingFabric::brought(const comm::Transfer& transfer, const checks::OriginPtr& taken) {
   const checks::Unwatched own;
-  for (std::size_t place = 0; place < transfer.calls.size(); ++place) {
-    const auto& call = *transfer.calls[place];
+  for (std::size_t index = 0; index < transfer.calls.size(); ++index) {
+    const auto& call = *transfer.calls[index];
     if (!is_looked_at(call)) continue;
     for (const auto& output : call.outputs) {
       if (!checks::has_non_finite(output)) {
         checks_.origins().clear(output);
         continue;
       }
-      const int rank = rank_of(transfer, place);
+      const int rank = rank_of(transfer, index);
       checks::Origin origin;
       if (taken) {
         origin = *taken;

@@ -268,9 +268,9 @@ TitledCall GroupHistory::titled(const DumpedCall& call, const comm::Operation& o
 
 template <class Counts>
 std::optional<TitledCall> GroupHistory::last_that(int rank, const Counts& counts) const {
-  const auto place = std::find(identity_.ranks.begin(), identity_.ranks.end(), rank);
-  if (place == identity_.ranks.end()) return std::nullopt;
-  const auto& own = ranks_[static_cast<std::size_t>(place - identity_.ranks.begin())];
+  const auto found = std::find(identity_.ranks.begin(), identity_.ranks.end(), rank);
+  if (found == identity_.ranks.end()) return std::nullopt;
+  const auto& own = ranks_[static_cast<std::size_t>(found - identity_.ranks.begin())];
   std::optional<TitledCall> last;
   const auto collective = std::find_if(own.collectives.rbegin(), own.collectives.rend(),
                                        [&](const auto& each) { return counts(each.second); });

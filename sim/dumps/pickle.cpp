@@ -255,17 +255,17 @@ class Unpickler {
   }
 
   // Picklers number memo entries from 0 without gaps.
-  void put(std::uint64_t place) {
+  void put(std::uint64_t index) {
     const Id top = pop();
     push(top);
-    if (place > memo_.size()) fail("leaves a gap in the memo by");
-    if (place == memo_.size()) return memo_.push_back(top);
-    memo_[static_cast<std::size_t>(place)] = top;
+    if (index > memo_.size()) fail("leaves a gap in the memo by");
+    if (index == memo_.size()) return memo_.push_back(top);
+    memo_[static_cast<std::size_t>(index)] = top;
   }
 
-  void get(std::uint64_t place) {
-    if (place >= memo_.size()) fail("has nothing in the memo for");
-    push(memo_[static_cast<std::size_t>(place)]);
+  void get(std::uint64_t index) {
+    if (index >= memo_.size()) fail("has nothing in the memo for");
+    push(memo_[static_cast<std::size_t>(index)]);
   }
 
   PickleBytes bytes_;

@@ -112,10 +112,10 @@ void settle(Dump& dump) {
 }
 
 void read_calls(const Field& entries, Dump& dump, Stacks& stacks) {
-  std::map<std::int64_t, std::size_t> places;  // by record_id
+  std::map<std::int64_t, std::size_t> index_of;  // by record_id
   entries.each([&](const Field& entry) {
     dump.calls.push_back(read_call(entry, stacks));
-    const auto [known, is_new] = places.try_emplace(dump.calls.back().record_id, places.size());
+    const auto [known, is_new] = index_of.try_emplace(dump.calls.back().record_id, index_of.size());
     if (!is_new) entry.at("record_id").wrong(fmt::format("each record once, and entry {} is that one", known->second));
   });
 }
@@ -199,8 +199,8 @@ std::vector<Dump> read_dumps_of_all_ranks(const Field& whole, const std::string&
     }
     read_calls(entries, dump, stacks);
     for (auto& call : dump.calls) {
-      const auto place = static_cast<std::size_t>(call.group_id);
-      if (place < groups.size()) call.group = groups[place].name;
+      const auto index = static_cast<std::size_t>(call.group_id);
+      if (index < groups.size()) call.group = groups[index].name;
     }
     settle(dump);
     dumps.push_back(std::move(dump));

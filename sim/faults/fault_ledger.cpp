@@ -21,24 +21,24 @@ constexpr std::size_t kFiringsKept = 8;
 class FaultLedger::InjectTimer final : public exec::Timer {
  public:
   // `holds`: the world must not end before the timer fires.
-  InjectTimer(FaultLedger& ledger, std::size_t place, int rank, bool holds)
-      : ledger_(ledger), place_(place), rank_(rank) {
+  InjectTimer(FaultLedger& ledger, std::size_t index, int rank, bool holds)
+      : ledger_(ledger), index_(index), rank_(rank) {
     if (holds) hold_.emplace(ledger.executor_);
   }
   void fire() override {
-    ledger_.inject_(ledger_.plans_[place_], rank_);
+    ledger_.inject_(ledger_.plans_[index_], rank_);
     hold_.reset();
   }
   // Most faults only break things, so their timers cannot end a hang. The timers of heal and restart can, and so can a
   // timer that holds the world.
   bool gives_up() const noexcept override {
-    const auto verb = ledger_.plans_[place_].fault->verb;
+    const auto verb = ledger_.plans_[index_].fault->verb;
     return !hold_ && verb != Fault::Verb::heal && verb != Fault::Verb::restart;
   }
 
  private:
   FaultLedger& ledger_;
-  const std::size_t place_;
+  const std::size_t index_;
   const int rank_;
   std::optional<exec::WorldHold> hold_;
 };
@@ -60,26 +60,26 @@ FaultLedger::~FaultLedger() {
 void FaultLedger::begin(Inject inject) {
   REHEARSE_CHECK(inject_ == nullptr && inject != nullptr, plans_.size());
   inject_ = std::move(inject);
-  for (std::size_t place = 0; place < plans_.size(); ++place) {
-    const Fault& fault = *plans_[place].fault;
-    if (needs_no_call(fault) && !fault.on) arm(place, *due(fault, plans_));
+  for (std::size_t index = 0; index < plans_.size(); ++index) {
+    const Fault& fault = *plans_[index].fault;
+    if (needs_no_call(fault) && !fault.on) arm(index, *due(fault, plans_));
   }
 }
 
-void FaultLedger::arm(std::size_t place, VirtualTime due) {
-  REHEARSE_CHECK(place < plans_.size() && inject_ != nullptr, place, plans_.size());
-  const auto& traits = traits_of(plans_[place].fault->verb);
+void FaultLedger::arm(std::size_t index, VirtualTime due) {
+  REHEARSE_CHECK(index < plans_.size() && inject_ != nullptr, index, plans_.size());
+  const auto& traits = traits_of(plans_[index].fault->verb);
   const auto on = [&](int rank) {
     if (traits.of_ended) {
       const auto after = due - executor_.clock().now();
-      return exec::restart_rank(executor_, rank, after, [this, place, rank] { inject_(plans_[place], rank); });
+      return exec::restart_rank(executor_, rank, after, [this, index, rank] { inject_(plans_[index], rank); });
     }
     // A timer for one rank does not hold the world: if all ranks have ended, the fault has no target.
-    const bool holds = rank == kNoRank && leads_to_restart(place);
-    timers_.push_back(std::make_unique<InjectTimer>(*this, place, rank, holds));
+    const bool holds = rank == kNoRank && leads_to_restart(index);
+    timers_.push_back(std::make_unique<InjectTimer>(*this, index, rank, holds));
     executor_.timers().arm(*timers_.back(), due);
   };
-  const Fault& fault = *plans_[place].fault;
+  const Fault& fault = *plans_[index].fault;
   if (traits.of_world) return on(kNoRank);
   for (int rank = 0; rank < executor_.options().ranks; ++rank) {
     if (is_of(fault, rank)) on(rank);
@@ -88,10 +88,10 @@ void FaultLedger::arm(std::size_t place, VirtualTime due) {
 
 // True if a restart follows this fault, directly or through other faults that follow it without a call. The recursion
 // ends: faults that form a ring of "on" are never armed.
-bool FaultLedger::leads_to_restart(std::size_t place) const {
+bool FaultLedger::leads_to_restart(std::size_t index) const {
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;
-    if (fault.on != place + 1 || !needs_no_call(fault)) continue;
+    if (fault.on != index + 1 || !needs_no_call(fault)) continue;
     if (traits_of(fault.verb).of_ended || leads_to_restart(other)) return true;
   }
   return false;
@@ -134,10 +134,10 @@ void FaultLedger::note(FaultPlan& plan, int rank, std::string call) {
   ++plan.targets[rank].fired;
   if (plan.line.fired.size() < kFiringsKept) plan.line.fired.push_back({rank, std::move(call), now});
   if (plan.line.times > 1) return;
-  const auto place = static_cast<std::size_t>(&plan - plans_.data()) + 1;
+  const auto number = static_cast<std::size_t>(&plan - plans_.data()) + 1;
   for (std::size_t other = 0; other < plans_.size(); ++other) {
     const Fault& fault = *plans_[other].fault;
-    if (fault.on == place && needs_no_call(fault)) arm(other, *due(fault, plans_));
+    if (fault.on == number && needs_no_call(fault)) arm(other, *due(fault, plans_));
   }
 }
 

@@ -62,8 +62,8 @@ class FaultLedger {
  private:
   class InjectTimer;
 
-  void arm(std::size_t place, VirtualTime due);
-  bool leads_to_restart(std::size_t place) const;
+  void arm(std::size_t index, VirtualTime due);
+  bool leads_to_restart(std::size_t index) const;
 
   exec::RankExecutor& executor_;
   std::vector<FaultPlan> plans_;

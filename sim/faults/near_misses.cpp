@@ -69,8 +69,8 @@ void NearMisses::look_at(const Fault& fault, const Call& call) {
   }
   if (!call.is_of_kind) {
     const auto name = comm::op_row(call.operation.type).name;
-    const bool has_its_place = fault.at && fault.at->number > 0 && fault.at->op != name && call.has_number;
-    if (!has_its_place || !other_.empty()) return;
+    const bool has_its_number = fault.at && fault.at->number > 0 && fault.at->op != name && call.has_number;
+    if (!has_its_number || !other_.empty()) return;
     group_of_other_ = call.group.id;
     other_ = fmt::format("#{} on group \"{}\" was {}", call.sequence, call.group.name, with_article(name));
     return;

@@ -38,7 +38,7 @@ class WhyNot {
   std::vector<int> missed(const FaultPlan& plan) const;
   std::string why_not(const FaultPlan& plan) const;
   std::string nearly(const FaultPlan& plan, int rank) const;
-  bool has_fired(std::size_t place) const { return plans_[place - 1].line.times > 0; }
+  bool has_fired(std::size_t number) const { return plans_[number - 1].line.times > 0; }
   std::string why_not_on(const std::vector<int>& ranks, const FaultPlan& plan) const;
   std::string describe(const std::vector<int>& ranks) const;
 

@@ -23,7 +23,7 @@ struct Taken {
   MemoryMeter* meter;
   int rank;
   std::uint64_t bytes;
-  std::size_t place;
+  std::size_t site;
 };
 
 // Not a mutex: a rank's mutexes are scheduling points, and no fiber may switch while it holds this lock.
@@ -77,7 +77,7 @@ class CountingAllocator final : public c10::Allocator {
     const std::lock_guard lock(lock_);
     for (auto& [data, taken] : taken_) {
       if (taken.meter != &meter || taken.rank != rank) continue;
-      std::exchange(taken.meter, nullptr)->give_back(rank, taken.bytes, taken.place);
+      std::exchange(taken.meter, nullptr)->give_back(rank, taken.bytes, taken.site);
     }
   }
 
@@ -87,7 +87,7 @@ class CountingAllocator final : public c10::Allocator {
     if (found == taken_.end()) return;
     const auto taken = found->second;
     taken_.erase(found);
-    if (taken.meter != nullptr) taken.meter->give_back(taken.rank, taken.bytes, taken.place);
+    if (taken.meter != nullptr) taken.meter->give_back(taken.rank, taken.bytes, taken.site);
   }
 
   c10::Allocator& fallback() const { return below_ != nullptr ? *below_ : *c10::GetDefaultCPUAllocator(); }
@@ -101,13 +101,13 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr counted(MemoryMeter& meter, std::size_t bytes) {
     const int rank = exec::this_rank::rank();
     const std::lock_guard lock(lock_);
-    const auto place = meter.take(rank, bytes);
+    const auto site = meter.take(rank, bytes);
     try {
       auto memory = below_->allocate(bytes);
-      taken_[memory.get()] = {&meter, rank, bytes, place};
+      taken_[memory.get()] = {&meter, rank, bytes, site};
       return memory;
     } catch (...) {
-      meter.give_back(rank, bytes, place);  // the machine itself is out of memory
+      meter.give_back(rank, bytes, site);  // the machine itself is out of memory
       throw;
     }
   }

@@ -25,9 +25,9 @@ void MemoryMeter::fail_next(int rank, std::uint64_t bytes, std::function<void(st
 
 void MemoryMeter::begin_again(int rank) { forget_taken(*this, rank); }
 
-std::size_t MemoryMeter::place_here() {
+std::size_t MemoryMeter::site_here() {
   auto here = call_sites_ ? exec::CallSite::capture() : exec::CallSite();
-  const auto [entry, is_new] = places_.try_emplace(std::move(here), sites_.size());
+  const auto [entry, is_new] = site_numbers_.try_emplace(std::move(here), sites_.size());
   if (is_new) sites_.push_back(entry->first);
   return entry->second;
 }
@@ -46,21 +46,21 @@ std::size_t MemoryMeter::take(int rank, std::uint64_t bytes) {
         fmt::format("out of memory: an allocation of {} does not fit, with {} of {} in use", units::about_bytes(bytes),
                     units::about_bytes(account.taken), units::print_bytes(limit_)));
   }
-  const auto place = place_here();
-  account.by_place.resize(sites_.size());
-  account.by_place[place] += bytes;
+  const auto site = site_here();
+  account.by_site.resize(sites_.size());
+  account.by_site[site] += bytes;
   account.taken += bytes;
   if (account.taken > account.most) {
     account.most = account.taken;
     account.at_most_is_now = true;
   }
-  return place;
+  return site;
 }
 
-void MemoryMeter::give_back(int rank, std::uint64_t bytes, std::size_t place) noexcept {
+void MemoryMeter::give_back(int rank, std::uint64_t bytes, std::size_t site) noexcept {
   auto& account = accounts_[static_cast<std::size_t>(rank)];
-  if (std::exchange(account.at_most_is_now, false)) account.at_most = account.by_place;
-  account.by_place[place] -= bytes;
+  if (std::exchange(account.at_most_is_now, false)) account.at_most = account.by_site;
+  account.by_site[site] -= bytes;
   account.taken -= bytes;
 }
 
@@ -68,9 +68,9 @@ std::vector<RankMemory> MemoryMeter::uses() const {
   std::vector<RankMemory> uses;
   for (const auto& account : accounts_) {
     RankMemory use{static_cast<int>(uses.size()), account.most, {}};
-    const auto& by_place = account.at_most_is_now ? account.by_place : account.at_most;
-    for (std::size_t place = 0; place < by_place.size(); ++place) {
-      if (by_place[place] > 0) use.taken.push_back({by_place[place], sites_[place]});
+    const auto& by_site = account.at_most_is_now ? account.by_site : account.at_most;
+    for (std::size_t site = 0; site < by_site.size(); ++site) {
+      if (by_site[site] > 0) use.taken.push_back({by_site[site], sites_[site]});
     }
     std::stable_sort(use.taken.begin(), use.taken.end(),
                      [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

@@ -42,7 +42,7 @@ class MemoryMeter {
 
   // The counting allocator calls these. take() throws c10::OutOfMemoryError; its result is the argument of give_back().
   std::size_t take(int rank, std::uint64_t bytes);
-  void give_back(int rank, std::uint64_t bytes, std::size_t place) noexcept;
+  void give_back(int rank, std::uint64_t bytes, std::size_t site) noexcept;
 
  private:
   struct Failure {
@@ -51,18 +51,18 @@ class MemoryMeter {
   };
   struct Account {
     std::uint64_t taken = 0, most = 0;
-    std::vector<std::uint64_t> by_place, at_most;  // bytes of each place: now, and at the peak
+    std::vector<std::uint64_t> by_site, at_most;  // bytes of each place: now, and at the peak
     bool at_most_is_now = false;  // true: nothing was given back since the peak, so by_place describes the peak
     std::optional<Failure> failure;
   };
 
-  std::size_t place_here();
+  std::size_t site_here();
 
   const std::uint64_t limit_;
   const bool call_sites_;
-  std::vector<Account> accounts_;                 // by rank
-  std::map<exec::CallSite, std::size_t> places_;  // only for look-ups; numbered in order of the first allocation
-  std::vector<exec::CallSite> sites_;             // by place
+  std::vector<Account> accounts_;                       // by rank
+  std::map<exec::CallSite, std::size_t> site_numbers_;  // only for look-ups; numbered in order of the first allocation
+  std::vector<exec::CallSite> sites_;                   // by number
 };
 
 }  // namespace rehearse::sim

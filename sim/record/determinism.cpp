@@ -14,14 +14,14 @@ namespace {
 
 // For example " at t=1.2 ms"; both times if the runs differ.
 std::string when(const RunPath& first, const RunPath& second, std::size_t decision) {
-  const bool in_first = decision < first.places.size();
-  const bool in_second = decision < second.places.size();
+  const bool in_first = decision < first.states.size();
+  const bool in_second = decision < second.states.size();
   if (!in_first && !in_second) return "";
-  if (!in_first) return " at t=" + format_time(second.places[decision].at);
-  const VirtualTime at = first.places[decision].at;
-  if (!in_second || second.places[decision].at == at) return " at t=" + format_time(at);
+  if (!in_first) return " at t=" + format_time(second.states[decision].at);
+  const VirtualTime at = first.states[decision].at;
+  if (!in_second || second.states[decision].at == at) return " at t=" + format_time(at);
   return fmt::format(" at t={} in the first run and t={} in the second", format_time(at),
-                     format_time(second.places[decision].at));
+                     format_time(second.states[decision].at));
 }
 
 std::string text_of(const RunCalls& run, const RunCalls::Call& call) {
@@ -37,14 +37,14 @@ std::string place_of(const RunCalls& run, const RunCalls::Call& call) {
 // For example " (rank 2, whose last call was broadcast(...) as #6 of group "world" at train.cpp:38 in step)": who goes
 // on by the decision. Empty if unknown.
 std::string who_goes_on(const RunPath& run, std::size_t decision) {
-  if (decision >= run.places.size() || run.places[decision].rank < 0) return "";
-  const auto& place = run.places[decision];
+  if (decision >= run.states.size() || run.states[decision].rank < 0) return "";
+  const auto& state = run.states[decision];
   const RunCalls::Call* last = nullptr;
   for (const auto& call : run.calls.calls) {
-    if (call.rank == place.rank && call.at <= place.at) last = &call;
+    if (call.rank == state.rank && call.at <= state.at) last = &call;
   }
-  if (last == nullptr) return fmt::format(" (rank {})", place.rank);
-  return fmt::format(" (rank {}, whose last call was {}{})", place.rank, text_of(run.calls, *last),
+  if (last == nullptr) return fmt::format(" (rank {})", state.rank);
+  return fmt::format(" (rank {}, whose last call was {}{})", state.rank, text_of(run.calls, *last),
                      place_of(run.calls, *last));
 }
 
@@ -76,20 +76,20 @@ RunDifference decision_difference(const RunPath& first, const RunPath& second, s
 }
 
 // Index of the first decision before which the runs took different steps. If they part after the last decision, or the
-// places are unknown: the number of decisions.
-std::size_t first_other_place(const RunPath& first, const RunPath& second) {
-  const std::size_t known = std::min(first.places.size(), second.places.size());
+// states are unknown: the number of decisions.
+std::size_t first_other_state(const RunPath& first, const RunPath& second) {
+  const std::size_t known = std::min(first.states.size(), second.states.size());
   for (std::size_t at = 0; at < known; ++at) {
-    if (first.places[at].hash != second.places[at].hash) return at;
+    if (first.states[at].hash != second.states[at].hash) return at;
   }
   return first.decisions.size();
 }
 
 RunDifference schedule_difference(const RunPath& first, const RunPath& second) {
-  const bool places_known = !first.places.empty() && !second.places.empty();
-  const std::size_t at = first_other_place(first, second);
+  const bool states_known = !first.states.empty() && !second.states.empty();
+  const std::size_t at = first_other_state(first, second);
   std::string text;
-  if (!places_known) {
+  if (!states_known) {
     text = fmt::format("all {} decisions are equal, but ranks ran in another order, or at other times", at);
   } else if (at == first.decisions.size()) {
     text = fmt::format(
@@ -170,7 +170,7 @@ std::optional<RunDifference> difference_of_ways(const RunPath& first, const RunP
   const auto at = static_cast<std::size_t>(parted.first - first.decisions.begin());
   const bool same_decisions = parted.first == first.decisions.end() && parted.second == second.decisions.end();
   // A difference in the steps before the first different decision is nearer to the cause.
-  if (first_other_place(first, second) < at || (same_decisions && first.decisions_hash != second.decisions_hash)) {
+  if (first_other_state(first, second) < at || (same_decisions && first.decisions_hash != second.decisions_hash)) {
     return schedule_difference(first, second);
   }
   if (!same_decisions) return decision_difference(first, second, at);
@@ -189,19 +189,19 @@ RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash) {
 std::uint32_t WitnessOracle::choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                     std::span<const std::uint32_t> weights) {
   auto* const executor = exec::RankExecutor::current();
-  if (executor != nullptr) places_.push_back({executor->clock().now(), executor->decisions().log().hash()});
+  if (executor != nullptr) states_.push_back({executor->clock().now(), executor->decisions().log().hash()});
   const auto index = answers_.choose(kind, candidates, weights);
   // The main fibers of the ranks are the first ones.
   const bool is_of_fibers = executor != nullptr && kind == ChoiceKind::next_fiber && index < candidates.size();
   const auto ranks = is_of_fibers ? static_cast<std::uint32_t>(executor->options().ranks) : 0;
-  if (is_of_fibers && candidates[index] < ranks) places_.back().rank = static_cast<int>(candidates[index]);
+  if (is_of_fibers && candidates[index] < ranks) states_.back().rank = static_cast<int>(candidates[index]);
   return index;
 }
 
 RunPath WitnessOracle::path(const DecisionLog& decisions, std::uint64_t events_hash) const {
   RunPath path = path_of(decisions, events_hash);
-  // If somebody asked the oracle outside the run, or in another run, the places do not belong to these decisions.
-  if (places_.size() == path.decisions.size()) path.places = places_;
+  // If somebody asked the oracle outside the run, or in another run, the states do not belong to these decisions.
+  if (states_.size() == path.decisions.size()) path.states = states_;
   return path;
 }
 

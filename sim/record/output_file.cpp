@@ -40,18 +40,18 @@ bool is_part_of(const std::filesystem::path& part, const std::filesystem::path& 
 
 void write_file(const std::filesystem::path& file, const std::function<void(std::ostream&)>& write) {
   const bool replaces = is_replaceable(file);
-  const auto place = replaces ? new_part_of(file) : file;
+  const auto target = replaces ? new_part_of(file) : file;
   errno = 0;
-  std::ofstream out(place, std::ios::binary);
+  std::ofstream out(target, std::ios::binary);
   if (out) write(out);
   out.close();
   std::error_code error;
   if (!out) {
     const int why = errno;
-    if (replaces) std::filesystem::remove(place, error);
+    if (replaces) std::filesystem::remove(target, error);
     fail(file, std::strerror(why));
   }
-  if (replaces) std::filesystem::rename(place, file, error);
+  if (replaces) std::filesystem::rename(target, file, error);
   if (error) fail(file, error.message().c_str());
 }
 

@@ -95,16 +95,16 @@ ScenarioKey choice(std::string_view name, std::vector<std::pair<std::string, Val
                    Field field) {
   std::vector<std::string> texts;
   for (const auto& [text, value] : choices) texts.push_back(text);
-  const auto place = [=](const Scenario& scenario) {
+  const auto index_of = [=](const Scenario& scenario) {
     const auto found =
         std::find_if(choices.begin(), choices.end(), [&](const auto& each) { return each.second == field(scenario); });
     return static_cast<std::size_t>(found - choices.begin());
   };
   return {name, fmt::format("`\"{}\"`{}", fmt::join(texts, "\"`, `\""), behind),
           [=](Section& section, Scenario& scenario) {
-            field(scenario) = choices[section.choice(name, texts, place(scenario))].second;
+            field(scenario) = choices[section.choice(name, texts, index_of(scenario))].second;
           },
-          [=](const Scenario& scenario) { return toml_text(texts[place(scenario)]); }};
+          [=](const Scenario& scenario) { return toml_text(texts[index_of(scenario)]); }};
 }
 
 // Prints the key only if its value differs from the default. So scenarios that do not use the key are printed as they

@@ -104,9 +104,9 @@ void require_of_rank(const path& folder, int rank, const Report& report) {
 }
 
 std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd>& ends) {
-  const auto place = rank_folder(folder, rank);
+  const auto own_folder = rank_folder(folder, rank);
   if (static_cast<std::size_t>(rank) >= ends.size()) {
-    return fmt::format("nothing in {} tells how it ended", place.string());
+    return fmt::format("nothing in {} tells how it ended", own_folder.string());
   }
   const auto& end = ends[static_cast<std::size_t>(rank)];
   if (end.stopped_by != 0 && end.killed)
@@ -115,7 +115,7 @@ std::string ending_of(const path& folder, int rank, const std::vector<ProcessEnd
   if (end.signal != 0) return fmt::format("its process was ended by {}", signal_text(end.signal));
   const auto* const why = end.code == kExitOutput ? " (its files could not be written)" : "";
   return fmt::format("its process ended with exit code {}{}; what it said is in {}", end.code, why,
-                     (place / "output.txt").string());
+                     (own_folder / "output.txt").string());
 }
 
 // If a process died without a record, the report comes from its watching process, which saw only that the process was
@@ -136,8 +136,8 @@ Report merged_report_of(const path& folder, std::optional<int> ranks, const std:
   std::map<int, Report> reports;
   std::map<int, std::string> damages;
   const auto folders = rank_folders_in(folder);
-  for (const auto& [rank, place] : folders) {
-    auto [report, damage] = report_in(place);
+  for (const auto& [rank, own_folder] : folders) {
+    auto [report, damage] = report_in(own_folder);
     if (!damage.empty() && ends.empty()) throw damaged(damage);
     if (!damage.empty()) damages.emplace(rank, damage);
     if (!report) continue;

@@ -133,9 +133,9 @@ MergedFiles merge_other_files(const path& folder, int ranks, const sim::OutputOp
     auto all = merged(folder, ranks, file.name, row->second, files.damages);
     if (all.is_null()) continue;
     const auto text = sim::json_text(std::move(all));
-    const auto place = folder / file.name;
-    sim::write_file(place, [&](std::ostream& out) { out << text << "\n"; });
-    files.written.push_back(place.string());
+    const auto target = folder / file.name;
+    sim::write_file(target, [&](std::ostream& out) { out << text << "\n"; });
+    files.written.push_back(target.string());
   }
   return files;
 }

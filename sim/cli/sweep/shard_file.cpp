@@ -154,8 +154,8 @@ void write_shard(const sim::Scenario& scenario, const Shard& shard, const SeedRa
 std::vector<path> shard_files_in(const path& folder) {
   std::vector<path> files;
   std::error_code ignored;
-  const auto look_in = [&](const path& place) {
-    for (const auto& entry : std::filesystem::directory_iterator(place, ignored)) {
+  const auto look_in = [&](const path& directory) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
       if (is_shard_name(entry.path().filename().string())) files.push_back(entry.path());
     }
   };

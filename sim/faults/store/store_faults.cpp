@@ -51,12 +51,12 @@ void StoreFaults::before(std::string_view call, const std::vector<std::string>& 
   const int rank = exec::this_rank::rank();
   const auto* const row = find_store_call(call);
   ledger_->count_store_call(rank);
-  for (std::size_t place = 0; place < ledger_->plans().size(); ++place) {
-    const Fault& fault = *ledger_->plans()[place].fault;
+  for (std::size_t index = 0; index < ledger_->plans().size(); ++index) {
+    const Fault& fault = *ledger_->plans()[index].fault;
     const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
     if (!traits_of(fault.verb).of_store || std::none_of(keys.begin(), keys.end(), is_its)) continue;
-    ++calls_[{place, rank, row->name}];
-    ++calls_[{place, rank, ""}];
+    ++calls_[{index, rank, row->name}];
+    ++calls_[{index, rank, ""}];
   }
   meet(row->name, keys, rank);
   wait_for_host(rank, call, timeout);
@@ -83,19 +83,19 @@ void StoreFaults::after(std::string_view call, const std::vector<std::string>& k
 // Fires faults that lose keys. Must run while the keys exist.
 void StoreFaults::inject(std::string_view call, const std::vector<std::string>& keys) {
   auto& plans = ledger_->plans();
-  for (std::size_t place = 0; place < plans.size(); ++place) {
-    const Fault& fault = *plans[place].fault;
-    if (fault.verb != Fault::Verb::lose_key || !fits(place, call, keys)) continue;
+  for (std::size_t index = 0; index < plans.size(); ++index) {
+    const Fault& fault = *plans[index].fault;
+    if (fault.verb != Fault::Verb::lose_key || !fits(index, call, keys)) continue;
     const auto lost = std::find_if(keys.begin(), keys.end(),
                                    [&](const std::string& key) { return is_key(key, fault.key) && keys_->has(key); });
-    if (lost == keys.end() || !ledger_->draw(plans[place])) continue;
-    ledger_->note(plans[place], exec::this_rank::rank(), title(call, *lost));
+    if (lost == keys.end() || !ledger_->draw(plans[index])) continue;
+    ledger_->note(plans[index], exec::this_rank::rank(), title(call, *lost));
     lose(fault);
   }
 }
 
-bool StoreFaults::fits(std::size_t place, std::string_view call, const std::vector<std::string>& keys) const {
-  const FaultPlan& plan = ledger_->plans()[place];
+bool StoreFaults::fits(std::size_t index, std::string_view call, const std::vector<std::string>& keys) const {
+  const FaultPlan& plan = ledger_->plans()[index];
   const Fault& fault = *plan.fault;
   const int rank = exec::this_rank::rank();
   const auto is_its = [&](const std::string& key) { return is_key(key, fault.key); };
@@ -104,7 +104,7 @@ bool StoreFaults::fits(std::size_t place, std::string_view call, const std::vect
   if (!fault.call->op.empty() && fault.call->op != call) return false;
   if (fault.call->number == 0) return true;
   const auto* const row = find_store_call(fault.call->op);
-  const auto made = calls_.find({place, rank, row == nullptr ? std::string_view() : row->name});
+  const auto made = calls_.find({index, rank, row == nullptr ? std::string_view() : row->name});
   return made != calls_.end() && made->second == fault.call->number;
 }
 
@@ -113,15 +113,15 @@ std::optional<std::vector<std::uint8_t>> StoreFaults::stale(std::string_view cal
   const auto* const former = keys_->former(key);
   const int rank = exec::this_rank::rank();
   auto& plans = ledger_->plans();
-  for (std::size_t place = 0; place < plans.size(); ++place) {
-    if (plans[place].fault->verb != Fault::Verb::stale_key || !fits(place, call, {key})) continue;
+  for (std::size_t index = 0; index < plans.size(); ++index) {
+    if (plans[index].fault->verb != Fault::Verb::stale_key || !fits(index, call, {key})) continue;
     if (former == nullptr) {
-      plans[place].targets[rank].nearly.refuse_its_kind(
+      plans[index].targets[rank].nearly.refuse_its_kind(
           fmt::format("{} came when the key had no earlier value", title(call, key)));
       continue;
     }
-    if (!ledger_->draw(plans[place])) continue;
-    ledger_->note(plans[place], rank, title(call, key));
+    if (!ledger_->draw(plans[index])) continue;
+    ledger_->note(plans[index], rank, title(call, key));
     return *former;
   }
   return std::nullopt;

@@ -47,7 +47,7 @@ class StoreFaults {
   bool lose(const Fault& fault);
 
  private:
-  bool fits(std::size_t place, std::string_view call, const std::vector<std::string>& keys) const;
+  bool fits(std::size_t index, std::string_view call, const std::vector<std::string>& keys) const;
   void meet(std::string_view call, const std::vector<std::string>& keys, int rank);
   void inject(std::string_view call, const std::vector<std::string>& keys);
   void wait_for_host(int rank, std::string_view call, std::chrono::milliseconds timeout);

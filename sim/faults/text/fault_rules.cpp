@@ -130,8 +130,8 @@ void require_whole(const Fault& fault) {
 }
 
 void require_valid(const std::vector<Fault>& faults, int ranks) {
-  for (std::size_t place = 1; place <= faults.size(); ++place) {
-    const Fault& fault = faults[place - 1];
+  for (std::size_t number = 1; number <= faults.size(); ++number) {
+    const Fault& fault = faults[number - 1];
     require_whole(fault);
     require_ranks(fault, fault.ranks, "rank", ranks);
     require_ranks(fault, fault.from, "from", ranks);
@@ -139,7 +139,7 @@ void require_valid(const std::vector<Fault>& faults, int ranks) {
       throw FaultError(fmt::format("fault {}: all ranks are on one side", shown(fault)));
     }
     if (!fault.on) continue;
-    if (*fault.on == place) throw FaultError(fmt::format("fault {} is on itself", shown(fault)));
+    if (*fault.on == number) throw FaultError(fmt::format("fault {} is on itself", shown(fault)));
     if (*fault.on > faults.size()) {
       throw FaultError(fmt::format("fault {}: on is fault#{}; there {} {} in all", shown(fault), *fault.on,
                                    faults.size() == 1 ? "is" : "are", faults.size()));

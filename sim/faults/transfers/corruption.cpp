@@ -90,9 +90,9 @@ void Corruption::spoil() const {
   const auto count = std::clamp(static_cast<std::int64_t>(share), std::int64_t{1}, left);
   // Spread evenly: element i of `count` stands at the fraction i / count of the rest.
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto place =
+    const auto offset =
         static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(left));
-    spoil_element(*output, from + place, fault_.with);
+    spoil_element(*output, from + offset, fault_.with);
   }
 }
 

@@ -47,12 +47,12 @@ std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdi
               {}};
     const auto same = known.find({line.time, line.what});
     if (same == known.end() && lines.size() == kEventLinesShown) break;
-    const auto place = same != known.end() ? same->second : lines.size();
+    const auto index = same != known.end() ? same->second : lines.size();
     if (same == known.end()) {
-      known.emplace(std::pair(line.time, line.what), place);
+      known.emplace(std::pair(line.time, line.what), index);
       lines.push_back(std::move(line));
     }
-    lines[place].ranks.push_back(event->rank);
+    lines[index].ranks.push_back(event->rank);
   }
   std::reverse(lines.begin(), lines.end());
   std::vector<std::string> texts;

@@ -73,11 +73,11 @@ class CallWriter {
 // Writes, for each failed call, how many calls lie between it and the previous failed call. Few calls fail.
 std::string failure_text(const Timeline& timeline) {
   ByteText bytes;
-  std::uint64_t place = 0, next = 0;
+  std::uint64_t position = 0, next = 0;
   for (const auto& calls : timeline.calls) {
     for (const auto& call : calls) {
-      if (call.failed) bytes.add(place - std::exchange(next, place + 1));
-      ++place;
+      if (call.failed) bytes.add(position - std::exchange(next, position + 1));
+      ++position;
     }
   }
   return bytes.base64();

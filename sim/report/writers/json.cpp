@@ -43,24 +43,24 @@ class JsonBuilder final : public nlohmann::json_sax<Library> {
  private:
   struct Open {
     Json* value;
-    std::unordered_map<std::string, std::size_t> places;  // an index of the keys, if the object has many
+    std::unordered_map<std::string, std::size_t> index_of;  // an index of the keys, if the object has many
   };
 
   Json& put(Json value) {
     if (open_.empty()) return root_ = std::move(value);
-    auto& [parent, places] = open_.back();
-    if (parent->is_object()) return member(*parent, places) = std::move(value);
+    auto& [parent, index_of] = open_.back();
+    if (parent->is_object()) return member(*parent, index_of) = std::move(value);
     parent->push_back(std::move(value));
     return parent->items().back();
   }
 
   // Json compares a key with all others of its object, which takes hours for a file of a million keys. So large objects
   // get an index of their keys.
-  Json& member(Json& object, std::unordered_map<std::string, std::size_t>& places) {
+  Json& member(Json& object, std::unordered_map<std::string, std::size_t>& index_of) {
     auto& entries = std::get<Json::Object>(object.value_);
     if (entries.size() < kFewKeys) return object[key_];
-    for (std::size_t i = places.size(); i < entries.size(); ++i) places.emplace(entries[i].key, i);
-    const auto [known, is_new] = places.try_emplace(key_, entries.size());
+    for (std::size_t i = index_of.size(); i < entries.size(); ++i) index_of.emplace(entries[i].key, i);
+    const auto [known, is_new] = index_of.try_emplace(key_, entries.size());
     if (is_new) entries.push_back({key_, Json()});
     return entries[known->second].value;
   }

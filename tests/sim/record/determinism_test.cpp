@@ -21,7 +21,7 @@ const VirtualTime kLater = kTimeZero + std::chrono::microseconds(1200);
 RunPath path() {
   RunPath path;
   path.decisions.assign(43, {ChoiceKind::next_fiber, 8, 3});
-  path.places.assign(43, {kLater, 99});
+  path.states.assign(43, {kLater, 99});
   path.decisions_hash = 1;
   path.events_hash = 2;
   return path;
@@ -43,13 +43,13 @@ TEST(FirstDifference, OtherAnswer_NamesDecisionBothAnswersAndTime) {
   expect_difference(
       path(), second, What::decision, 41,
       "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at t=1.2 ms");
-  second.places[41].at = kTimeZero;
+  second.states[41].at = kTimeZero;
   expect_difference(path(), second, What::decision, 41,
                     "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8 at "
                     "t=1.2 ms in the first run and t=0 ns in the second");
-  second.places.clear();
+  second.states.clear();
   RunPath first = path();
-  first.places.clear();
+  first.states.clear();
   expect_difference(first, second, What::decision, 41,
                     "decision 41 (next_fiber): the first run chose option 3 of 8, the second run option 5 of 8");
 }
@@ -65,7 +65,7 @@ TEST(FirstDifference, OtherKindOfChoice_NamesBothKinds) {
 TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
   RunPath shorter = path();
   shorter.decisions.pop_back();
-  shorter.places.pop_back();
+  shorter.states.pop_back();
   expect_difference(
       path(), shorter, What::decision, 42,
       "decision 42 (next_fiber): the first run chose option 3 of 8, the second run made no such decision at t=1.2 ms");
@@ -77,7 +77,7 @@ TEST(FirstDifference, OneRunEndsEarlier_NamesTheDecisionThatTheOtherTook) {
 TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
   RunPath second = path();
   second.decisions_hash = 77;
-  second.places[12].hash = 98;
+  second.states[12].hash = 98;
   second.decisions[20].answer = 0;  // a consequence
   expect_difference(path(), second, What::schedule, 12,
                     "before decision 12 (next_fiber), ranks ran in another order, or at other times at t=1.2 ms");
@@ -85,7 +85,7 @@ TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
   second.decisions_hash = 77;
   expect_difference(path(), second, What::schedule, 43,
                     "all 43 decisions are equal, but after the last one ranks ran in another order, or at other times");
-  second.places.clear();
+  second.states.clear();
   expect_difference(path(), second, What::schedule, 43,
                     "all 43 decisions are equal, but ranks ran in another order, or at other times");
 }
@@ -165,7 +165,7 @@ RunPath witnessed(std::uint64_t seed, int extra) {
 
 TEST(WitnessOracle, SameSeedTwice_NoDifference) {
   const RunPath first = witnessed(3, 0);
-  EXPECT_EQ(first.places.size(), first.decisions.size());
+  EXPECT_EQ(first.states.size(), first.decisions.size());
   EXPECT_FALSE(first_difference(first, witnessed(3, 0)).has_value());
 }
 

@@ -48,20 +48,20 @@ RunCalls calls_of(const comm::EventLog& events);
 // The way that one run took.
 struct RunPath {
   // The state of the run just before it took a decision.
-  struct Place {
+  struct State {
     VirtualTime at{};
     std::uint64_t hash = 0;  // DecisionLog::hash() before the decision
     int rank = -1;           // for ChoiceKind::next_fiber: the rank that goes on; -1: unknown
   };
 
   std::vector<Decision> decisions;
-  std::vector<Place> places;  // one for each decision; empty: unknown
+  std::vector<State> states;  // one for each decision; empty: unknown
   std::uint64_t decisions_hash = 0;
   std::uint64_t events_hash = 0;
   RunCalls calls;  // empty: unknown
 };
 
-// The path of a world's last run, without places: enough to name the decision, not the time.
+// The path of a world's last run, without states: enough to name the decision, not the time.
 RunPath path_of(const DecisionLog& decisions, std::uint64_t events_hash);
 
 // Lets `answers` make every choice, and records the run's state before each choice.
@@ -78,7 +78,7 @@ class WitnessOracle final : public Oracle {
 
  private:
   Oracle& answers_;
-  std::vector<RunPath::Place> places_;
+  std::vector<RunPath::State> states_;
 };
 
 // The place where two runs part.
