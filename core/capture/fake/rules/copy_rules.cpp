@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules for copies and casts, and for results with the layout of an argument.
+#include <set>
+
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 
@@ -44,10 +46,34 @@ Outputs contiguous_like_first(const Call& call) {
   return {result_like(call, self, self.scalar_type(), MemoryFormat::Contiguous)};
 }
 
-// roll(self, shifts, dims). For an empty tensor the kernel returns a clone, which has the same strides.
+// scatter(self, dim, ...) and similar operators
+Outputs contiguous_along(const Call& call) {
+  wrap(call.integer(1), call.tensor(0).dim());
+  return contiguous_like_first(call);
+}
+
+// flip(self, dims)
+Outputs flip(const Call& call) {
+  const std::int64_t dimensions = call.tensor(0).dim();
+  std::set<std::size_t> seen;
+  for (const std::int64_t dim : call.integers(1)) {
+    TORCH_CHECK(seen.insert(wrap(dim, dimensions)).second, "dim ", dim, " appears multiple times in the list of dims");
+  }
+  return like_first(call);
+}
+
+// roll(self, shifts, dims). For an empty tensor the kernel returns a clone, which has the same strides, and does not
+// look at the dimensions. Without dimensions it rolls the flattened tensor.
 Outputs roll(const Call& call) {
   const at::Tensor& self = call.tensor(0);
-  return is_known(self.sym_numel().sym_eq(0)) ? like_first(call) : contiguous_like_first(call);
+  const std::size_t shifts = call.sym_ints(1).size();
+  const std::vector<std::int64_t> dims = call.integers(2);
+  TORCH_CHECK(shifts > 0, "`shifts` required");
+  TORCH_CHECK(shifts == dims.size() || (shifts == 1 && dims.empty()),
+              "shifts and dimensions must align. shifts: ", shifts, ", dims:", dims.size());
+  if (is_known(self.sym_numel().sym_eq(0))) return like_first(call);
+  for (const std::int64_t dim : dims) wrap_existing(dim, self.dim());
+  return contiguous_like_first(call);
 }
 
 // native_dropout(input, p, train): the result, and the mask of the kept elements.
@@ -57,8 +83,10 @@ Outputs native_dropout(const Call& call) {
 }
 
 // sort(self, [stable,] dim, descending): values, indices.
+template <std::size_t place_of_dim>
 Outputs sort(const Call& call) {
   const at::Tensor& self = call.tensor(0);
+  wrap(call.integer(place_of_dim), self.dim());
   return {result_like(call, self, self.scalar_type()), result_like(call, self, c10::kLong)};
 }
 
@@ -74,22 +102,22 @@ constexpr std::pair<const std::string_view, Rule> kCopyRules[] = {
     {"aten::randint_like", full_like},
     {"aten::randint_like.low_dtype", randint_like_range},
     {"aten::native_dropout", native_dropout},
-    {"aten::sort", sort},
-    {"aten::sort.stable", sort},
-    {"aten::flip", like_first},
+    {"aten::sort", sort<1>},
+    {"aten::sort.stable", sort<2>},
+    {"aten::flip", flip},
     {"aten::roll", roll},
     {"aten::index_put", like_first},
     {"aten::tril", contiguous_like_first},
     {"aten::triu", contiguous_like_first},
     {"aten::bernoulli", contiguous_like_first},
-    {"aten::scatter.src", contiguous_like_first},
-    {"aten::scatter.value", contiguous_like_first},
-    {"aten::scatter.reduce", contiguous_like_first},
-    {"aten::scatter.value_reduce", contiguous_like_first},
-    {"aten::scatter_add", contiguous_like_first},
-    {"aten::scatter_reduce.two", contiguous_like_first},
-    {"aten::index_add", contiguous_like_first},
-    {"aten::index_copy", contiguous_like_first},
+    {"aten::scatter.src", contiguous_along},
+    {"aten::scatter.value", contiguous_along},
+    {"aten::scatter.reduce", contiguous_along},
+    {"aten::scatter.value_reduce", contiguous_along},
+    {"aten::scatter_add", contiguous_along},
+    {"aten::scatter_reduce.two", contiguous_along},
+    {"aten::index_add", contiguous_along},
+    {"aten::index_copy", contiguous_along},
 };
 
 }  // namespace

@@ -21,6 +21,12 @@ struct DimensionCase {
   std::vector<at::Tensor> (*apply)(const at::Tensor& x, std::int64_t dim);
 };
 
+// An index for all of a tensor along `dim`, for operators that write there. Any index, if there is no such dimension.
+at::Tensor index_along(const at::Tensor& x, std::int64_t dim) {
+  const bool exists = -x.dim() <= dim && dim < x.dim();
+  return at::zeros({exists ? x.size(dim) : 1}, at::kLong);
+}
+
 const DimensionCase kCases[] = {
     {"unbind", [](const at::Tensor& x, std::int64_t dim) { return x.unbind(dim); }},
     {"split", [](const at::Tensor& x, std::int64_t dim) { return x.split(2, dim); }},
@@ -52,6 +58,28 @@ const DimensionCase kCases[] = {
      [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.index_select(dim, at::zeros({1}, at::kLong))}; }},
     {"gather",
      [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.gather(dim, at::zeros_like(x, at::kLong))}; }},
+    {"flip", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.flip({dim})}; }},
+    {"flip of two", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.flip({0, dim})}; }},
+    {"roll", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.roll({1}, {dim})}; }},
+    {"roll of two", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.roll({1, 1}, {0, dim})}; }},
+    {"roll without a shift", [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.roll({}, {dim})}; }},
+    {"roll of all", [](const at::Tensor& x, std::int64_t shift) { return Tensors{x.roll({shift})}; }},
+    {"roll of an empty tensor",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.narrow(0, 0, 0).roll({1}, {dim})}; }},
+    {"sort", [](const at::Tensor& x, std::int64_t dim) { return Tensors{std::get<0>(x.sort(dim))}; }},
+    {"stable sort",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{std::get<1>(x.sort(std::optional(true), dim))}; }},
+    {"scatter",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.scatter(dim, at::zeros_like(x, at::kLong), x)}; }},
+    {"scatter_add", [](const at::Tensor& x,
+                       std::int64_t dim) { return Tensors{x.scatter_add(dim, at::zeros_like(x, at::kLong), x)}; }},
+    {"scatter_reduce",
+     [](const at::Tensor& x,
+        std::int64_t dim) { return Tensors{x.scatter_reduce(dim, at::zeros_like(x, at::kLong), x, "sum")}; }},
+    {"index_add",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.index_add(dim, index_along(x, dim), x)}; }},
+    {"index_copy",
+     [](const at::Tensor& x, std::int64_t dim) { return Tensors{x.index_copy(dim, index_along(x, dim), x)}; }},
 };
 
 // The sizes of all results; no value if the operator throws.
