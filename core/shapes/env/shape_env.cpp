@@ -72,11 +72,6 @@ const BackedSymbol* ShapeEnv::find_backed(const std::string& name) const noexcep
   return nullptr;
 }
 
-void ShapeEnv::assume(const Condition& condition) {
-  if (decide(condition) == false) throw AssertionError("'" + condition.text() + "' is assumed, but never holds");
-  facts_->assume(condition);
-}
-
 std::optional<bool> ShapeEnv::decide(const Condition& condition) const { return facts_->decide(condition); }
 Range ShapeEnv::range(const Expr& expr) const { return facts_->range(expr); }
 Expr ShapeEnv::simplify(const Expr& expr) const { return facts_->simplify(expr); }

@@ -45,9 +45,6 @@ std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
   if (const auto* error = exec::caught_as<shapes::DataDependentError>(exception, type)) {
     return std::make_exception_ptr(*error);
   }
-  if (const auto* error = exec::caught_as<shapes::AssertionError>(exception, type)) {
-    return std::make_exception_ptr(*error);
-  }
   const auto* error = exec::caught_as<c10::Error>(exception, type);
   return error != nullptr ? refusal_of(*error) : nullptr;
 }

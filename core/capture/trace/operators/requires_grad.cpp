@@ -79,11 +79,7 @@ void mark_written_lists(const Treatment& treatment, const torch::jit::Stack& arg
 
 void set_requires_grad(const Treatment& treatment, const torch::jit::Stack& arguments,
                        const torch::jit::Stack& results) {
-  if (treatment.sets_requires_grad) {
-    if (treatment.name == "detach_") results.front().toTensor().set_requires_grad(false);
-    return;
-  }
-  if (!treatment.differentiable) return;
+  if (treatment.sets_requires_grad || !treatment.differentiable) return;
   if (!at::GradMode::is_enabled()) {
     for (const c10::IValue& result : results) mark_views(result, arguments);
     return;

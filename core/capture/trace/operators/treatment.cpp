@@ -226,7 +226,7 @@ Treatment make(const c10::OperatorHandle& op) {
   if (only_first_has_history(made.name, schema.overload_name())) {
     std::fill(made.gives_history.begin() + 1, made.gives_history.end(), false);
   }
-  made.sets_requires_grad = made.name == "requires_grad_" || made.name == "detach_";
+  made.sets_requires_grad = made.name == "requires_grad_";
   if (const auto found = differentiable_results().find(made.name); found != differentiable_results().end())
     made.differentiable_results = found->second;
   if (gives_other_kinds(made.name)) {

@@ -36,7 +36,7 @@ struct Treatment {
   std::string reason = {};  // for Refuse: what is wrong
   std::string cure = {};
   bool differentiable = true;                     // results require grad if an argument does
-  bool sets_requires_grad = false;                // requires_grad_(), detach_()
+  bool sets_requires_grad = false;                // requires_grad_()
   std::vector<bool> differentiable_results = {};  // by position; empty: all
   std::vector<bool> gives_history = {};           // by argument: results require grad if this one does
   std::vector<bool> written = {};                 // by argument

@@ -47,10 +47,4 @@ class DataDependentError : public ShapeError {
   exec::CallSite where_;
 };
 
-// ShapeEnv::assume() was given a condition that can never hold.
-class AssertionError : public ShapeError {
- public:
-  using ShapeError::ShapeError;
-};
-
 }  // namespace rehearse::shapes

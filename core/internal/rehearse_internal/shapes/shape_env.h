@@ -123,8 +123,6 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // Adds a guard that another capture with the same symbols needed in addition to the guards of this one. Throws
   // ShapeError if the guard does not hold for the hints.
   void take_guard(Guard guard);
-  // States a fact that nothing needs to check. Throws AssertionError if the fact can never hold.
-  void assume(const Condition& condition);
 
   // Decides by ranges and facts only, and records nothing.
   std::optional<bool> decide(const Condition& condition) const;
