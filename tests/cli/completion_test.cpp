@@ -113,6 +113,16 @@ TEST_F(Completion, Zsh_OffersTheSame) {
   EXPECT_THAT(found("list ''"), HasSubstr("\n1:PROGRAM:(dies forever moody "));
 }
 
+// A full stop within a sentence, as in a file's name, does not end it.
+TEST_F(Completion, Scripts_DescribeEachCommandByItsFirstSentence) {
+  const std::string html = "Writes the page of a run again, as report.html beside its input, without running anything";
+  for (const char* shell : {"zsh", "fish"}) {
+    const std::string script = run_process(CLI_JOB, {"completion", shell}, folder_).out;
+    EXPECT_THAT(script, HasSubstr(html + "'")) << shell;
+  }
+  EXPECT_THAT(run_process(CLI_JOB, {"--help"}, folder_).out, HasSubstr("report.html"));
+}
+
 TEST_F(Completion, UnknownShell_IsRefused) {
   const auto finished = run_process(CLI_JOB, {"completion", "fisch"}, folder_);
   EXPECT_EQ(finished.exit_code, 64);

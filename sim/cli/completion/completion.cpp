@@ -48,8 +48,6 @@ std::string inside_quotes(std::string_view text) {
   return result;
 }
 
-std::string_view headline(const CommandSpec& command) { return command.summary.substr(0, command.summary.find('.')); }
-
 int completion(const Arguments& arguments, Console& console) {
   const auto name = name_of(arguments.self);
   const auto& shell = arguments.operand;

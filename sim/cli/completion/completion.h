@@ -35,7 +35,4 @@ std::string function_name(const std::string& executable);
 // `text` in a form that may stand between single quotes.
 std::string inside_quotes(std::string_view text);
 
-// The beginning of a command's summary, up to the first dot.
-std::string_view headline(const CommandSpec& command);
-
 }  // namespace rehearse::cli

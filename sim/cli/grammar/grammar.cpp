@@ -44,6 +44,12 @@ std::string unlinked(std::string_view word, std::string_view component) {
 
 }  // namespace
 
+std::string_view headline(const CommandSpec& command) {
+  std::string_view sentence = command.summary.substr(0, command.summary.find(". "));
+  if (sentence.ends_with('.')) sentence.remove_suffix(1);
+  return sentence;
+}
+
 const std::vector<CommandSpec>& grammar() {
   static const std::vector<CommandSpec> commands = linked_commands();
   return commands;

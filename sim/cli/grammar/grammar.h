@@ -51,6 +51,9 @@ struct CommandSpec {
   std::string_view component = {};         // the CMake component that it needs; empty: works in every program
 };
 
+// The first sentence of a command's summary, without the full stop.
+std::string_view headline(const CommandSpec& command);
+
 // All commands, including those that this program does not link, in the order of --help.
 std::vector<CommandSpec> known_commands();
 

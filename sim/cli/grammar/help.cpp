@@ -86,11 +86,7 @@ std::string usage(const std::string& name, const CommandSpec* command) {
 std::string help(const std::string& name, const CommandSpec* command) {
   if (command != nullptr) return help_of(name, *command);
   std::vector<Row> rows;
-  for (const auto& each : grammar()) {
-    const std::string summary(each.summary);
-    rows.push_back({std::string(each.name), summary.substr(0, summary.find(". ") + 1)});
-    if (rows.back().right.empty()) rows.back().right = summary;
-  }
+  for (const auto& each : grammar()) rows.push_back({std::string(each.name), fmt::format("{}.", headline(each))});
   return usage(name, nullptr) +
          "\n\nRuns distributed LibTorch programs with every rank as a fiber of this process: real values, "
          "virtual "
