@@ -65,5 +65,17 @@ TEST(Facts, DecideWhatFollowsFromThem) {
   EXPECT_EQ(facts.simplify(u0 + s1), 12);
 }
 
+TEST(Facts, AboutAProduct_DecideQuestionsAboutIt) {
+  Facts facts = facts_of_a_capture();
+  facts.assume(Condition::le(s0 * s1, 10));
+  EXPECT_EQ(facts.decide(Condition::le(s0 * s1, 10)), true);
+  EXPECT_EQ(facts.decide(Condition::gt(s0 * s1, 10)), false);
+  EXPECT_EQ(facts.decide(Condition::le(s0 * s1, 9)), std::nullopt);
+  EXPECT_EQ(facts.decide(Condition::ge(-2 * s0 * s1, -20)), true);
+  EXPECT_EQ(facts.decide(Condition::le(s0 * s1 - u0, 10)), true) << "u0 is not negative";
+  facts.assume(Condition::le(s0 * s0, 16));
+  EXPECT_EQ(facts.range(3 * s0 * s0), (Range{12, 48}));
+}
+
 }  // namespace
 }  // namespace rehearse::shapes

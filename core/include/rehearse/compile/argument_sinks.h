@@ -36,7 +36,8 @@ class LeafSink {
   LeafList& leaves_;
 };
 
-// Names where each leaf comes from, in C++'s notation: "x", "xs[1]", "batch.ids", "by_name["a"]".
+// Names where each leaf comes from, in C++'s notation: "x", "xs[1]", "batch.ids". A key of a map counts as a field if
+// it is a text ("by_name.a"), and as an index if it is an integer ("by_rank[3]").
 class SourceSink {
  public:
   explicit SourceSink(std::vector<std::string>& sources) : sources_(sources) {}

@@ -45,15 +45,22 @@ Range range_of_atom(const AtomPtr& atom, const RangeOf& known) {
   return intersection(fact, result);
 }
 
+// The range of the term without its coefficient. Uses facts about the product, such as `s0*s1 <= 10`.
+Range range_of_monomial(const Term& term, const RangeOf& known) {
+  Range product{1, 1};
+  for (const Factor& factor : term.monomial) {
+    product = interval::multiply(product, interval::power(range_of_atom(factor.atom, known), factor.exponent));
+  }
+  const bool is_atom = term.monomial.size() == 1 && term.monomial[0].exponent == 1;
+  if (term.monomial.empty() || is_atom) return product;
+  return intersection(product, known(ExprParts::make(Term{term.monomial, 1})));
+}
+
 Range direct(const Expr& expr, const RangeOf& known) {
   Range sum{0, 0};
   Terms varying;
   for (const Term& term : ExprParts::terms(expr)) {
-    Range product{term.coefficient, term.coefficient};
-    for (const Factor& factor : term.monomial) {
-      product = interval::multiply(product, interval::power(range_of_atom(factor.atom, known), factor.exponent));
-    }
-    sum = interval::add(sum, product);
+    sum = interval::add(sum, interval::multiply({term.coefficient, term.coefficient}, range_of_monomial(term, known)));
     if (!term.monomial.empty()) varying.push_back(term);
   }
   if (varying.size() < 2) return sum;  // range_of_atom() has used facts about a single atom

@@ -27,7 +27,6 @@ using ::testing::HasSubstr;
 // Each rank compiles and then all-reduces. `counts` are rank 0's hits, then misses.
 struct RankZero {
   std::vector<std::int64_t> counts;
-  VirtualTime ended{};
 
   World::Body body(const fs::path& folder) {
     return [this, folder](RankContext& ctx) {
