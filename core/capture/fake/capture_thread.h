@@ -17,8 +17,8 @@ namespace rehearse::capture {
 // std::thread, nobody could catch the error, and the process (in a world the rank) would end. Therefore the operator
 // returns a fake there, and the capture is refused in its own thread.
 //
-// Any thread may call is_traced(), is_another() and note(). Only the capture's thread may call the other functions.
-// Nothing blocks for long.
+// Any thread may call is_traced(), is_another(), note_offset() and note(). Only the capture's thread may call the other
+// functions. Nothing blocks for long.
 class CaptureThread {
  public:
   // `is_traced`: a tracer handles operators above autograd.

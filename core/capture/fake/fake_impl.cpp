@@ -16,7 +16,7 @@ c10::DispatchKeySet keys_of(const TensorSpec& spec) {
   return keys;
 }
 
-// Keeps the buffer: the caller may still hold the reference that an earlier call returned.
+// Writes into the same buffer each time, because the caller may still hold the reference that an earlier call returned.
 c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::vector<std::int64_t>& numbers) {
   numbers.resize(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].guard_int(what, 0);

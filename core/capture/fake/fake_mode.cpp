@@ -18,7 +18,7 @@
 namespace rehearse::capture {
 namespace {
 
-// Only the recording of a backward uses a listener.
+// Only the recording of a joint graph (forward and backward) has a listener.
 shapes::ShapeEnv::Maker maker_of(const FakeListener* listener) {
   return listener ? shapes::ShapeEnv::Maker::Backward : shapes::ShapeEnv::Maker::Capture;
 }

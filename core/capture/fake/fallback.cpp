@@ -49,7 +49,7 @@ c10::IValue with_fakes(FakeMode& mode, const c10::IValue& value) {
   return list_of_fakes(mode, value.toOptionalTensorList());
 }
 
-// A fake is always dense.
+// A fake always has the layout kStrided.
 void check_layout(const Call& call) {
   const auto& index = call.facts.layout_argument;
   if (!index || call.arguments[*index].isNone() || call.arguments[*index].toLayout() == c10::kStrided) return;

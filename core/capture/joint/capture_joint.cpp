@@ -96,7 +96,8 @@ class Capture {
     }
     joint_.leading_tangents = leading_tangents(roots, inputs_);
     graph::Graph& graph = joint_.module->graph();
-    // Marks the end of the forward: the recorder may still insert nodes that query sizes in front of it.
+    // Marks the end of the forward. While it records the backward, the recorder may still insert queries of sizes in
+    // front of this mark.
     graph::Node& boundary = graph.call_function("_operator.pos", {0});
     graph::List result = gradients_of(roots, tangents);
     joint_.backward_begin = boundary.next();
@@ -104,8 +105,8 @@ class Capture {
     return result;
   }
 
-  // The new value of an input that was changed without autograd gets no tangent: the caller copies it into its own
-  // tensor, where it has no history.
+  // The new value of an input that was changed without autograd gets no tangent: the code that calls the joint graph
+  // copies the value into the user's tensor, and records no history for this copy.
   bool has_tangent(std::size_t value, const at::Tensor& tensor) const {
     const auto is_it = [&](const ChangedInput& changed) { return changed.value == value && !changed.under_autograd; };
     return tensor.defined() && tensor.requires_grad() &&

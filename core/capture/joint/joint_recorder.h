@@ -23,8 +23,7 @@ bool is_tensor(const c10::IValue& value);
 // Records the operators that are called on fakes below autograd as the nodes of a joint graph.
 class JointRecorder final : public FakeListener {
  public:
-  // `part`: the captured graph that runs; its attributes may occur as real tensors. `joint`: receives new nodes at its
-  // end.
+  // `part`: the captured graph that runs; its attributes may occur as real tensors. `joint`: receives the new nodes.
   JointRecorder(const graph::GraphModule& part, graph::GraphModule& joint);
 
   // Adds a placeholder for `placeholder` of the captured graph, with this value.
@@ -39,7 +38,8 @@ class JointRecorder final : public FakeListener {
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
   // The node for result `output` of the captured graph, if that result is an integer that only the running program
-  // computes, even if this recording knows its value from a stated fact. Returns an empty argument otherwise.
+  // computes. This holds even if the recording knows the integer from a fact that the code stated. Returns an empty
+  // argument for other results.
   graph::Argument unbacked_result(std::size_t output);
 
   // True if an operator has written to the memory that `fake` shares.

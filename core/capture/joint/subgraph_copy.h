@@ -9,7 +9,7 @@
 
 namespace rehearse::capture {
 
-// Copies nodes of another module into a new module, one by one. Both share attributes.
+// Copies nodes of another module into a new module, one by one. The two modules share attributes.
 class SubgraphCopy {
  public:
   explicit SubgraphCopy(const graph::GraphModule& from) : from_(from) {}

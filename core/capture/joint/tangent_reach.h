@@ -14,8 +14,9 @@
 
 namespace rehearse::capture {
 
-// Finds the tangents on which the values of a backward depend. A write to a view affects everything that shares its
-// memory: the backward of matrix_exp() copies the tangent into a slice of zeros and then uses the whole tensor.
+// Finds the tangents on which the values of a backward depend. A write to a view affects every tensor that shares the
+// view's memory. For example, the backward of matrix_exp() copies the tangent into a slice of zeros and then uses the
+// whole tensor.
 class TangentReach {
  public:
   explicit TangentReach(const std::vector<const graph::Node*>& tangents);

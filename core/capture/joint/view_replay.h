@@ -24,7 +24,8 @@ class ViewReplay {
   // True if `view` derives from the sources only by views, items and numbers. An in-place operator on the way counts as
   // the tensor that it changes, so has_other_form() must be false.
   bool can_make(const graph::Node& view) const;
-  // True if an in-place operator has changed the sizes or strides of the tensor or of its base.
+  // True if an in-place operator has changed the sizes, strides or offset of `view` or of a tensor from which it was
+  // made.
   static bool has_other_form(const graph::Node& view);
   // Returns the view's position among the module's outputs. can_make(view) must hold.
   std::size_t add(const graph::Node& view);

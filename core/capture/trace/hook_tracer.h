@@ -36,8 +36,8 @@ class HookTracer final : public operators::HookRecorder {
   // returns the reason and removes the hook's nodes.
   std::variant<unsigned, NotCapturable> add(const at::Tensor& tensor, const Hook& hook);
 
-  // True if a recorded node uses the tensor. A hook outside of that graph would not see the gradients that these uses
-  // produce.
+  // True if a recorded node uses the tensor. A hook that is registered eagerly, after the capture has ended, would not
+  // see the gradients that the graph's uses of the tensor produce.
   bool is_used(const at::Tensor& tensor) const;
 
   void add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,

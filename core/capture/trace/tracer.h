@@ -27,8 +27,8 @@
 
 namespace rehearse::capture {
 
-// One capture. Receives operators at the key DeferredInit, above autograd. Records each operator, runs it on fakes
-// below that key, and returns fakes as its results.
+// One capture. Receives operators at the key DeferredInit, above autograd. Records operators as their Treatment says,
+// and runs them on fakes below that key.
 class Tracer {
  public:
   Tracer(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);

@@ -15,7 +15,8 @@
 
 namespace rehearse::capture {
 
-// The result for one return of an operator's schema. monostate: an undefined tensor.
+// The result for one return of an operator's schema. monostate: an undefined tensor or, if the return is an argument,
+// that argument with its geometry unchanged.
 struct Output {
   std::variant<std::monostate, TensorSpec, std::vector<TensorSpec>, c10::IValue> value;
 

@@ -39,7 +39,7 @@ c10::SymInt product(c10::SymIntArrayRef values);
 
 // Compares two dimensions by their strides in one tensor, as LibTorch does before it orders dimensions. -1: `inner` may
 // stay inside `outer`. 1: they must be swapped. 0: undecided. Assumes that sizes that are known only at run time are at
-// least 2: with fewer elements the order changes only strides that no element uses.
+// least 2. If such a size is smaller, the order changes only strides that no element uses.
 int compare_dimensions(c10::SymIntArrayRef strides, c10::SymIntArrayRef sizes, std::size_t inner, std::size_t outer);
 
 // Dense strides; `order`: dimensions from the innermost to the outermost.

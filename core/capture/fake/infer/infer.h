@@ -26,9 +26,9 @@ std::optional<Outputs> try_on_meta(const Call& call);
 // Infers the results of elementwise operators: broadcast sizes, promoted dtype.
 Outputs infer_pointwise(const Call& call);
 
-// The last resort: runs the kernel. If sizes are symbols, runs it at several small sizes and fits expressions to the
-// sizes of its results. If no expression fits, adds guards that fix the call's sizes. Throws UnknownShape if this is
-// not possible either.
+// The last resort: runs the kernel. If sizes are symbols and the operator may be sampled (sampled_operators.h), runs it
+// at several small sizes and fits expressions to the sizes of its results. If no expression fits, or if the operator
+// may not be sampled, adds guards that fix the call's sizes. Throws UnknownShape if this is not possible either.
 Outputs infer_by_sampling(const Call& call);
 
 // Converts the results of a kernel that ran on stand-ins of the arguments. `device`: the device of the outputs.

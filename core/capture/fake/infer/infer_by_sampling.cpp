@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The last resort: runs the kernel at several small sizes and fits expressions to the sizes of its results. The
-// inference is right if the kernel treats other sizes in the same way. Tests have shown that for the operators that
-// may be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards.
+// inference is right if the kernel treats other sizes in the same way. Tests have shown this for the operators that may
+// be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards. For any
+// other operator, only the Meta kernel runs, and only at the sizes of the call.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -14,8 +14,8 @@ namespace rehearse::capture {
 // Values of symbols.
 using Assignment = std::map<std::string, std::int64_t>;
 
-// The symbols in a call's sizes, strides, offsets and integers, sorted; and the distinct expressions that are not
-// constant.
+// The symbols in a call's sizes, strides, offsets and integers, sorted. Also the distinct expressions among these
+// values that have symbols.
 struct CallSymbols {
   std::vector<std::string> names;
   std::vector<shapes::Expr> expressions;

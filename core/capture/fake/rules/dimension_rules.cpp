@@ -100,8 +100,8 @@ Outputs squeeze_dims(const Call& call) {
   return {squeezed(self, dims)};
 }
 
-// In place, squeeze changes the tensor's number of dimensions. Therefore every size must be known to be 1 or not, even
-// if it comes from data.
+// In place, squeeze changes the tensor's number of dimensions, and a graph cannot leave that number open. Therefore the
+// rule throws if only data can tell whether a size is 1.
 template <Rule of_view>
 Outputs squeeze_in_place(const Call& call) {
   for (const c10::SymInt& size : call.tensor(0).sym_sizes()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for matrix products. The contracted dimensions must be equal: rules check numbers at once and add guards for
-// symbols.
+// Rules for matrix products. The contracted dimensions must be equal: rules check numbers at once. For symbols, they
+// add a guard or, if only the running program knows the size, a check to the graph.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for softmax and for layer, batch and group normalisation, with their backwards.
+// Rules for softmax and for layer, batch and group normalisation, with their backwards, and for cumulative sums and
+// products.
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
 

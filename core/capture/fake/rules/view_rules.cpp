@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for views that select and reshape. LibTorch's own kernels for these need plain sizes.
+// Rules for views that select and reshape, for the backwards of such views, and for padding and repetition. LibTorch's
+// own kernels for these operators need plain sizes.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -27,8 +27,8 @@ bool is_data_access(const c10::Error& error) {
   return std::string_view(error.what_without_backtrace()).find(kDataAccessMessage) != std::string_view::npos;
 }
 
-// The refusal to report for an error of LibTorch that only a capture can cause: fakes have no memory, and no operator
-// of a capture fills the memory of a sharded parameter. Null for other errors.
+// The refusal to report for an error that only a capture can cause: fakes have neither memory nor history, and no
+// operator of a capture fills the memory of a sharded parameter. Null for other errors.
 std::exception_ptr refusal_of(const c10::Error& error) {
   const std::string_view what = error.what_without_backtrace();
   if (is_data_access(error)) return std::make_exception_ptr(DataAccess(call_stack()));

@@ -101,8 +101,9 @@ bool begins_a_history(const at::TensorBase& real) {
 
 }  // namespace rehearse::capture
 
-// Replaces LibTorch's function, because the executable's definition takes precedence over that of a library. Does the
-// same, but refuses captured code.
+// These definitions replace LibTorch's functions, because the executable's definition takes precedence over that of a
+// library. They do the same as LibTorch's, with two exceptions: grad() and mutable_grad() refuse captured code, and
+// requires_grad() knows histories that are recorded but have not run yet.
 const at::Tensor& c10::TensorImpl::grad() const {
   if (!autograd_meta_) return impl::GetAutogradMetaFactory()->undefined_tensor();
   if (!key_set_.has(DispatchKey::Fake)) rehearse::capture::refuse_gradient_of_real();

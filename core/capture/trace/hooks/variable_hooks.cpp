@@ -176,7 +176,8 @@ class RefusingHooks final : public at::impl::VariableHooksInterface {
     refuse(*tracer, refusal_of(question));
   }
 
-  // The results of a compiled graph are never views, so even their real tensors would answer wrongly. The call fails.
+  // Code behind a cut (a read or an eager region) holds results of compiled graphs. A result may be a plain tensor
+  // although eager mode gives a view, so even the real tensor could answer wrongly. Therefore the call fails.
   static void refuse_behind_cut(const TensorBase& self, const char* question) {
     Tracer* const tracer = Tracer::current();
     if (!tracer || !tracer->segments().recorder().has_values() || tracer->is_in_operator()) return;

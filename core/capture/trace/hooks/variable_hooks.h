@@ -4,8 +4,8 @@
 namespace rehearse::capture {
 
 // Puts hooks between tensors and autograd, once per process. They see what code does with a tensor without an operator
-// (register_hook(), retain_grad(), backward()). In a capture, they end the capture, or refuse with the user's line, if
-// no graph can hold what the code does. Everything else goes on to autograd.
+// (register_hook(), retain_grad(), backward()). In a capture, they record tensor hooks. If no graph can hold what the
+// code does, they end the capture, or refuse with the user's line. Everything else goes on to autograd.
 void watch_variable_hooks();
 
 }  // namespace rehearse::capture

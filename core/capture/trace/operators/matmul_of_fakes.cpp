@@ -21,8 +21,8 @@ Sizes batch_of(const at::Tensor& tensor) {
   return tensor.dim() <= 2 ? Sizes{} : Sizes(sizes.begin(), sizes.end() - 2);
 }
 
-// As in numpy's matmul, a vector is a row on the left and a column on the right, and the result does not have its
-// dimension.
+// As in numpy's matmul, a vector is a row on the left and a column on the right, and the result does not have the
+// vector's dimension.
 Sizes matmul_sizes(const at::Tensor& left, const at::Tensor& right) {
   TORCH_CHECK(left.dim() > 0 && right.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ",
               left.dim(), "D and ", right.dim(), "D");

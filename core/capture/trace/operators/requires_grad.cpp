@@ -44,7 +44,8 @@ bool aliases_one_with_grad(const at::Tensor& tensor, const c10::IValue& value) {
   return false;
 }
 
-// Even without grad mode, a view of a tensor that requires grad reports that it does, although it will get no gradient.
+// Even without grad mode, a view of a tensor that requires grad reports that it requires grad, too, although the view
+// will get no gradient.
 void mark_views(const c10::IValue& value, const torch::jit::Stack& arguments) {
   if (value.isTensorList()) {
     for (const at::Tensor& item : value.toTensorVector()) mark_views(item, arguments);

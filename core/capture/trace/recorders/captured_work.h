@@ -16,7 +16,7 @@ class CollectiveRecorder;
 class Tracer;
 
 // The Work that a recorded c10d call returns. Its wait() and synchronize() are recorded. The other functions throw
-// NotCapturable, and outside of the capture all of them do.
+// NotCapturable, and outside of the captured function all of them do.
 class CapturedWork final : public c10d::Work {
  public:
   // `call` returns the Work itself, or, if `is_item`, as its second item.

@@ -21,7 +21,7 @@ Tracer* current_tracer() noexcept;
 // True if any fiber of the process captures. A cheap test, so that code outside of captures pays for nothing else.
 bool is_any_captured() noexcept;
 
-// Counts captures; each Tracer has one.
+// Counts as one capture for is_any_captured() while it lives. Each Tracer has a CountedCapture.
 class CountedCapture {
  public:
   CountedCapture() noexcept;

@@ -27,7 +27,8 @@ using torch::jit::Stack;
 
 namespace {
 
-// Within an autocast region, autocast caches the casts of weights in one map for everyone. Fakes must not enter it.
+// Within an autocast region, autocast caches the casts of weights in one map for the whole process. Fakes must not
+// enter it.
 class WithoutCastCache {
  public:
   WithoutCastCache() : was_(at::autocast::is_autocast_cache_enabled()) {
@@ -96,7 +97,8 @@ void OperatorRecorder::infer_opaque(const c10::OperatorHandle& op, Stack& stack)
 }
 
 // Some composite operators alias an argument although their schema does not say so: dropout() without training returns
-// its argument, meshgrid() returns views. The schemas of their parts are right, so records the parts instead.
+// its argument, meshgrid() returns views. The schemas of their parts are right, so this function records the parts
+// instead.
 bool OperatorRecorder::record_parts(const c10::OperatorHandle& op, Stack& arguments) {
   if (!op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return false;
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, arguments);

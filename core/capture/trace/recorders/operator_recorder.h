@@ -13,8 +13,8 @@
 
 namespace rehearse::capture {
 
-// Records operators on tensors as nodes and returns fakes. An operator's arguments are fakes in the order of its
-// schema; its results replace them.
+// Records operators on tensors as nodes. An operator's arguments are fakes in the order of its schema. The results that
+// the code gets replace them (see OperatorResults::note()).
 class OperatorRecorder {
  public:
   explicit OperatorRecorder(Recording& recording) : recording_(recording) {}

@@ -22,8 +22,8 @@ class OperatorResults {
 
   // Replaces the results by those that the user gets.
   void note(torch::jit::Stack& results);
-  // Call it if the node wrote to tensors under autograd: everything that autograd considers a view of the same base as
-  // a written tensor gets the new history.
+  // Call it if the node wrote to tensors under autograd. Then the base of a written tensor, and all that autograd
+  // considers views of that base, get the new history.
   void note_history();
 
  private:

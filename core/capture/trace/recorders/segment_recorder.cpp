@@ -49,7 +49,8 @@ std::vector<std::pair<std::string, const Node*>> SegmentRecorder::nodes_of_numbe
   return nodes;
 }
 
-// A segment may write to an input of the call and read the same memory through a value of an earlier segment.
+// Notes the memory of the inputs, because a segment may write to an input of the call and read the same memory through
+// a value of an earlier segment.
 void SegmentRecorder::note_memory_of_inputs() {
   recording_.inputs.for_each_placed(
       [this](const Node& node, const at::Tensor& fake) { recording_.segments.add_storage(node, fake); });

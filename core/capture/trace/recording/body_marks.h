@@ -21,7 +21,7 @@ inline constexpr std::string_view kHookBegin = "rehearse.hook_begin";
 // Without a result the gradient stays the same.
 inline constexpr std::string_view kHookEnd = "rehearse.hook_end";
 
-// The begin and the end of a body have the same number.
+// The two marks of a body have the same number, and so have the two marks of a hook.
 inline std::int64_t number_of_mark(const graph::Node& mark) { return *mark.args()[0].get_if<std::int64_t>(); }
 
 }  // namespace rehearse::capture

@@ -18,7 +18,8 @@ class ModeNodes {
  public:
   explicit ModeNodes(GraphBuilder& graph) : graph_(graph) {}
 
-  // While it lives, the graph counts as having grad mode off, without a node: a backward will run what is recorded.
+  // While it lives, sync() assumes that grad mode is already off in the graph, and adds no node that switches it off.
+  // The nodes that are recorded meanwhile will run in a backward, where grad mode is off.
   class WithoutGradMode {
    public:
     explicit WithoutGradMode(ModeNodes& modes) : modes_(modes), before_(std::exchange(modes.grad_enabled_, false)) {}
