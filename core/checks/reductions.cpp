@@ -11,7 +11,7 @@ namespace rehearse::checks {
 namespace {
 
 constexpr std::size_t kBytesMost = std::size_t{256} << 20;
-constexpr std::int64_t kOffsetsTried = 16;  // how many positions in a result to try for a piece
+constexpr std::int64_t kOffsetsTried = 16;  // how many positions in a result to try for a gradient
 
 at::Tensor numbers_in(const at::Tensor& part) { return part.flatten().to(at::kDouble); }
 

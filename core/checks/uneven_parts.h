@@ -24,8 +24,9 @@ struct UnevenParts {
   std::string cure;
 };
 
-// Finds weights of the ranks' parts with which the parts give all references whose parts were recorded. Returns nullopt
-// if there are none, if all weights are equal, or if they do not add up to the number of ranks.
+// Finds one weight for each rank, such that the weighted parts of each gradient add up to its reference. Leaves out
+// gradients whose parts were not recorded. Returns nullopt if there are none, if all weights are equal, or if they do
+// not add up to the number of ranks.
 std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& gradients, const Reductions& reductions,
                                         double tolerance);
 

@@ -19,7 +19,7 @@ class WeightFit {
   void add(const std::vector<at::Tensor>& parts, const at::Tensor& whole);
 
   // One weight per part. nullopt if no weights fit within the relative error `tolerance`, if the parts are too similar
-  // or too short to decide, or if a weight would be negative.
+  // or too short to decide, or if a weight would be below -`tolerance`.
   std::optional<std::vector<double>> weights(double tolerance) const;
 
  private:
