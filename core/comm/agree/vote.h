@@ -29,9 +29,8 @@ class FirstMismatch {
   bool has_begun_ = false;
 };
 
-// Counts which ranks have made which of several calls that should be equal. A party is the ranks that made the same
-// call; parties are numbered in the order in which they appear. The result depends on which ranks have arrived, not on
-// their order.
+// Collects the calls of ranks that should all make the same call. A party is the ranks that made the same call; parties
+// are numbered in the order in which they appear. The result depends on which ranks have arrived, not on their order.
 class Vote {
  public:
   // `ranks`: the largest number of ranks that may arrive.

@@ -37,14 +37,16 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
 // "new_group #2": the number of the call in the world.
 std::string new_group_title(std::size_t index);
 
-// Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. The first is for rank 0, which gives up
-// when ranks are missing at the time limit (`names_all`: the text names all of them, not only the first). The second is
-// for rank 0 if the time limit is 0. The third is for every other rank.
+// Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. given_up_barrier() is for rank 0, which
+// gives up when ranks are missing at the time limit (`names_all`: the text names all of the missing ranks, not only the
+// lowest). barrier_without_time() is for rank 0 if the time limit is 0. barrier_given_up_by_rank_0() is for every other
+// rank.
 std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit);
 std::string barrier_without_time();
 std::string barrier_given_up_by_rank_0(int rank);
 
-// "{0, 2}": the ranks as the caller passed them to new_group(). Many ranks are shortened: "{0-511,513}".
+// "{0, 2}": the ranks as the caller passed them to new_group(). A long list is shortened if that leaves out no rank:
+// "{0-511,513}".
 std::string members_text(std::span<const int> ranks);
 
 }  // namespace rehearse::comm

@@ -15,8 +15,8 @@ namespace {
 
 using c10d::OpType;
 
-// Returns the works to submit: `collective`, which gets the gathered collectives as its parts (unless there are none),
-// and then the sends and receives in order.
+// Returns the works to submit: `collective`, which gets the gathered collectives as its parts, and then the sends and
+// receives in order. Leaves out `collective` if no collective was gathered.
 Works handed_on(const Works& gathered, c10::intrusive_ptr<RankWork> collective) {
   Works works;
   for (const auto& work : gathered) {

@@ -41,8 +41,8 @@ std::string sparse_text(std::span<const at::Tensor> tensors) {
   return !tensors.empty() && tensors.front().is_sparse() ? std::to_string(sparse_dims(tensors.front())) : "";
 }
 
-// The names and values of everything that two calls must agree on, the most telling first. An empty value means that
-// the call does not have the field.
+// The names and values of the fields in which two calls must agree, the most telling first. Leaves out strides, and the
+// fields of the parts of a coalesced call. An empty value means that the call does not have the field.
 std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& call) {
   const auto tensors = shared_tensors(call);
   const bool sized = !is_alltoall(call.type) && !tensors.empty();

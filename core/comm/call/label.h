@@ -9,8 +9,8 @@
 
 namespace rehearse::comm {
 
-// What the call's payload is called: its label, the name that a library gave to the tensor (`fc1.weight`), or both.
-// Long texts are cut in the middle. Empty if the payload has neither.
+// The name of the call's payload: its label, the name that a library gave to the tensor (`fc1.weight`), or both. Long
+// texts are cut in the middle. Empty if the payload has neither.
 std::string label_of(const Operation& call);
 
 // The labels of two calls, as a field. Leaves out their common start, because long labels might look alike after they

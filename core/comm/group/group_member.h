@@ -36,8 +36,8 @@ class GroupMember {
   // Throws CommError after abort() or shut_down().
   void check_open() const;
 
-  // Blocks until the rank's calls are complete and its hook has run for each. Throws TimeoutError if a call exceeds its
-  // time limit.
+  // Blocks until the rank's calls have ended and its hook has run for each call that succeeded. Throws TimeoutError if
+  // a call exceeds its time limit.
   void wait_for_pending_works();
 
   bool has_hook() const noexcept { return hook_ != nullptr; }

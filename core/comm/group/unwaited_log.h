@@ -25,7 +25,8 @@ class UnwaitedLog {
 
   void note(GroupState& group, const RankWork& work);
 
-  // One entry for each kind of call (group, signature and place), in the order of each kind's first call.
+  // One entry for each kind of call (group, signature and place), in the order of each kind's first call. Leaves out
+  // ranks that have learned of the end of their calls from a later call (see GroupState::known_until()).
   std::vector<UnwaitedCalls> calls() const;
 
  private:

@@ -50,8 +50,8 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   void begin_in_turn() noexcept;
   void end_in_turn() noexcept;
 
-  // Rank 0 has given up this monitored barrier, or will: ranks that wait in it, and those that arrive later, get
-  // CommError. Does not affect ranks that have called something else.
+  // Rank 0 has given up this monitored barrier, or will give it up. Ranks that wait in the barrier, and ranks that
+  // arrive later, get CommError. Does nothing if ranks have arrived with another collective.
   void fail_monitored_barrier();
 
   // `prior`, a call of collective number `sequence`, has failed. If this slot is a later barrier that the same rank has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a collective ends that exceeds a time limit, because some ranks do not call it in time or because the transfer
+// The end of a collective that exceeds a time limit, because some ranks do not call it in time or because the transfer
 // takes too long. When the first rank reaches its time limit, the collective can no longer succeed, and no tensor is
 // written. Ranks that wait go on waiting until their own limits, or until all ranks have arrived. Ranks that arrive
 // later fail at once.

@@ -68,9 +68,9 @@ class RankWork final
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override;
 
-  // A collective fails with CommError and no longer counts as called, so the other ranks miss this one. (NCCL aborts
-  // the whole communicator; Gloo has no such function.) For a send or receive, as in Gloo: the current wait(), or the
-  // next one, returns false; the operation stays in flight and may be waited for again.
+  // A collective fails with CommError and no longer counts as called, so the other ranks miss this rank's call. (NCCL
+  // aborts the whole communicator; Gloo has no such function.) For a send or receive, as in Gloo: the current wait(),
+  // or the next one, returns false; the operation stays in flight and may be waited for again.
   void abort() override;
 
   // Holds the list of output tensors, as NCCL's future does. The future is marked, and its callbacks run, in this

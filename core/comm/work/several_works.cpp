@@ -35,9 +35,10 @@ std::vector<c10::Device> devices_of(const Futures& futures) {
   return devices;
 }
 
-// Completes when all futures have, with the result of `combine` or its exception. Holds no future that has not
-// completed: such a future would hold `gathering` in turn, and if the world ended first, neither would ever be freed
-// (c10::collectAll holds all of its futures from the start). In processes, futures complete on several threads.
+// Returns a future that completes when all of `futures` have completed, with the result of `combine` or with its
+// exception. `gathering` holds only completed futures. An incomplete future holds `gathering` through its callback. If
+// `gathering` held that future in turn, and the world ended first, neither would ever be freed. (c10::collectAll holds
+// all of its futures from the start, so it cannot be used here.) In processes, futures complete on several threads.
 WorkFuture all_of(const Futures& futures, const c10::TypePtr& type, Combine combine) {
   struct Gathering {
     WorkFuture all;
