@@ -42,11 +42,12 @@ class AotBackwards {
   AotBackwards(const capture::JointGraph& joint, const capture::JointPartition& partition,
                std::optional<CapturedPart> part);
 
-  // The backward for these tangents: one for each tangent of the first backward, in its order; undefined if it is
-  // missing. Records a backward if necessary, even inside a backward of autograd. Returns the first backward if that is
-  // impossible, because the new backward needs a value that was not saved or because the piece is not captured in the
-  // same way again. The caller must then bring the tangents into the forms that the first backward takes. Throws
-  // c10::Error instead if tangents are missing and the piece has captured hooks.
+  // The backward for these tangents. `tangents` has one tensor for each tangent of the first backward, in its order; an
+  // undefined tensor stands for a missing tangent. Records a backward if necessary, even inside a backward of autograd.
+  // Returns the first backward if that is impossible, for example because the new backward needs a value that was not
+  // saved, or because the piece is not captured in the same way again. The caller must then bring the tangents into the
+  // forms that the first backward takes. Throws c10::Error instead if tangents are missing and the piece has captured
+  // hooks.
   const AotBackward& for_tangents(const std::vector<at::Tensor>& tangents);
   const AotBackward& first() const noexcept { return *first_; }
 

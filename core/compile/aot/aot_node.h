@@ -14,8 +14,8 @@
 
 namespace rehearse::compiler {
 
-// The autograd node of one call of an AotProgram. Its edges lead to the program's inputs, in order. Inputs that are no
-// tensors or require no gradient have no edge.
+// The autograd node of one call of an AotProgram. Its edges lead to the program's inputs, in order. An input has no
+// edge if it is no tensor, if it requires no gradient, or if no result is computed from it.
 class AotNode : public capture::CompiledHistory {
  public:
   AotNode(std::shared_ptr<const AotProgram> program, torch::autograd::edge_list&& edges);

@@ -27,7 +27,7 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
              std::optional<CapturedPart> part = std::nullopt);
 
   // Takes one input for each placeholder, and returns the results that eager autograd would return. Makes no autograd
-  // node if grad mode is off or if no input requires a gradient.
+  // node if grad mode is off, if no input requires a gradient, or if the piece has no backward.
   std::vector<c10::IValue> call(const std::vector<c10::IValue>& inputs) const;
 
   const std::string& name() const noexcept { return name_; }
