@@ -71,7 +71,7 @@ void own_results(const Stack& stack, std::size_t first, const std::shared_ptr<Ca
   }
 }
 
-// The capture will be refused and the code will run again without a capture, so errors and results here do not matter.
+// The capture's own thread will refuse the capture, so errors and results here do not matter.
 void call_in_another_thread(const FirstFake& fake, const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                             Stack& stack) {
   const std::size_t first = stack.size() - op.schema().arguments().size();

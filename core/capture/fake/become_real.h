@@ -13,14 +13,14 @@ namespace rehearse::capture {
 // itself if there is none.
 using HandleOf = std::function<at::Tensor(const at::Tensor& real)>;
 
-// Turns the fake, which user code still holds, into the real tensor: it takes over the memory, the version counter and
-// the place in autograd's graph. If `real` is a view, the fake becomes a view of the tensor that `handle_of` returns
-// for the base. If `real` is a leaf, the fake also takes over its gradient accumulator, so gradients of existing graphs
-// reach the fake. Afterwards only autograd's own references may use `real`.
+// Turns the fake, which user code still holds, into the real tensor: the fake takes over the memory, the version
+// counter and the place in autograd's graph. If `real` is a view, the fake becomes a view of the tensor that
+// `handle_of` returns for the base. If `real` is a leaf, the fake also takes over its gradient accumulator, so
+// gradients of existing graphs reach the fake. Afterwards only autograd's own references may use `real`.
 void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf& handle_of);
 
-// Like become_real(), but others keep using `real`, for example because it is an argument of the call. Both tensors
-// share memory and versions. If `real` is a leaf that requires grad, they also share the gradient, and the fake
+// Like become_real(), but other code keeps using `real`, for example because it is an argument of the call. Both
+// tensors share memory and versions. If `real` is a leaf that requires grad, they also share the gradient, and the fake
 // requires grad whenever `real` does. Otherwise requires_grad_() on one does not affect the other. Neither does
 // set_data().
 void share_real(const at::Tensor& fake, const at::Tensor& real);

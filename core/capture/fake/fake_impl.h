@@ -31,10 +31,10 @@ class FakeImpl final : public c10::TensorImpl {
   // Turns the fake into a real tensor that shares the memory of `real`. Does not copy the autograd metadata of `real`.
   void become(const c10::TensorImpl& real);
 
-  // True if anyone read sizes, strides, offset or a value derived from them.
+  // True if anyone has read sizes, strides, offset or a value derived from them while no UntrackedRead lived.
   bool layout_was_read() const noexcept { return layout_was_read_; }
-  // From now on, the fake shares the storage of `real`; its other properties stay. Does nothing if the fake's layout is
-  // symbolic, because no code can ask such a fake for its memory.
+  // From now on, the fake shares the storage of `real`. The other properties of the fake stay. Does nothing if the
+  // fake's layout is symbolic, because no code can ask such a fake for its memory.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
   // False while an UntrackedRead lives. Reads of the offset are then not noted, and at its end the UntrackedRead

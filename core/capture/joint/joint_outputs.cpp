@@ -145,7 +145,7 @@ void JointOutputs::refuse_stale_view(std::size_t output, const at::Tensor& view)
       "is a view of another result that was changed in place since: make the view behind the change");
 }
 
-// Counts the results that are the same intermediate tensor or views of it.
+// Counts, for each base, the results that are the base itself or views of it.
 void JointOutputs::count_results_of_bases(const std::vector<c10::IValue>& results) {
   for (const c10::IValue& result : results) {
     if (!is_fake_tensor(result)) continue;

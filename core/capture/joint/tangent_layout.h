@@ -14,8 +14,8 @@ class ShapeEnv;
 
 namespace rehearse::capture {
 
-// The memory layout that a result's gradient is assumed to have: the same order of dimensions as the result. Hints
-// decide for symbols; without hints the order is row-major.
+// The memory layout that a result's gradient is assumed to have: the same order of dimensions as the result. If strides
+// are symbols, their hints decide the order; without hints, the order is row-major.
 TangentForm usual_form(const at::Tensor& result, const std::shared_ptr<shapes::ShapeEnv>& shapes);
 
 // The description of a gradient of `result` with that layout.

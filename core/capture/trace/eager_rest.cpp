@@ -49,8 +49,9 @@ void EagerRest::make_real(const std::vector<LiveValue>& alive, const ValueOf& va
     const c10::IValue value = value_of(live.source);
     if (!value.isTensor()) continue;
     const at::Tensor real = value.toTensor();
-    // Two fakes may stand for the same tensor, such as y and y.contiguous(). A fake may also stand for the caller's own
-    // tensor, such as its contiguous(). In both cases another object exists already, so the fake stays a fake.
+    // Two fakes may stand for the same tensor, because y.contiguous() returns y itself if y is contiguous. For the same
+    // reason, a fake may stand for the caller's own tensor. In both cases another object of the tensor exists already,
+    // so the fake stays a fake.
     if (uses.at(real.unsafeGetTensorImpl()) > 1 || inputs.has(real)) {
       stand_ins_.emplace_back(fake->second, real);
       continue;

@@ -28,7 +28,7 @@ inline TensorSpec result(const Call& call, SymInts sizes, c10::ScalarType dtype,
   return result(call, Layout{std::move(sizes), std::move(strides)}, dtype);
 }
 
-// A new tensor with the sizes of `like`; with Preserve also with its strides.
+// A new tensor with the sizes of `like`, and with the strides that strides_like() gives for the format.
 inline TensorSpec result_like(const Call& call, const at::Tensor& like, c10::ScalarType dtype,
                               c10::MemoryFormat format = c10::MemoryFormat::Preserve) {
   return result(call, Layout{like.sym_sizes().vec(), strides_like(like, format)}, dtype);

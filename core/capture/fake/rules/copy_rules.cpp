@@ -62,8 +62,8 @@ Outputs flip(const Call& call) {
   return like_first(call);
 }
 
-// roll(self, shifts, dims). For an empty tensor the kernel returns a clone, which has the same strides, and does not
-// look at the dimensions. Without dimensions it rolls the flattened tensor.
+// roll(self, shifts, dims). For an empty tensor, the kernel does not look at the dimensions and returns a clone, which
+// has the same strides. Without dimensions, the kernel rolls the flattened tensor.
 Outputs roll(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t shifts = call.sym_ints(1).size();

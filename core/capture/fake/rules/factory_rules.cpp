@@ -12,7 +12,8 @@ namespace {
 
 using c10::MemoryFormat;
 
-// factory(size, ..., dtype, layout, device, pin_memory [, memory_format]); `dtype` is the index of that argument.
+// factory(size, ..., dtype, layout, device, pin_memory [, memory_format]). The template's parameter is the index of the
+// argument dtype.
 template <std::size_t dtype>
 Outputs of_sizes(const Call& call) {
   return {result(call, call.sym_ints(0), call.dtype_or(dtype, at::get_default_dtype_as_scalartype()))};
@@ -61,7 +62,7 @@ std::optional<c10::SymInt> as_integer(const c10::IValue& value) {
   return std::nullopt;
 }
 
-// The length of the range. Uses LibTorch's own formula for floats.
+// The length of the range. If an argument is a float, uses LibTorch's own formula.
 c10::SymInt range_length(const c10::IValue& start, const c10::IValue& end, const c10::IValue& step) {
   const auto first = as_integer(start), last = as_integer(end), by = as_integer(step);
   if (!first || !last || !by) {

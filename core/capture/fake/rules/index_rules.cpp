@@ -36,7 +36,7 @@ struct Indexed {
   SymInts sizes;                                   // the sizes to which the index tensors broadcast
 };
 
-// Converts all indices to integer indices: a mask of n dimensions becomes one index for each of the n.
+// Converts all indices to integer indices: a mask of n dimensions becomes n indices, one for each of its dimensions.
 Indexed indices_of(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   Indexed indexed;

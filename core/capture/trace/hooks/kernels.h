@@ -3,8 +3,8 @@
 
 namespace rehearse::capture {
 
-// Routes operators with the key DeferredInit to Tracer::current(), and aten::matmul on fakes to a rule. The first call
-// registers the kernels for the life of the process; later calls do nothing.
+// Routes operators with the key DeferredInit to Tracer::current(), and aten::matmul on fakes to matmul_of_fakes(). The
+// first call registers the kernels for the life of the process; later calls do nothing.
 void register_trace_kernels();
 
 }  // namespace rehearse::capture

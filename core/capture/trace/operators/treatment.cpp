@@ -16,7 +16,7 @@ namespace {
 using Names = std::unordered_set<std::string_view>;
 
 // Operators whose floating-point results get no history from autograd (PyTorch's derivatives.yaml, and the list
-// DONT_REQUIRE_DERIVATIVE of its gen_variable_type.py). Integers and bools never have one.
+// DONT_REQUIRE_DERIVATIVE of its gen_variable_type.py). Integer and bool results never have a history.
 const Names& without_derivative() {
   static const Names names = {"empty_like",
                               "ones_like",

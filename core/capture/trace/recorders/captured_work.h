@@ -19,7 +19,7 @@ class Tracer;
 // NotCapturable, and outside of the captured function all of them do.
 class CapturedWork final : public c10d::Work {
  public:
-  // `call` returns the Work itself, or, if `is_item`, as its second item.
+  // The Work is the value of `call` or, if `is_item`, the second item of that value.
   CapturedWork(const Tracer& tracer, CollectiveRecorder& recorder, graph::Node& call, bool is_item)
       : tracer_(&tracer), recorder_(recorder), call_(call), is_item_(is_item) {}
 
@@ -69,7 +69,7 @@ class CapturedWorks {
   // Throws NotCapturable if the code still holds a work.
   void check_outlived() const;
 
-  // After the capture has ended: sets the real Work for which `work` stands. Once for each work.
+  // After the capture has ended: sets the real Work for which `work` stands. Call it once for each work.
   void set_real(const CapturedWork& work, c10::intrusive_ptr<c10d::Work> real);
   // Null during the capture.
   c10d::Work* find_real(const CapturedWork& work) const;

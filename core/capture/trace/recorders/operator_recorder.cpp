@@ -69,7 +69,8 @@ bool share_memory(const Stack& results, const Stack& arguments) {
   return shared;
 }
 
-// at::tensor({1, 2, 3}) creates an empty tensor and writes to its memory.
+// True for the empty tensor that at::tensor({1, 2, 3}) creates. It must be real, because at::tensor() writes the
+// numbers to its memory.
 bool is_constant_maker(const Treatment& treatment) {
   return treatment.kind == Treatment::Kind::Empty && is_called_by_exported("_ZN2at6tensorE");
 }

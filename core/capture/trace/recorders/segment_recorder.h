@@ -48,7 +48,7 @@ class SegmentRecorder {
   void take_left(LeftFakes& left, const FindValue& find_value);
 
   bool was_cut() const noexcept { return was_cut_; }
-  // True if a segment or an eager region has values, so that the code may hold results of a compiled graph.
+  // True if a segment or an eager region has produced values, so that the code may hold results of a compiled graph.
   bool has_values() const noexcept { return recording_.segments.values() != 0; }
 
  private:

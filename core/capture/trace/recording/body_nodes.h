@@ -15,8 +15,8 @@ class BodyNodes {
  public:
   BodyNodes(graph::GraphModule& module, graph::Node& begin, graph::Node& end);
 
-  // Moves the nodes of numbers that depend only on values from outside to a place before the begin mark. Thus the graph
-  // computes each of these numbers once, for all of its nodes.
+  // Moves the nodes of numbers to a place before the begin mark, if the numbers depend only on values from outside.
+  // Thus the graph computes each of these numbers once, for all of its nodes.
   void hoist_numbers();
   // Takes the nodes and the end mark out of the graph. Nothing outside may use them. The begin mark stays.
   void erase();
