@@ -60,8 +60,8 @@ const at::Tensor& message(const ArgumentChecks& check, const std::vector<at::Ten
   return tensors.front();
 }
 
-// A rank may send to itself only in a coalesced call, as with NCCL, because the matching receive can be coalesced with
-// the send.
+// A rank may send to itself only in a coalesced call, as with NCCL, because only there can the matching receive be part
+// of the same call.
 void check_peer(const ArgumentChecks& check, const char* kind, int peer, int rank, int size, bool coalesced) {
   if (peer < 0 || peer >= size) check.fail(fmt::format("invalid {} rank: {}", kind, peer));
   if (peer == rank && !coalesced) {

@@ -5,8 +5,8 @@
 
 #include "argument_checks.h"
 
-// Fill in an operation. The functions that take `check` first check that the tensors fit together; the caller has made
-// all other checks. Used for single calls and for the parts of coalesced calls.
+// Functions that fill in an operation. Those that take `check` first check that the tensors fit together; the caller
+// has made all other checks. Used for single calls and for the parts of coalesced calls.
 namespace rehearse::comm {
 
 void set_reduce_op(const c10d::ReduceOp& op, Operation& call);

@@ -80,7 +80,7 @@ void CollectiveMatcher::fail_monitored_barrier_of(int rank) {
 void CollectiveMatcher::give_up_monitored_barrier(const RankWork& work, const TimeoutError& error, bool name_all) {
   const auto offset = work.getSequencenumber() - 1 - first_open_;
   if (offset < open_.size()) open_[offset]->fail_monitored_barrier();
-  // Numbers in the group, as in c10d's text.
+  // The ranks' numbers in the group, as in c10d's text.
   std::vector<int> missing;
   for (int rank = 0; rank < context_.group.size(); ++rank) {
     const auto& gone = error.ranks();

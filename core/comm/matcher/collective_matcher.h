@@ -96,7 +96,7 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   std::vector<Operation*> given_;                    // the operations passed to the fabric, by rank
   std::uint64_t sequence_ = 0;
   std::uint64_t signature_hash_ = 0;
-  std::uint32_t signature_ = 0;  // the last call's
+  std::uint32_t signature_ = 0;  // of the last call
   Transfer transfer_;
   std::unique_ptr<PendingCallMismatch> pending_mismatch_;  // null: all calls so far agree
   CollectiveFailure failure_;
@@ -132,7 +132,7 @@ class CollectiveMatcher {
   bool enter(CollectiveSlot& slot);
   // Ends the collectives whose turn has come, then begins the next waiting barrier if nothing before it is in flight.
   void advance() noexcept;
-  // The slot's collective has failed.
+  // Call it when the slot's collective has failed.
   void leave(CollectiveSlot& slot) noexcept;
   // `work`, a call of collective number `sequence`, has failed. Fails the later barriers that the same rank has called,
   // too.

@@ -54,8 +54,8 @@ class MatchedPair final : public PendingMatch, public Completion {
   bool held_ = false;
 };
 
-// The sends and receives of a group. A receive takes the oldest send of its peer with its tag. A receive from any
-// source takes the oldest send of a rank that the oracle chooses among those that have sent.
+// The sends and receives of a group. A receive takes its peer's oldest send with the same tag. For a receive from any
+// source, the oracle chooses the peer among the ranks that have sent with this tag.
 class PointToPointMatcher final : public PendingMatch {
  public:
   // `buffered_sends`: see CommunicatorOptions.

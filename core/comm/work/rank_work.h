@@ -46,7 +46,7 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 // if a transfer fails; RankAborted if the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
-      // In the list of its rank's works until destroyed; see GroupWorld::release_works().
+      // A work is in the list of its rank's works until it is destroyed; see GroupWorld::release_works().
       public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
   // `rank`: the caller's rank in the group.
@@ -198,7 +198,8 @@ class RankWork final
   bool watched_ = false;
 };
 
-// With malloc's own word these are 512 bytes, so that complete() writes to the same two cache lines of each work.
+// With malloc's own word, a work takes 512 bytes, a multiple of the cache line. So the members that complete() writes
+// are in the same two lines of each work.
 static_assert(sizeof(RankWork) <= 504);
 
 // `allreduce #7 on group "world"`, `send #1 to rank 3 with tag 5 on group "world"`.

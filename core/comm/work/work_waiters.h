@@ -54,7 +54,7 @@ class WorkWaiters {
 
  private:
   exec::WaitQueue queue_;
-  const exec::Observer* waiting_ = nullptr;  // the current wait's
+  const exec::Observer* waiting_ = nullptr;  // of the wait that began last
   bool aborted_ = false;
 };
 
