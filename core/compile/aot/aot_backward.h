@@ -29,7 +29,7 @@ struct AotBackward {
 // A captured piece, kept so that it can be captured again.
 struct CapturedPart {
   std::shared_ptr<graph::GraphModule> module;
-  std::vector<c10::IValue> example_inputs;  // its own fakes
+  std::vector<c10::IValue> example_inputs;  // fakes that nothing else uses
   std::shared_ptr<shapes::ShapeEnv> shapes;
 };
 

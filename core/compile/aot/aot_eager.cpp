@@ -75,7 +75,7 @@ CompiledGraph AotEagerBackend::compile(const BackendInput& input) {
     return compile_eagerly(input, error.what());
   } catch (const capture::NoRecordedBackward& error) {  // eager autograd also refuses it, or handles it differently
     return compile_eagerly(input, error.what());
-  } catch (const shapes::ShapeError& error) {  // its backward asks for sizes that depend on data: prod()
+  } catch (const shapes::ShapeError& error) {  // as in the backward of prod(), sizes depend on data
     return compile_eagerly(input, error.what());
   }
   if (const auto use = use_by_hooks(*input.module, joint); use.node != nullptr) {
