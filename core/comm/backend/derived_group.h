@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Helpers of all back ends for groups that split() and shrink() make from a group.
+// Helpers of all back ends, for groups that split() and shrink() make from a group, and for extend_timeout_once().
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace rehearse::comm {
 
-// The default name of such a group: "world:split:[0, 2]".
+// The default name of a group that `how` ("split" or "shrink") makes: "world:split:[0, 2]".
 std::string derived_name(const std::string& group, std::string_view how, const std::vector<int>& ranks);
 
 // Throws a ValueError that names `call` if `ranks` is empty, has a rank outside of a group of `size`, or has a rank

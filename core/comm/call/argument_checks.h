@@ -9,8 +9,8 @@
 #include <ATen/core/Tensor.h>
 
 // Checks a call's arguments on one rank, before they are compared with the arguments of other ranks. Each function
-// throws c10::Error unless the arguments are as its comment or its name says. The texts after the op's name are the
-// texts of c10d's own back ends, which users know and search for.
+// throws c10::Error unless the arguments are as its comment or its name says. If c10d's own back ends make the same
+// check, the text after the op's name is, or begins with, c10d's text, which users know and search for.
 namespace rehearse::comm {
 
 class ArgumentChecks {

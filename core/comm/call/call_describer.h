@@ -12,8 +12,8 @@
 namespace rehearse::comm {
 
 // Describes a c10d call as an Operation, for every kind of back end: checks the arguments on this rank and fills in the
-// operation. The caller sets the type, the timeout and the label. Throws c10::Error for arguments that make no sense,
-// with the texts of c10d's own back ends.
+// operation. The caller sets the type, the timeout and the label. Throws c10::Error for arguments that make no sense
+// (see ArgumentChecks for the texts).
 class CallDescriber {
  public:
   using Tensors = ArgumentChecks::Tensors;

@@ -97,7 +97,8 @@ void CollectiveSlot::start() {
   services_.fabric.launch(transfer_, *this);
 }
 
-// Runs in no rank's call, so if the start fails, only the world can receive the error.
+// Runs in no call of this barrier, because the last collective before it has just ended. So if the start fails, only
+// the world can receive the error.
 void CollectiveSlot::begin_in_turn() noexcept {
   REHEARSE_CHECK(state_ == State::waiting, sequence_, state_);
   try {
