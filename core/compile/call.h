@@ -24,7 +24,7 @@ struct ByGraph {
 };
 // Another answer: run the function eagerly.
 struct AsItIs {};
-// A CallResult answers a call whose code has already run, in segments or eagerly.
+// A CallResult answers a call whose code has already run, for example in segments.
 using Answer = std::variant<ByGraph, CallResult, AsItIs>;
 
 // One call in progress, and its rank's cache.

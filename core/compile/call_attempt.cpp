@@ -37,9 +37,9 @@ Answer CallAttempt::serve(Entry& hit) {
   return call_.hit(hit);
 }
 
-// Runs the code once, as without compile(). The recorded graph serves the call: through an entry with the same graph,
-// else through a new entry. With guard collectives, the ranks compare as soon as each of them knows whether it needs a
-// new entry.
+// Runs the code exactly once, as a call without compile() does. Then an entry with the recorded graph serves the call.
+// If no entry has this graph, a new entry gets it. With guard collectives, the ranks compare as soon as each of them
+// knows whether it needs a new entry.
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;
@@ -74,7 +74,7 @@ Answer CallAttempt::miss(bool for_others) {
   return call_.eager(call_.run(*now_));
 }
 
-// With collectives, the other ranks learn the outcome in every case.
+// With collectives, the other ranks also learn that a compilation failed.
 Answer CallAttempt::compile(const std::vector<GuardFailure>& failures) {
   RankCache& cache = call_.cache;
   Agreement& agreement = cache.agreement;

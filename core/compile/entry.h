@@ -26,7 +26,7 @@ struct Entry {
   Capture capture;
   CompiledGraph graph;
   InputBuffer inputs = {};
-  std::shared_ptr<SegmentTree> segments = {};  // replaces `graph` if the function reads data
+  std::shared_ptr<SegmentTree> segments = {};  // replaces `graph` if the function reads data or has eager regions
   EntryExplanation explanation;
   bool verified = false;
   std::size_t number = 0;  // in order of compilation

@@ -125,7 +125,8 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
         [&](const at::Tensor& gradient, const at::Tensor& of_output) {
           return of_captured_input(gradient, output, of_output);
         });
-    // In eager mode, the autograd node of the result lies behind the hooks, so hooks of the caller run before them.
+    // In eager mode, hooks that the caller puts on the result run before the module's hooks. The view gives the same
+    // order.
     outputs[output] = outputs[output].view_as(outputs[output]);
   }
 
@@ -190,8 +191,8 @@ class HookedCall::Backward : public std::enable_shared_from_this<HookedCall::Bac
     }
   }
 
-  // Gradients may arrive at the inputs without having passed the outputs, as in a second differentiation. Then no hook
-  // runs.
+  // Gradients may arrive at the inputs without having passed the outputs, as in a second differentiation. Then no full
+  // backward hook runs.
   void of_inputs(Tensors& gradients) {
     if (!grad_outputs_) return;
     const Tensors grad_outputs = *std::exchange(grad_outputs_, std::nullopt);

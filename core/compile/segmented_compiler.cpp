@@ -116,7 +116,8 @@ std::optional<Entry> SegmentedCompiler::make_entry(Capture captured, Segmented& 
   return entry;
 }
 
-// Follows existing branches. Returns nothing if a read or region gives a value without a branch.
+// Follows existing branches. Returns nothing if a read or region gives a value without a branch, if a region changed
+// tensors in a way that the branches do not expect, or if another rank must compile.
 std::optional<CallResult> SegmentedCompiler::run_compiled(const Entry& hit, SegmentRun& run) {
   for (Step* step = run.next(*hit.segments); step && !run.is_entangled(); step = run.next(*hit.segments)) {
     if (!step->read && !step->region) return CallResult{step->frame, run.run_last(*step)};

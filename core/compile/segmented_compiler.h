@@ -10,7 +10,7 @@
 
 namespace rehearse::compiler {
 
-// The code was refused, in general or in this call. `served`: the results, if it has run nevertheless.
+// The code was refused, for all calls or for this one. `served`: the results, if it has run nevertheless.
 struct Refused {
   std::optional<CallResult> served = std::nullopt;
 };
@@ -39,7 +39,7 @@ class SegmentedCompiler {
   SegmentOwner owner() const;
   SegmentOwner growing_owner() const;
   // make_entry() makes a new entry from a capture with cuts, or returns nothing if that is impossible. add_path() adds
-  // a path to an existing entry.
+  // the capture's path, if it is new, to an existing entry.
   std::optional<Entry> make_entry(Capture captured, Segmented& segmented);
   Answer add_path(Entry& entry, Capture captured, Segmented& segmented);
 

@@ -15,8 +15,9 @@ namespace rehearse::compiler {
 // (graph::Metadata).
 std::string stored_joint(const capture::JointGraph& joint, const graph::GraphModule& part);
 
-// Reads the joint graph. `part` may differ from the original in the origins of its nodes and in the data of its
-// attributes only. Throws graph::GraphError or std::bad_variant_access if the text belongs to another graph.
+// Reads the joint graph. `part` may differ from the graph that stored_joint() got, but only in the origins of its nodes
+// and in the data of its attributes. Throws graph::GraphError or std::bad_variant_access if the text belongs to another
+// graph.
 capture::JointGraph joint_from(std::string_view text, const graph::GraphModule& part);
 
 }  // namespace rehearse::compiler

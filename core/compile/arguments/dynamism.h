@@ -18,13 +18,14 @@ namespace rehearse::compiler {
 // are dynamic.
 class Dynamism {
  public:
-  // `all`: everything is dynamic from the start (true), or nothing ever is (false). Without it, the rule above applies.
+  // `all`: everything that the user has not marked is dynamic from the start (true), or nothing of it ever is (false).
+  // Without `all`, the rule above applies.
   explicit Dynamism(std::optional<bool> all) : all_(all) {}
 
   void absorb_tensor(const std::string& source, at::IntArrayRef sizes);
   void absorb_int(const std::string& source, std::int64_t value);
 
-  // The user's marks, which take precedence over observed sizes.
+  // The user's marks, which take precedence over observed sizes and over `all`.
   void mark_dynamic(const std::string& source, std::size_t dimension, std::size_t dimensions);
   void mark_static(const std::string& source, std::size_t dimension);
 

@@ -21,9 +21,9 @@ struct InputBinding {
   at::Tensor tensor = {};       // the captured tensor
   bool is_made_inside = false;  // each run of the code makes that tensor anew
 
-  // Tensors that each run of the code makes anew are compared by content: tensors of lists, and numbers that LibTorch
-  // turns into tensors unseen by the tracer (`y.index_put_({0}, 1.0)`). Two objects for the same memory count as one
-  // tensor.
+  // Compares two captured tensors by content if each run of the code makes them anew (from a list), or if both have no
+  // dimensions: LibTorch turns numbers into such tensors unseen by the tracer (`y.index_put_({0}, 1.0)`). Two other
+  // objects with the same memory, dtype and layout count as one tensor. A tensor that requires grad equals only itself.
   bool operator==(const InputBinding& other) const;
 };
 

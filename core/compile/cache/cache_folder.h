@@ -21,7 +21,7 @@ class CacheFolder {
   struct Found {
     std::optional<std::string> stored = std::nullopt;
     std::string why_not = {};    // names the file; empty if it was read
-    bool is_unexpected = false;  // the file exists, but is damaged or belongs to another program or key
+    bool is_unexpected = false;  // the file exists, but this program cannot use it for this key
   };
   // Reads what this program stored under the key.
   Found read(const std::string& key) const;

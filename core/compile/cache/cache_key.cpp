@@ -23,8 +23,8 @@ using graph::Argument;
 using graph::List;
 using graph::Node;
 
-// The recording reads the values of numbers that LibTorch turned into tensors, and of no other tensors. All tensors up
-// to this size go into the key.
+// A back end that records a backward reads the values of numbers that LibTorch turned into tensors, and of no other
+// tensors. The key has the values of all contiguous attributes with at most this many elements.
 constexpr std::int64_t kElementsRead = 16;
 
 List flags(const auto& values) {
@@ -37,7 +37,7 @@ List flags(const auto& values) {
 List modes() {
   const auto [types, grad_mode, inference_mode, autocast, autocast_dtype, autocast_cache, deterministic, warns_only,
               default_dtype, attention, module_modes] = GlobalState::current();
-  static_cast<void>(types);  // current() fills neither of the two
+  static_cast<void>(types);  // current() fills neither types nor modes
   static_cast<void>(module_modes);
   return {
       grad_mode,     inference_mode, flags(autocast), flags(autocast_dtype), autocast_cache,
@@ -85,7 +85,7 @@ std::string contents(const at::Tensor& tensor) {
   return text;
 }
 
-// Kernels of other devices, and the layouts of their results, depend on the device.
+// Throws if the tensor is on another device, because kernels and the layouts of their results depend on the device.
 void require_cpu(const graph::TensorMeta* tensor) {
   if (tensor == nullptr || tensor->device.is_cpu()) return;
   throw std::runtime_error("it has a tensor on " + tensor->device.str() + ", and only graphs of CPUs are stored");

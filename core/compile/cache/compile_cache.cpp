@@ -43,7 +43,8 @@ bool may_take(const std::string& key) {
 
 constexpr std::string_view kEndOfModule = "\n}\n";  // a text inside a module contains no line ends
 
-// The guards that compiling added, written as a graph so that its parser validates them; then the text of the back end.
+// Writes the guards that compiling added as a graph, because the parser of graphs then validates them. The text of the
+// back end follows.
 std::string text_of(const graph::List& guards, const std::string& stored) {
   graph::GraphModule module("guards");
   graph::List arguments;

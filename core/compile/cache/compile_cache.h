@@ -34,7 +34,7 @@ class CompileCache {
 
   // Adds this object's counts.
   void add_to(CompileStats& stats) const noexcept;
-  // Messages about unusable files and graphs that could not be written, oldest first.
+  // Messages about unusable files, and about graphs that could not be written, oldest first.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
  private:

@@ -23,7 +23,7 @@ namespace rehearse::compiler {
 struct LeafShape {
   std::vector<std::int64_t> sizes;
   std::vector<bool> varies;                  // for each size
-  std::vector<std::int32_t> symbols = {};    // numbers of the symbols that an earlier capture had here; -1: none
+  std::vector<std::int32_t> symbols = {};    // their numbers, which a later capture uses again; -1: none
   std::optional<std::int64_t> symbolic_int;  // the value of an integer that becomes a symbol
   bool operator==(const LeafShape&) const = default;
 };
@@ -37,7 +37,7 @@ struct Capture {
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
   // not end early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
-  std::optional<CallResult> served;  // of the call, if the code ran in segments, or its rest on real tensors
+  std::optional<CallResult> served;  // the call's results, if segments or real tensors gave them
   std::shared_ptr<graph::GraphModule> module;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<InputBinding> inputs;

@@ -135,7 +135,7 @@ class CallCapture {
     end(refusal);
   }
 
-  // A group in the result becomes a constant of the entry.
+  // A group in the result becomes a constant of the entry, so a guard must check it.
   void end_if_unguarded(UserCode& code) {
     for (c10d::ProcessGroup* const group : code.groups()) {
       if (guarded_groups_.contains(group)) continue;
@@ -288,15 +288,16 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   CapturedLeaves leaves_;
-  std::map<std::int32_t, std::size_t> symbols_;  // numbers of an earlier capture: the symbols for them now
+  std::map<std::int32_t, std::size_t> symbols_;  // from the numbers of an earlier capture to its own symbols
   std::vector<SymbolPosition> positions_;        // for each source of the environment
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;               // for a capture without cuts that has ended
+  std::vector<c10::IValue> values_;               // of the graph, if a capture without segments_ ended early
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
   Capture result_;
 };
 
-// Makes fakes real that the code keeps in members, globals and the like. Returns whether there are any.
+// Turns the fakes that the code keeps in members, globals and the like into real tensors. Returns whether the code
+// keeps any.
 bool make_real(std::optional<CallCapture>& capture, bool has_failed) {
   const capture::LeftFakes left = capture->left(has_failed);
   const auto inputs = left.segment.module ? capture->inputs_of(left.segment) : std::vector<c10::IValue>();

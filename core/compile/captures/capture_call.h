@@ -39,13 +39,13 @@ class KeptInRefusedCall : public CompileError {
 };
 
 // Runs the user's code on fakes of that shape, and turns what it did into a graph with guards. Throws
-// capture::FakeError or shapes::ShapeError for code that no graph can hold, and whatever the user's code throws. Runs
-// in the calling fiber. Computes nothing until the capture ends early or the code has left fakes behind; then it runs
-// recorded operators, and the rest of the code runs on real tensors.
+// capture::FakeError or shapes::ShapeError for code that no graph can hold, KeptInRefusedCall, and whatever the user's
+// code throws. Runs in the calling fiber. Computes nothing unless the capture ends early or the code leaves fakes
+// behind; then it runs recorded operators. After an early end, the rest of the code runs on real tensors.
 //
 // With `segments`, which may be null, reads of data and eager regions end segments, which run at once. Then
-// Capture::served has the results of the call, and the other fields describe the path that the call took; they are
-// empty if the rest of the code ran eagerly.
+// Capture::served has the results of the call, and the other fields describe the path that the call took. If the rest
+// of the code ran eagerly, they are empty, except for `refusal` and `keeps_tensors`.
 Capture capture_call(const CallView& call, std::vector<LeafShape> shape, UserCode& code, SegmentedCapture* segments);
 
 }  // namespace rehearse::compiler

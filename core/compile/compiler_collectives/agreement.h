@@ -28,8 +28,8 @@ class Agreement {
 
   void begin_call() noexcept { record_->called(); }
 
-  // Returns whether the cache serves the call; called once in each call. With guard collectives, returns true only if
-  // the caches of all ranks serve it, and blocks.
+  // Returns whether the cache serves the call. Call it at most once in each call. With guard collectives, returns true
+  // only if the caches of all ranks serve it, and blocks.
   bool is_served(bool hit);
 
   // Called after a read or a region: true if some rank has no compiled segment for what follows, so that all ranks
@@ -79,7 +79,8 @@ class Agreement {
 // The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like one of its own with
 // the same source (same kind, dtype and number of dimensions), and facts about arguments for which it has none. They
 // keep their order. If a variant holds a plain number or a text on some rank, that rank compiles for each value. So no
-// rank takes facts about sizes or symbols from this place: with a symbol, a rank would not compile together with it.
+// rank takes facts about sizes or symbols from this place: with a symbol there, another rank's cache would serve its
+// call while that rank compiles and waits.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

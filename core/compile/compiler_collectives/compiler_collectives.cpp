@@ -28,7 +28,7 @@ constexpr c10::DispatchKeySet kNotTheUsers{c10::DispatchKey::Fake, c10::Dispatch
 
 comm::DescribedBackend* described(c10d::Backend& backend) { return dynamic_cast<comm::DescribedBackend*>(&backend); }
 
-// Names a payload while it lives, if the back end keeps such names.
+// Gives a payload a name while this object lives, if the back end keeps such names.
 class NamedPayload {
  public:
   NamedPayload(c10d::Backend& backend, const at::Tensor& tensor, const std::string& name)

@@ -37,10 +37,11 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 // for CPU tensors that can create subgroups. If a rank does not come (its cache served the call, or it has ended), the
 // others wait as in any collective, and the report names the missing rank: see Journal.
 //
-// Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch. A group
-// of one rank does not communicate. All calls block. Each object belongs to the fibers of its rank. Errors:
-// MismatchError and what collectives throw; CompileError as described below; CompileError for a group with neither such
-// a back end nor a store; and CompileError that names the rank for damaged messages, which are not used.
+// Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch (through
+// the store, a CompileError). A group of one rank does not communicate. All calls block. Each object belongs to the
+// fibers of its rank. Errors: MismatchError and what collectives throw; CompileError as described below; CompileError
+// for a group with neither such a back end nor a store; and CompileError that names the rank for damaged messages,
+// which are not used.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";
@@ -52,7 +53,7 @@ class CompilerCollectives {
   // are in. Two all-gathers.
   std::vector<InputFacts> exchange(const InputFacts& mine, const CollectiveLabel& label);
 
-  // Guard collectives, in each call: true if every rank's cache serves it. One all-reduce.
+  // For guard collectives. Returns true if every rank's cache serves the call, or has the next segment. One all-reduce.
   bool all_hit(bool mine, const CollectiveLabel& label);
 
   // After the compilation. Returns the hashes of all ranks' graphs, by rank of the group; they may differ. If some

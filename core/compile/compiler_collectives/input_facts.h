@@ -20,7 +20,7 @@ struct InputFact {
   std::vector<std::int64_t> sizes{};                   // for a tensor
   std::int64_t int_value = 0;                          // for a SymInt, an Int, a Bool or Other
   double float_value = 0;                              // for a Float
-  std::string text{};                                  // value of a String, name of a Group, type of others
+  std::string text{};                                  // value of a String, name of a Group, kind of Other
 
   bool operator==(const InputFact&) const = default;
 };

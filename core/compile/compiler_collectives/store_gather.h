@@ -10,15 +10,16 @@
 
 namespace rehearse::compiler {
 
-// Gathers messages through the store, for groups without a back end for CPU tensors. The n-th gather() of one rank is
-// matched with the n-th gather() of the others. The store keeps the count, so all objects with the same name share it.
+// Gathers messages through the store, for groups without a back end for CPU tensors that can create subgroups. The n-th
+// gather() of one rank is matched with the n-th gather() of the others. The store keeps the count, so all objects with
+// the same name share it.
 class StoreGather {
  public:
   // `name`: prefix of all keys. Throws CompileError if the group has no store.
   StoreGather(c10::intrusive_ptr<c10d::Store> store, std::string name, int rank, int size);
 
   // Returns the payloads of all ranks, by rank. Blocks until all have arrived or the store's timeout ends. Throws
-  // CompileError if another rank is at another step, and what the store throws.
+  // CompileError if another rank is at another step or its message is damaged, and what the store throws.
   std::vector<std::string> gather(const std::string& payload, const std::string& step);
 
  private:

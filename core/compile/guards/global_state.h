@@ -14,7 +14,7 @@ namespace rehearse::compiler {
 // The state of a call other than its argument values: the types, and the settings that operators read in the calling
 // fiber.
 struct GlobalState {
-  const std::type_info* types = nullptr;  // types of the function, its arguments and its result; null: not compared
+  const std::type_info* types = nullptr;  // types of the function, its arguments and its result; null: unset
   bool grad_mode = true;
   bool inference_mode = false;
   std::array<bool, 2> autocast = {};  // on CPU, on CUDA
@@ -25,7 +25,7 @@ struct GlobalState {
   bool deterministic_warns_only = false;
   c10::ScalarType default_dtype = c10::ScalarType::Float;
   std::array<bool, 4> attention = {true, true, true, true};  // attention back ends: flash, efficient, math, cuDNN
-  std::uint64_t module_modes = 0;                            // see module_modes(); 0: not compared
+  std::uint64_t module_modes = 0;                            // see module_modes(); 0: unset, or unchanged
 
   // Leaves types and module modes unset.
   static GlobalState current();

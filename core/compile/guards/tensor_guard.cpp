@@ -27,12 +27,12 @@ TensorGuard::TensorGuard(const at::Tensor& tensor, std::string source, const std
     dimensions_.push_back(
         {.size = !varies.empty() && varies[i] ? kVaries : sizes[i], .stride = strides[i], .follows = -1});
   }
-  // If sizes vary, a stride that equals another dimension's stride times its size varies with them.
+  // If sizes vary, a stride that equals the product of another dimension's stride and size varies with that product.
   if (std::find(varies.begin(), varies.end(), true) == varies.end()) {
     fix_layout();
     return;
   }
-  // From the innermost dimension on, as PyTorch infers strides (_compute_symbolic_stride of
+  // Start at the innermost dimension, as PyTorch does when it infers strides (_compute_symbolic_stride of
   // torch/fx/experimental/symbolic_shapes.py).
   const std::vector<std::int64_t> outermost_first = capture::outermost_first(strides);
   const std::vector<std::size_t> order(outermost_first.rbegin(), outermost_first.rend());

@@ -30,7 +30,7 @@ struct CompiledPartitions {
   std::vector<parallel::ForwardBucket> buckets;  // with nodes of the original graph; empty without a split
   std::string bucket_table;
   std::vector<std::string> warnings;
-  bool communicates = false;  // it contains collectives
+  bool communicates = false;  // the graph contains collectives
 };
 
 // Has `backend` compile a forward graph: as a whole; or, with buckets, in pieces that end where DDP's gradient buckets
@@ -40,15 +40,16 @@ struct CompiledPartitions {
 // A graph that asks for the version of a tensor is never split.
 //
 // Compiles pieces in the order in which they are called. The back end gets fakes for the inputs of a piece. A fake for
-// the result of an earlier piece has the layout that the back end has stated for this result; everything else in the
-// fakes, and in the symbols of `shapes`, follows the metadata of the nodes. Fakes share memory if their inputs do.
-// Results have the layouts of the graph. `sharded`: which inputs are parameters of a unit.
+// the result of an earlier piece may have the layout that the back end has stated for this result (see PieceCompiler).
+// Everything else in the fakes follows the metadata of the nodes, with the symbols of `shapes`. Fakes share memory if
+// their inputs do. Results have the layouts of the graph. `sharded`: which inputs are parameters of a unit.
 CompiledPartitions compile_partitions(const std::shared_ptr<graph::GraphModule>& module,
                                       const std::shared_ptr<shapes::ShapeEnv>& shapes, Backend& backend,
                                       const PartitionOptions& options, const InputMemory& input_memory = {},
                                       const ShardedInputs& sharded = {});
 
-// Advances virtual time by the time for compiling these graphs, and then lets the cache, if there is one, write them.
+// Advances virtual time by the time for compiling these graphs, except those that the cache had. Then lets the cache,
+// if there is one, write the compiled graphs.
 void pass_compile_time_of(const std::vector<GraphExplanation>& graphs, CompileCache* cache);
 
 }  // namespace rehearse::compiler

@@ -63,8 +63,8 @@ PlaceInMemory place_of(const graph::TensorMeta& meta, const SymbolSources& symbo
 // an empty tensor, no layout matters.
 bool lies_at(const at::Tensor& tensor, const PlaceInMemory& place);
 
-// A copy of the tensor with this layout, which must be known. Autograd sees the copy. Along dimensions with stride 0,
-// copies only the first element.
+// A copy of the tensor with this layout, which must be known. Autograd records the copy if the tensor has a grad_fn.
+// Along dimensions with stride 0, copies only the first element.
 at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor);
 
 }  // namespace rehearse::compiler

@@ -70,8 +70,8 @@ graph::ValueMeta meta_of_item(const graph::Argument& item) {
   return tensor != nullptr ? graph::ValueMeta(*tensor) : graph::ValueMeta();
 }
 
-// Examples were made when the code had already fixed some symbols to numbers. Substitutes these numbers in older
-// strides and offsets, for comparison.
+// The metadata is older than the examples: in between, guards may have fixed some symbols to numbers. Substitutes these
+// numbers in the recorded strides and offsets, for comparison.
 graph::SymInt as_now_known(const graph::SymInt& number, const shapes::ShapeEnv& shapes) {
   const shapes::Expr* expression = number.is_symbolic() ? number.expression().expr() : nullptr;
   return expression != nullptr ? graph::SymInt(shapes.simplify(*expression)) : number;

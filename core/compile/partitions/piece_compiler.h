@@ -22,7 +22,7 @@
 
 namespace rehearse::compiler {
 
-// Options of compile() besides the back end.
+// What a PieceCompiler takes from compile() besides the back end.
 struct PieceOptions {
   bool check_backend = false;     // from CompileOptions
   GraphDump* dump = nullptr;      // null: writes nothing

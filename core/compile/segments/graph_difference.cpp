@@ -47,7 +47,7 @@ std::string at_line(const graph::Node& node) {
   return line.empty() ? "" : " at " + line;
 }
 
-// The text of a node with its arguments, such as `aten.add.Scalar(%x, 2) at f.cpp:3`.
+// The text of a node with its arguments, such as `torch.ops.aten.add.Scalar(%x, 2) at f.cpp:3`.
 std::string text_with_arguments(const graph::Node& node) {
   std::vector<std::string> arguments;
   for (const graph::Argument& argument : node.args()) arguments.push_back(graph::to_text(argument));
