@@ -19,9 +19,10 @@ class Verifier {
   // For Verify::FirstHit and an entry without segments. Throws StaleCapture if the code gives another graph.
   void check(Entry& hit);
 
-  // For Verify::Always: runs the code once, as without compile(). `known`: the entry with segments that holds, or null.
-  // `shape`: the shapes to capture with. Calls `before_first_read` when the code comes to its first read or eager
-  // region, unless there is a known entry. Returns a Capture if the code has no read; then its graph has not run yet.
+  // For Verify::Always: runs the code exactly once, as a call without compile() does. `known`: the entry with segments
+  // that holds, or null. `shape`: the shapes to capture with. Calls `before_first_read` when the code comes to its
+  // first read or eager region, unless there is a known entry. Returns a Capture if the code has no read or eager
+  // region; then its graph has not run yet.
   std::variant<Answer, Capture> run(Entry* known, const std::vector<LeafShape>& shape,
                                     const std::function<void()>& before_first_read);
 

@@ -58,11 +58,11 @@ struct Branch {
 // The compiled step with that key; null if there is none.
 Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 
-// The segments of an entry for a function that reads data, as a tree. Several branches may have the same key and
-// different graphs, but only with Verify::Always or guard collectives.
+// The segments of an entry for a function that reads data or has eager regions, as a tree. Several branches may have
+// the same key and different graphs, but only with Verify::Always or guard collectives.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
-  std::vector<GuardSet> guards;  // for all paths but the first; Entry::capture has the guards of that one
+  std::vector<GuardSet> guards;  // for all paths but the first, whose guards Entry::capture has
 };
 
 }  // namespace rehearse::compiler

@@ -94,7 +94,7 @@ void SegmentedCapture::throw_not_repeatable(const std::string& difference) const
       difference));
 }
 
-// The step of the tree that equals this one; added if there is none.
+// Returns the step of the tree that equals `step`. Adds `step` if the tree has none.
 Step& SegmentedCapture::enter(Step step) {
   REHEARSE_CHECK(!ended_ && answered_ <= run_.passed().size(), owner_.function, answered_, run_.passed().size());
   if (answered_ < run_.passed().size()) {
@@ -124,7 +124,8 @@ ShardedInputs SegmentedCapture::sharded_inputs_of(const capture::Segment& segmen
   return sharded_inputs(owner_.parts.units, values);
 }
 
-// Compiles a step before any rank runs it.
+// Compiles a step that is not compiled, or that all ranks compile together. If ranks agree on what they compile, none
+// of them runs the step before all have compiled it.
 void SegmentedCapture::compile(Step& step, const capture::Segment& segment) {
   Agreement& agreement = owner_.agreement;
   if (step.segment.run && !agreement.is_open()) return ask_again(step);

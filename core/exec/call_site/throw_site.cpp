@@ -130,7 +130,7 @@ std::optional<Unwinding> exception_under_way() {
   const int count = std::uncaught_exceptions();
   const Fiber* const fiber = current_fiber();
   if (fiber == nullptr || count == 0) return std::nullopt;
-  // Destructors may throw and catch exceptions during the unwinding; those see one more exception in flight.
+  // Destructors may throw and catch exceptions during the unwinding. At such a throw, one more exception is in flight.
   const Throw* const entry = newest_that(
       [fiber, count](const Throw& candidate) { return candidate.fiber == fiber && candidate.under_way == count - 1; });
   if (entry == nullptr) return std::nullopt;

@@ -27,7 +27,7 @@ std::uint64_t DecisionList::take(const char*& at) noexcept {
 // Like take(), for untrusted bytes. Returns nullopt if they end within the number, or if the number does not fit in 64
 // bits.
 std::optional<std::uint64_t> DecisionList::take_checked(std::string_view& bytes) noexcept {
-  constexpr std::size_t kWhole = 64 / kPayloadBits;  // bytes of which 64 bits take the whole payload
+  constexpr std::size_t kWhole = 64 / kPayloadBits;  // how many bytes 64 bits fill completely
   for (std::size_t length = 0; length < std::min(bytes.size(), kWhole + 1); ++length) {
     const auto byte = static_cast<std::uint8_t>(bytes[length]);
     if (length == kWhole && byte >= 1U << 64 % kPayloadBits) return std::nullopt;

@@ -101,7 +101,7 @@ class RankExecutor::Impl {
   Decisions& decisions_;
   RankState& state_;
   VirtualIdlePolicy virtual_idle_policy_;
-  WorldParts parts_;  // refers to all of the following, and to the policy
+  WorldParts parts_;  // refers to the members below, except idle_loop_, and to the policy
   TimerQueue timers_;
   interpose::WorldState interposed_;
   WorldOutcome outcome_;

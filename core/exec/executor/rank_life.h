@@ -54,7 +54,7 @@ class RankLife final : public FiberOwner {
   WorldParts& world_;
   const Decisions& decisions_;
   FailureSink& sink_;
-  std::function<void(int)> body_;  // runs once for each rank
+  std::function<void(int)> body_;  // runs once for each incarnation of a rank
   std::function<void(int, const std::function<void()>&)> around_helpers_;
   PostedWork posted_;
 };

@@ -66,7 +66,7 @@ class RankTable {
   struct Rank {
     const Fiber* main = nullptr;
     bool failed = false;
-    std::uint32_t fibers = 1;  // the number so far, over all incarnations
+    std::uint32_t fibers = 1;  // the number of the next helper; continues over incarnations
     int incarnation = 0;
     std::optional<GivenUpWait> gave_up;
   };

@@ -21,13 +21,15 @@ struct FiberProperties final : boost::fibers::fiber_properties {
   Fiber* fiber = nullptr;  // null: not one of our fibers
 };
 
-// Boost.Fiber asks this object for the next fiber on this thread. It forwards to the switcher of the current run;
-// without a run it schedules foreign fibers first come, first served. The first executor of a thread installs it.
+// Boost.Fiber asks this object for the next fiber on this thread. The object asks the switcher of the current run.
+// Without a run, it schedules foreign fibers, which are not ours, first come, first served. The first executor of a
+// thread installs it.
 class Scheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProperties> {
  public:
   static Scheduler& of_this_thread();
 
-  // The switcher of the current run; null: no run. Only the executor of that run sets it.
+  // The switcher of the current run; null: no run. The executor of that run sets it; run_others() clears it for a
+  // while.
   Switcher* switcher = nullptr;
 
   // Lets Boost free the stacks of ended fibers, and lets foreign fibers run. Call it on the thread's main context.

@@ -28,7 +28,7 @@ class WorldOutcome {
   // Like end(); run() will then throw the exception that is being handled. A later call may replace the exception.
   void end_by_error(std::string reason) noexcept;
   bool ended() const noexcept { return ended_; }
-  // Whether the world has ended, or the rank that this fiber helps.
+  // Whether the world or the fiber's rank has ended.
   bool ended_for(const Fiber& fiber) const noexcept { return ended_ || fiber.abort; }
   // Whether it ended for another reason than that all ranks returned. Then the report lists what fibers wait for.
   bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
@@ -55,8 +55,8 @@ class WorldOutcome {
   void note_where_it_hung(Fiber& fiber, const Observer& observer);
   bool hangs() const noexcept { return !hang_.empty() || !outcome_.hang.empty(); }
 
-  // Records what each of `fibers` waits for, since the time `since`, unless a hang is already recorded; see
-  // RunOutcome::hang.
+  // Records what each blocked one of `fibers` waits for, and that the hang began at `since`; see RunOutcome::hang. Does
+  // nothing if a hang is already recorded.
   void note_hang(const std::vector<Fiber*>& fibers, VirtualTime since);
   void forget_hang() noexcept { hang_.clear(); }
 

@@ -28,8 +28,8 @@ class FiberTable {
   Fiber& add();
   void give_back(std::uint32_t id);  // the fiber must have ended
 
-  // Call it for a fiber that has not ended and will never run again. Objects to which its image refers are then never
-  // freed, and LeakSanitizer must not report them.
+  // Call it for a fiber that has not finished its work and will never run again. Objects to which its image refers are
+  // then never freed, and LeakSanitizer must not report them.
   void note_left_behind() noexcept { left_behind_ = true; }
 
   Fiber& operator[](std::size_t id) const noexcept { return *fibers_[id]; }

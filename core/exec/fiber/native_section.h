@@ -13,7 +13,8 @@
 
 namespace rehearse::exec {
 
-// The threads that run code together with a fiber's own thread, on variables on the fiber's stack.
+// The executor's thread, on which a fiber runs, and the real threads that help it to run the fiber's code, on variables
+// on the fiber's stack.
 class NativeTeam {
  public:
   NativeTeam() noexcept : outer_(std::exchange(t_innermost, this)) {}
@@ -21,13 +22,13 @@ class NativeTeam {
   NativeTeam& operator=(const NativeTeam&) = delete;
   ~NativeTeam() { t_innermost = outer_; }
 
-  // The fiber's own thread reports the number of threads, including itself.
+  // The executor's thread reports the number of threads, including itself.
   void note_size(int threads) noexcept { others_ = threads - 1; }
   // Each of the other threads calls it once, when it will not touch the fiber's variables any more.
   void note_gone() noexcept { gone_.fetch_add(1, std::memory_order_release); }
 
-  // Call it in a fiber that ends inside such code: it waits for the other threads of all teams of this thread. Waits
-  // for a limited time, because the other threads may wait for this one.
+  // Call it in a fiber that ends inside such code. It waits for the other threads of all teams that the fiber's thread
+  // is in. Waits for a limited time, because the other threads may wait for this one.
   static void outlive_others() noexcept {
     constexpr int kNapsMax = 1'000;
     int naps = 0;
@@ -49,15 +50,15 @@ class NativeTeam {
 
 inline constexpr NativeCode kOpenmpRegion{"an OpenMP parallel region", "region"};
 
-// While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). It cannot switch to
-// another fiber, because the OpenMP library keeps the state of the region per thread, and blocking functions are libc's
-// own. Used on the fiber's own thread and on the threads that help it.
+// While it lives, this thread runs code of `fiber` together with real threads (an OpenMP region). Meanwhile this thread
+// cannot switch to another fiber, because the OpenMP library keeps the state of the region per thread. Blocking
+// functions are then libc's own. Used on the executor's thread and on the threads that help it.
 class NativeSection : public NativeScope {
  public:
   explicit NativeSection(Fiber& fiber) noexcept : NativeScope(&fiber, kOpenmpRegion) {}
 
   // Call it in a fiber that ends inside a NativeSection or NativeScope and will not return: it leaves the section and
-  // returns the fiber, which is current again. Returns null if this thread is not the fiber's own, or is in no section.
+  // returns the fiber, which is current again. Returns null if this thread has no executor, or is in no section.
   static Fiber* abandon() noexcept {
     if (t_native_fiber == nullptr || RankExecutor::current() == nullptr) return nullptr;
     NativeTeam::outlive_others();

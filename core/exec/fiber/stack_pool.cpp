@@ -28,14 +28,14 @@ std::size_t page_bytes() noexcept {
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) noexcept { return (bytes + unit - 1) / unit * unit; }
 
-// Wide enough that a function with a large frame cannot step over it. The number of pages is odd, so that stacks are an
-// odd number of pages apart and their addresses use all sets of the core's TLB. Multiples of 64 KiB would share a few
-// sets.
+// Wide enough that a function with a large frame cannot step over the guard pages. The number of pages is odd, so that
+// stacks are an odd number of pages apart and their addresses use all sets of the core's TLB. Multiples of 64 KiB would
+// share a few sets.
 constexpr std::size_t kGuardBytes = std::size_t{68} << 10;
 constexpr std::size_t kStackBytesMin = std::size_t{64} << 10;
 
 // Stacks begin at pages, so their tops would all map to the same few cache sets, and a thousand fibers would evict each
-// other at every switch. Therefore each stack begins a little lower than the previous one, but never so low that a new
+// other at every switch. Therefore stacks begin at different places in their first page, but never so low that a new
 // fiber's first data (its context and its first frames) needs a second page.
 constexpr std::size_t kStaggerStep = 17 * 64;
 constexpr std::size_t kStaggerSpan = 39 * 64;

@@ -8,7 +8,7 @@
 
 namespace rehearse::exec {
 
-// Stacks for fibers: mapped lazily, each above a guard page, and kept for the next fiber when one ends, so that a world
+// Stacks for fibers: mapped lazily, each above guard pages, and kept for the next fiber when one ends, so that a world
 // needs no map calls once the pool is warm. Touched pages of a kept stack stay allocated until trim().
 //
 // One pool per thread and stack size; not thread safe.
@@ -28,7 +28,7 @@ class StackPool {
 
   std::size_t stack_bytes() const noexcept { return stack_bytes_; }
 
-  // Whether `address` is in the guard page of the stack. Async-signal-safe.
+  // Whether `address` is in the guard pages of the stack. Async-signal-safe.
   static bool in_guard_page(const boost::context::stack_context& stack, const void* address) noexcept;
 
  private:

@@ -72,7 +72,8 @@ ImportTables read_tables(const LoadedLibrary& library) {
   return tables;
 }
 
-// Makes memory that the loader has sealed (RELRO) writable while it lives.
+// Writes to a library's memory. Unseals what the loader has sealed (RELRO) if necessary, and seals it again in the
+// destructor.
 class Unsealed {
  public:
   explicit Unsealed(const LoadedLibrary& library) : path_(library.path) {

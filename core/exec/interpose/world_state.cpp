@@ -5,7 +5,8 @@
 namespace rehearse::exec::interpose {
 
 WorldState::~WorldState() {
-  // These fibers never return. Pending initialisations would block the next world that reaches them.
+  // The fibers that still run an initialisation never return. Their pending initialisations would block the next world
+  // that reaches them.
   for (const auto& [guard, fiber] : guards.running()) give_up_guard(guard);
   for (const auto& [once, fiber] : onces.running()) give_up_once(once);
 }

@@ -16,7 +16,7 @@ namespace rehearse::exec {
 class WaitQueue::Waiting {
  public:
   Waiting(WaitQueue& queue, Fiber& fiber) : queue_(queue), fiber_(fiber) {
-    // A fiber woken by the end of the world may enter another wait (for a lock) before it has left this one.
+    // A fiber woken by the end of the world may enter another wait (for a lock) before it has left its first wait.
     if (fiber.in_queue) fiber.queue->remove(fiber);
     queue.append(fiber);
   }

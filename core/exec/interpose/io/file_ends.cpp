@@ -118,7 +118,7 @@ bool is_locked_by_this_process(int file) {
   struct stat status{};
   if (::fstat(file, &status) != 0) return false;
   std::ifstream locks("/proc/locks");
-  // If the system lists no locks, assume that any descriptor of this process for the file may hold it.
+  // If the system lists no locks, assume that any descriptor of this process for the file may hold the lock.
   if (!locks) return any_other_file(file, [&](int other) { return is_same_file(other, status); });
   // "1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF"; lines of waiters have an additional word, "->".
   std::string line, number, kind, mode, access, inode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pipes, sockets and file locks between ranks. A call that would block in the kernel until another rank makes a call
+// Pipes, sockets and file locks between ranks. If a call would block in the kernel until another rank makes a call, it
 // suspends its rank instead. All other files are left to the kernel.
 #include <algorithm>
 #include <array>
@@ -136,8 +136,8 @@ auto when_ready(int file, const char* call, const Take& take) {
 
 ssize_t write_to_pipe(const Waiter& waiter, int file, const void* data, size_t bytes) {
   FileWait wait(waiter, file, POLLOUT, "write()");
-  // Up to PIPE_BUF bytes fit if there is any room. Checked first, because most pipes are stdout with a reader, so the
-  // write needs no wait.
+  // Up to PIPE_BUF bytes fit if there is any room. Check this first: most pipes are stdout, and its reader has usually
+  // made room, so the write needs no wait.
   const bool fits = bytes <= PIPE_BUF && is_ready(file, POLLOUT);
   if (!fits && wait.is_for_others()) return real_write(file, data, bytes);
   return wait.until_all(bytes, [=](size_t from, size_t left) {

@@ -89,7 +89,7 @@ std::string ended_by(const char* function, int status) {
                      status);
 }
 
-// Returns if the calling thread does not belong to a rank.
+// Returns if the calling thread runs no fiber, as the helper threads of an OpenMP region.
 void fail_current_fiber(const std::string& what) {
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;
@@ -100,7 +100,7 @@ void fail_current_fiber(const std::string& what) {
   }
 }
 
-// Returns if the world's process does not end: outside of ranks, and in a process that a rank has forked.
+// Returns if the real function must end this process: outside of ranks, and in a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
   if (caller == nullptr) return tell_handler(ended_by(function, status));
@@ -114,7 +114,7 @@ void exit_here(int status) {
   if (g_exit_handler != nullptr) std::fflush(nullptr);  // as exit() does
   fail_rank("exit", status);
   if (current_fiber() == nullptr) real_exit(status);
-  // A forked process. No destructor may run on its copy of the world, because we are on a stack of that world.
+  // This is a forked process. No destructor may run on its copy of the world, because we are on a stack of that world.
   std::fflush(nullptr);
   real_exit_at_once(status);
   __builtin_unreachable();

@@ -52,7 +52,7 @@ constinit Real<Sections> real_sections("GOMP_parallel_sections");
 constinit Real<Sections> real_teams("GOMP_teams_reg");
 constinit Real<int (*)()> real_team_size("omp_get_num_threads");
 
-// The threads of a region run this function instead of the region itself.
+// The threads of a region run OnBehalf::run() instead of the region itself.
 struct OnBehalf {
   Fiber& fiber;
   Region region;

@@ -7,7 +7,7 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// The OpenMP run-time library that contains this function, "libomp"; null if none does.
+// The OpenMP run-time library that contains this function, for example "libomp"; null if none does.
 const char* openmp_library_of(const void* function) noexcept;
 
 // Throws an error that says why ranks cannot use the library: its threads wait in the kernel, and find each other by

@@ -30,8 +30,8 @@ void finish(pthread_once_t* once, int state, Initialisations& initialisations) {
   initialisations.end(once);
 }
 
-// Does not use libc's pthread_once(): it keeps a stack of clean-ups per thread, and fibers of one thread may finish
-// their routines in any order.
+// Does not use libc's pthread_once(), because that function keeps a stack of clean-ups per thread, and fibers of one
+// thread may finish their routines in any order.
 void run_routine(Fiber& fiber, pthread_once_t* once, void (*routine)()) {
   struct Reset {
     pthread_once_t* once;

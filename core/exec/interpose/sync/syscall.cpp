@@ -21,8 +21,8 @@
 
 namespace rehearse::exec::interpose {
 
-// libc's function is variadic and reads six arguments for every call. This function has six parameters, so arguments
-// that a caller leaves out are indeterminate, as in libc; va_arg() would read beyond the caller's frame.
+// libc's function is variadic and reads six arguments for every call. This function has parameters for all six, so
+// arguments that a caller leaves out are indeterminate, as in libc; va_arg() would read beyond the caller's frame.
 long syscall_here(long number, long a1, long a2, long a3, long a4, long a5, long a6) REHEARSE_INTERPOSES("syscall");
 
 namespace {

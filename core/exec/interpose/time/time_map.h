@@ -27,7 +27,7 @@ inline Clock::Epochs epochs_of(const Fiber& fiber) noexcept {
 }
 
 // The reading of a clock at the world's time zero, if the clock follows the world's time in a rank; nullopt for other
-// clocks (CPU time, alarm clocks).
+// clocks, such as those for CPU time.
 inline std::optional<VirtualDuration> clock_at_zero(const Fiber& fiber, clockid_t clock) noexcept {
   switch (clock) {
     case CLOCK_REALTIME:
