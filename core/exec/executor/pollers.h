@@ -12,8 +12,8 @@
 namespace rehearse::exec {
 
 // The suspended fibers that will look at something again: at any time (they poll), or after another rank has made a
-// system call (they wait in the kernel). Released fibers are removed and run again, in the order in which they were
-// added.
+// system call (they wait in the kernel). Released fibers are removed and become runnable, in the order in which they
+// were added.
 class Pollers {
  public:
   void add(Fiber& fiber, bool in_kernel) {

@@ -14,8 +14,8 @@ namespace {
 
 using Known = std::unordered_map<const GraphModule*, std::uint64_t>;  // hashes of the modules found so far
 
-// Each item is preceded by its kind, length or number, so that different graphs never produce the same bytes. A
-// submodule contributes its own hash, so a shared one is walked once.
+// Each item is preceded by its kind, length or number, so that different sequences of items never produce the same
+// bytes. A submodule contributes its own hash, so a shared submodule is walked once.
 class Hasher {
  public:
   static std::uint64_t hash_of(const GraphModule& module, Known& known, Placeholders placeholders) {

@@ -119,7 +119,7 @@ class Archive {
   PyTorchStreamReader reader_;
 };
 
-// Converts c10::Error to ImportError. The archive reader throws it, and LibTorch throws it for invalid tensors.
+// Converts c10::Error to ImportError. The archive reader throws c10::Error, and so does LibTorch for invalid tensors.
 template <typename Load>
 ExportedProgram with_import_errors(const std::string& path, Load load) {
   try {

@@ -24,7 +24,7 @@ LeftGradient* left_in(const c10::IValue& operand) {
 }
 
 // A tensor hook whose code is a graph. Detaches its operands, because their history may lead to the hooked tensor. Then
-// a reference cycle would keep both alive.
+// the hook and the tensor would keep each other alive.
 class GraphHook {
  public:
   GraphHook(std::shared_ptr<const RunnableGraph> body, std::vector<c10::IValue> operands, std::string node,
