@@ -19,11 +19,11 @@
 
 namespace rehearse::compiler {
 
-// How a capture represents a leaf of its call: sizes that vary are symbols, and `sizes` has their hints.
+// How a capture represents a leaf of its call. Sizes that vary become symbols; `sizes` has their values in this call.
 struct LeafShape {
   std::vector<std::int64_t> sizes;
   std::vector<bool> varies;                  // for each size
-  std::vector<std::int32_t> symbols = {};    // their numbers, which a later capture uses again; -1: none
+  std::vector<std::int32_t> symbols = {};    // numbers of the symbols, which later captures use again; -1: none
   std::optional<std::int64_t> symbolic_int;  // the value of an integer that becomes a symbol
   bool operator==(const LeafShape&) const = default;
 };
@@ -32,12 +32,12 @@ struct LeafShape {
 // why; `refusal` is empty if a read ended the capture.
 struct Capture {
   std::string refusal;
-  // The code keeps a tensor apart from its results, and `refusal` says so, also for a capture that did not end early.
+  // The code keeps a tensor apart from its results, and `refusal` says so, even if the capture did not end early.
   bool keeps_tensors = false;
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
   // not end early.
   std::vector<std::pair<capture::WeakTensor, std::size_t>> kept_results;
-  std::optional<CallResult> served;  // the call's results, if segments or real tensors gave them
+  std::optional<CallResult> served;  // the call's results, if its code ran in segments or partly on real tensors
   std::shared_ptr<graph::GraphModule> module;
   std::shared_ptr<shapes::ShapeEnv> shapes;
   std::vector<InputBinding> inputs;

@@ -288,10 +288,10 @@ class CallCapture {
   capture::ForwardCapture tracer_;
   StandIns stand_ins_;
   CapturedLeaves leaves_;
-  std::map<std::int32_t, std::size_t> symbols_;  // from the numbers of an earlier capture to its own symbols
+  std::map<std::int32_t, std::size_t> symbols_;  // from an earlier capture's numbers to this one's symbols
   std::vector<SymbolPosition> positions_;        // for each source of the environment
   capture::CapturedGraph captured_;
-  std::vector<c10::IValue> values_;               // of the graph, if a capture without segments_ ended early
+  std::vector<c10::IValue> values_;               // of the graph so far, if a capture without segments_ ended early
   std::set<c10d::ProcessGroup*> guarded_groups_;  // used for membership tests only
   Capture result_;
 };

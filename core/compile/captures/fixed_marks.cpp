@@ -23,9 +23,9 @@ bool is_marked(const SymbolPosition& position, const LeafList& leaves) {
   });
 }
 
-// Returns the guard that the symbol has this value. If there is none, several guards together leave no other value.
-// Then returns the first equality that mentions the symbol, or else the last guard that mentions it. Null if no guard
-// mentions it.
+// Returns the guard which says that the symbol has this value. If there is none, several guards together leave no other
+// value. Then returns the first equality that mentions the symbol, or else the last guard that mentions it. Null if no
+// guard mentions it.
 const shapes::Guard* guard_that_fixes(const std::string& symbol, std::int64_t value, const shapes::ShapeEnv& shapes) {
   const shapes::Condition fixed = shapes::Condition::eq(shapes::Expr::symbol(symbol), value);
   const shapes::Guard* equality = nullptr;

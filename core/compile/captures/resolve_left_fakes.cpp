@@ -13,8 +13,9 @@
 namespace rehearse::compiler {
 namespace {
 
-// The function will run again in the next call, so this run must leave no trace: no draws, no communication, no changes
-// to anything outside. False if the graph is null, because then nobody knows what the code did.
+// True if the graph runs without a trace: without draws, communication, or changes to anything outside. A trace would
+// be wrong, because the function will run again in the next call. False if the graph is null, because then nobody knows
+// what the code did.
 bool only_computes(const graph::GraphModule* module) {
   return module != nullptr && graph::has_marked_effects_only(*module) &&
          !MemoryClasses(*module).writes_to_inputs(*module);

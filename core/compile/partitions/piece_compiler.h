@@ -22,7 +22,7 @@
 
 namespace rehearse::compiler {
 
-// What a PieceCompiler takes from compile() besides the back end.
+// The settings of a PieceCompiler besides the back end.
 struct PieceOptions {
   bool check_backend = false;     // from CompileOptions
   GraphDump* dump = nullptr;      // null: writes nothing

@@ -18,8 +18,8 @@
 namespace rehearse::exec {
 namespace {
 
-// The newest throws of this thread's fibers and, if wanted, of the thread itself. Keeps several, because destructors
-// that run during unwinding may throw too, or suspend and let another rank throw.
+// The newest throws of this thread's fibers and, while a KeepThrowSites lives, of the thread itself. Keeps several,
+// because destructors that run during unwinding may throw too, or suspend and let another rank throw.
 struct Throw {
   void* exception = nullptr;
   const Fiber* fiber = nullptr;  // for comparison only

@@ -13,8 +13,8 @@
 
 namespace rehearse::exec {
 
-// The executor's thread, on which a fiber runs, and the real threads that help it to run the fiber's code, on variables
-// on the fiber's stack.
+// The executor's thread, on which a fiber runs, and the real threads that help it to run the fiber's code. All of them
+// use variables on the fiber's stack.
 class NativeTeam {
  public:
   NativeTeam() noexcept : outer_(std::exchange(t_innermost, this)) {}

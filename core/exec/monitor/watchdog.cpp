@@ -104,7 +104,8 @@ class Watchdog {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  // Stays awake between consecutive worlds, because waking it costs the run more than its idling costs the processor.
+  // Stays awake for a few ticks without runs, for the next world, because waking it costs the run more than its idling
+  // costs the processor.
   [[noreturn]] void watch() {
     std::unique_lock lock(mutex_);
     Time tick = std::chrono::steady_clock::now() + g_tick.load();

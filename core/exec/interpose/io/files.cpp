@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pipes, sockets and file locks between ranks. If a call would block in the kernel until another rank makes a call, it
-// suspends its rank instead. All other files are left to the kernel.
+// suspends its rank instead. Calls on all other files go to the kernel; writes first pass the world's FileInterceptor.
 #include <algorithm>
 #include <array>
 #include <cerrno>

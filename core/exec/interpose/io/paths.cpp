@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that examine or change files by name. None of them blocks, but another rank may change the same name at any
-// time, so these calls may switch to other ranks in worlds that test such races.
+// Calls that examine or change files by name. None of them waits for another rank (unless it opens a FIFO), but another
+// rank may change the same name at any time, so these calls may switch to other ranks in worlds that test such races.
 #include <array>
 #include <cstdarg>
 #include <cstdio>

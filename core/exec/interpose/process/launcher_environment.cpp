@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The environment variables that torchrun sets for each process, for programs that expect them.
+// RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE, which torchrun sets for each process, for programs that expect
+// them.
 #include <array>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Clocks: a rank reads its world's time on every clock, except for CPU time.
+// Clocks: a rank reads its world's time on every clock, except those for CPU time.
 #include <array>
 
 #include <sys/time.h>

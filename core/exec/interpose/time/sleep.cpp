@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeps take virtual time, and sched_yield() counts as a poll.
+// Sleeps take the world's time, and sched_yield() counts as a poll.
 #include <array>
 #include <cerrno>
 #include <utility>
