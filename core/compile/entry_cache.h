@@ -67,7 +67,8 @@ class EntryCache {
   // The function runs eagerly from now on. Warns.
   void refuse(const std::string& why);
   bool is_refused() const noexcept { return !refusal_.empty(); }
-  // Notes that the code keeps tensors beside its results. Returns whether the previous capture did so too.
+  // Notes that the code keeps tensors beside its results. Returns whether an earlier capture did so too, and no entry
+  // was added since.
   bool note_kept() noexcept { return ++captures_that_kept_ >= 2; }
 
   const CompileStats& stats() const noexcept { return stats_; }
@@ -86,7 +87,7 @@ class EntryCache {
   std::vector<Recompile> recompiles_;
   std::string refusal_;
   bool warned_of_limit_ = false;
-  int captures_that_kept_ = 0;  // in succession
+  int captures_that_kept_ = 0;  // since the last entry was added
   int locks_ = 0;               // may exceed one outside of fibers, if code calls itself
   exec::WaitQueue waiting_;
 };

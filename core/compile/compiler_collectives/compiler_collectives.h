@@ -15,7 +15,8 @@
 
 namespace rehearse::compiler {
 
-// Names the compilation in errors: the function that ranks call, and the caller's line (empty if unknown).
+// Names the compilation in errors: the function that ranks call, and the line of the call or, for a segment, of the
+// read or region next to it (empty if unknown).
 struct CollectiveLabel {
   std::string function;
   std::string line;

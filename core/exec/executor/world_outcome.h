@@ -48,7 +48,7 @@ class WorldOutcome {
 
   // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that it is in; null: none.
   void note_blocked(Fiber& fiber, const Observer* observer);
-  // Like note_blocked(), and adds the place of the running fiber.
+  // Like note_blocked(), and adds the place of the running fiber. Does nothing unless the world has ended early.
   void note_where(Fiber& fiber, const Observer* observer);
   // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
   // ranks: when the world ends, the fiber may be gone.

@@ -5,8 +5,8 @@
 
 namespace rehearse::exec {
 
-// The objects of one fiber (or thread) for the FiberLocals that it has used. One pointer, null until there is an
-// object.
+// The objects of one fiber (or thread) for the FiberLocal variables that it has used. Consists of one pointer, which is
+// null until there is an object.
 class FiberLocals {
  public:
   FiberLocals() = default;
