@@ -82,7 +82,7 @@ Argument ValueParser::number(const std::string& word) {
   return real;
 }
 
-// Reads all 64 bits: 0x7ff8000000000001.
+// Reads a NaN from all of its 64 bits, such as 0x7ff8000000000001.
 double ValueParser::nan_of(const std::string& word) {
   std::uint64_t bits = 0;
   const char* end = word.data() + word.size();

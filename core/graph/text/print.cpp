@@ -36,8 +36,8 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-// The shortest text that reads back as the same number and does not look like an integer. A NaN with non-default bits
-// is written as these bits.
+// The shortest text that reads back as the same number and does not look like an integer. Writes a NaN with non-default
+// bits as these bits.
 std::string number(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;
@@ -146,7 +146,7 @@ class Printer {
 
   const Origins origins_;
   std::string out_;
-  std::unordered_map<const GraphModule*, std::size_t> numbers_;  // in order of their beginnings
+  std::unordered_map<const GraphModule*, std::size_t> numbers_;  // counts modules in the order in which they begin
   int depth_ = 0;
 };
 

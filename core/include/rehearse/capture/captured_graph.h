@@ -51,7 +51,7 @@ struct Remark {
 // buffer), and got this answer.
 struct StorageFact {
   at::Tensor tensor;
-  std::optional<std::int64_t> bytes = {};  // nullopt: up to the end of the tensor's last element
+  std::optional<std::int64_t> bytes = {};  // nullopt: the storage ends with the tensor's last element
 };
 
 // The result of a capture.

@@ -30,10 +30,10 @@ struct NamedTensor {
 };
 
 // Captures what code does with tensors as a graph, above autograd: composite operators stay whole, and changes of grad
-// mode and autocast become nodes. Operators compute nothing: the code gets fakes in place of its inputs, and operators
-// use fakes in place of parameters. They change no real tensor, neither its data nor its version, and no hook of a real
-// tensor runs. With a listener (set_listener()), only segments, reads, eager regions and code after the end of the
-// capture run for real.
+// mode and autocast become nodes. Operators compute nothing, because the code gets fakes in place of its inputs, and
+// operators use fakes in place of parameters. Operators change no real tensor, neither its data nor its version, and no
+// hook of a real tensor runs. With a listener (set_listener()), only segments, reads, eager regions and code after the
+// end of the capture run for real.
 //
 //   ForwardCapture capture(shapes, named_tensors);
 //   at::Tensor x = capture.add_tensor("x", real_x, {batch, 10});
@@ -43,8 +43,8 @@ struct NamedTensor {
 //
 // Belongs to the fiber that runs it. Several fibers may capture at the same time. Not thread-safe.
 // Errors: for code that no graph can hold, capture::FakeError, shapes::ShapeError and their derived classes, with the
-// user's line if it is known, even if the code has caught the error. Other exceptions of the code, and of operators for
-// wrong arguments, pass through unchanged.
+// user's line if it is known. If the code catches such an error, run() throws it all the same. Other exceptions of the
+// code, and of operators for wrong arguments, pass through unchanged.
 class ForwardCapture {
  public:
   ForwardCapture(std::shared_ptr<shapes::ShapeEnv> shapes, std::vector<NamedTensor> of_module);
@@ -87,9 +87,9 @@ class ForwardCapture {
   // it is empty if these are unknown.
   LeftFakes left(bool has_failed, const std::function<c10::IValue(std::size_t number)>& find_value);
 
-  // True if a listener's answer or end() has ended the capture: what the code does from then on runs on real tensors.
-  // Then there is no graph, and real_value() maps an output of the code to its value. Other fakes that the code keeps
-  // have become real; left() returns those that have not.
+  // True if a listener's answer or end() has ended the capture. Whatever the code does after that runs on real tensors.
+  // The capture then has no graph, and real_value() maps an output of the code to its value. Other fakes that the code
+  // keeps have become real; left() returns those that have not.
   bool ended() const noexcept;
   // The error text of the refusal, if the answer of on_refusal() has ended the capture; else empty.
   const std::string& refusal() const noexcept;

@@ -16,8 +16,8 @@
 #include <rehearse/exec/call_site.h>
 #include <rehearse/graph/graph_module.h>
 
-// Captures that go on after a read of data. The graph up to the read is a segment: it runs at once, and the tensors
-// that the code then holds become inputs of the next segment. The code keeps the same fakes.
+// Captures that go on after a read of data or an eager region. The graph up to there is a segment, which runs at once.
+// The tensors that the code then holds become inputs of the next segment. The code keeps the same fakes.
 namespace rehearse::capture {
 
 // One stretch of a capture. Its results, and those of eager regions, are values of the capture, numbered from 0 in the
@@ -29,8 +29,8 @@ struct Segment {
   std::shared_ptr<graph::GraphModule> module;  // its output is a list
   std::vector<Source> sources;                 // one for each placeholder, in order
   std::size_t results = 0;                     // how many values it adds; they get the next numbers
-  // Several inputs share memory, and an operator writes to an argument. Then only a run operator by operator is sure to
-  // be right.
+  // True if several inputs share memory and an operator of the segment writes to one of its arguments. Then the result
+  // is sure to be right only if the segment runs operator by operator.
   bool writes_to_alias = false;
 };
 

@@ -24,11 +24,11 @@
 // calls storage_bytes() after a read or an eager region, or for a parameter of FullyShardedDataParallel.
 namespace rehearse {
 
-// Returns the bytes of the storage. More than the elements take if the tensor is part of another one; 0 if the memory
-// was freed.
+// Returns the size of the storage in bytes. It is more than the elements take if the tensor is part of another one, and
+// 0 if the memory was freed.
 c10::SymInt storage_bytes(const at::Tensor& tensor);
 
-// Gives the storage that many bytes. Bytes within both the old and the new size keep their values.
+// Changes the size of the storage to `bytes`. Bytes within both the old and the new size keep their values.
 void resize_storage(const at::Tensor& tensor, const c10::SymInt& bytes);
 
 }  // namespace rehearse

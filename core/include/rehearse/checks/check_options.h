@@ -29,12 +29,12 @@ enum class Draws {
 
 // Checks that run although the program does not ask for them. Simulations run `replicas` and `draws` at each forward of
 // a DistributedDataParallel or FullyShardedDataParallel in training mode, and `replicas` once more when that object is
-// destroyed. They run `finite` at each transfer.
+// destroyed. They run `finite` at each transfer that reduces.
 struct AutomaticChecks {
   // The parameters are the same on all ranks, and so are the buffers if the DistributedDataParallel broadcasts them.
   bool replicas = false;
-  // No rank contributes NaN or Inf to a sum, mean or product, and no result contains one. No rank contributes NaN to a
-  // minimum or maximum.
+  // No rank contributes NaN or Inf to a sum, mean or product, and no result of these contains one. No rank contributes
+  // NaN to a minimum or maximum.
   bool finite = false;
   std::optional<Draws> draws = {};
   // Watch each operator, so that a finding can say where the bad value arose. A run that is repeated to explain a

@@ -72,7 +72,7 @@ struct EventLogOptions {
 // Every collective and point-to-point call of a world: the last few of each rank or all of them, and a hash over all.
 //
 // Equal runs have equal hashes; this hash is part of the run's identity. Groups write the log, and reports read it. Not
-// thread safe. Reading does not block. References to events are valid until the next record().
+// thread safe. Reading does not block. References to events are valid until the log records the next call.
 class EventLog {
  public:
   struct Group {
@@ -80,7 +80,7 @@ class EventLog {
     std::string description;
     std::vector<int> ranks;
   };
-  // What a rank passed to the new_group() that made group `pg_id`, if it was not what the first caller passed.
+  // The arguments that a rank passed to the new_group() that made group `pg_id`, if the first caller passed other ones.
   struct OtherCreation {
     std::uint32_t pg_id = 0;
     int rank = -1;
@@ -113,12 +113,12 @@ class EventLog {
   // All captured call sites; the first is empty.
   const std::vector<exec::CallSite>& call_sites() const noexcept { return call_sites_; }
 
-  // What ranks did between their calls. The log keeps at most as many spans as calls: all, or the last ones of the
+  // The work of ranks between their calls. The log keeps at most as many spans as calls: all, or the last ones of the
   // whole world.
   const SpanLog& spans() const noexcept { return spans_; }
   SpanLog& spans() noexcept { return spans_; }
 
-  // The call with this Event::record_id. Null unless the log keeps all events.
+  // The call with this Event::record_id. Null if no call has it, or if the log does not keep all events.
   const Event* find(std::uint64_t record_id) const {
     return options_.keep_all && record_id < all_.size() ? &all_[record_id] : nullptr;
   }

@@ -120,7 +120,7 @@ class ArgumentCopies {
   }
 
   // The values that the function has left in the copies, without tensors and symbolic integers. Empty for an argument
-  // whose other values the function has not changed.
+  // in which the function has changed none of these values.
   Left left() const {
     Left left;
     take_left(left, kEach);

@@ -93,7 +93,7 @@ constexpr void refuse_placement() {
 
 // Calls `sink` for each leaf in `value`, in order: tensor(at::Tensor&), sym_int(c10::SymInt&), text(std::string&),
 // group(c10d::ProcessGroup*), real(double) and number(LeafKind, int64_t). Calls enter(index) or enter(name) before each
-// part of `value`, and leave() after it. Sinks may write to tensors and symbolic integers.
+// item and each field, and leave() after it. Sinks may write to tensors and symbolic integers.
 //
 // Types: at::Tensor, c10::SymInt, integers, bool, enums, double, std::string, c10::Device, process groups, device
 // meshes, LibTorch's placements; std::optional, std::variant, std::tuple, std::pair, std::array, std::vector and other

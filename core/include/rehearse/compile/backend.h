@@ -76,7 +76,8 @@ struct CompiledGraph {
   std::function<std::string()> store = {};
 };
 
-// A back end. One object serves one compiled function of one rank: all of its graphs and recompilations.
+// A back end. If the caller names it, each compiled function has one object on each rank, which serves all of its
+// graphs and recompilations. An object that the caller passes serves all ranks that call the function.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -107,8 +108,8 @@ using BackendFactory = std::function<std::shared_ptr<Backend>()>;
 void register_backend(std::string name, BackendFactory factory);
 
 // Returns a new back end of that name. Always available: "eager" (runs the graph node by node), "counting" (the same,
-// and counts; see counting_backend.h) and "aot_eager" (a forward and a backward graph; see aot_eager.h). For any other
-// name throws std::invalid_argument, which lists the known names.
+// and counts; see counting_backend.h) and "aot_eager" (a forward and a backward graph; see aot_eager.h). If the name is
+// neither one of these nor registered, throws std::invalid_argument, which lists the known names.
 std::shared_ptr<Backend> make_backend(std::string_view name);
 
 // The names that make_backend() knows, sorted.

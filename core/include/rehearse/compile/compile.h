@@ -87,8 +87,8 @@ struct IsOverloaded<ForwardWithin<Ddp>>
 
 }  // namespace compiler
 
-// What compile() returns. It is called like the function, by any number of ranks, each of which has its own cache.
-// Copies share their caches.
+// The result of compile(). Call it like the function, on any number of ranks; each rank has its own cache. Copies share
+// their caches.
 template <class Function>
 class Compiled {
  public:
@@ -102,7 +102,7 @@ class Compiled {
     return compiler::call(*callable_, function_, std::forward<Args>(args)...);
   }
 
-  // What the calling rank's cache has done so far.
+  // These say what the calling rank's cache has done so far.
   compiler::Explanation explain() const { return callable_->explain(); }
   compiler::CompileStats stats() const { return callable_->stats(); }
 
@@ -139,9 +139,9 @@ class CompiledDataParallel {
 };
 
 // Returns a callable that takes the arguments of `net` or `function`, and runs the graph that a back end compiles from
-// its code: torch.compile in C++. The first call runs the user's code on fakes, which gives a graph. Later calls run
-// the compiled graph as long as all of its guards hold, and otherwise compile anew, up to
-// CompileOptions::recompile_limit times.
+// its code: torch.compile in C++. The first call runs the user's code on fakes, which gives a graph. A later call runs
+// a compiled graph whose guards all hold. If there is none, the call compiles anew, until the cache has
+// CompileOptions::recompile_limit entries.
 //
 //   auto compiled = rehearse::compile(net, {.backend = "aot_eager"});
 //   at::Tensor y = compiled(x);

@@ -72,15 +72,15 @@ struct CompileOptions {
   bool check_backend = false;
 
   // A folder for the text of each graph (graph::to_text()), written before the back end compiles it.
-  // "forward.rank0.1.submod_0.txt" is the first graph of that rank; outside of worlds the name has no rank. The folder
-  // is made if missing, and files of the same name are overwritten. Empty: writes nothing. A failed write is the error
-  // compiler::CompileError.
+  // "forward.rank0.1.submod_0.txt" is the first graph of the function "forward" on rank 0; outside of worlds the name
+  // has no rank. The folder is made if missing, and files of the same name are overwritten. Empty: writes nothing. A
+  // failed write is the error compiler::CompileError.
   std::string dump_folder = {};
 
-  // A folder in which the output of the back end outlives the process: a later process reads a graph that an earlier
-  // one has compiled. If nullopt, the environment's REHEARSE_CACHE_DIR names the folder. If neither names one, or the
-  // name is empty, there is no cache. The folder is made if missing. If a file in it cannot be read or written, the
-  // graph is compiled, and explain() says why.
+  // A folder in which the output of the back end outlives the process: a later process reads the graphs that an earlier
+  // process has compiled. If nullopt, the environment's REHEARSE_CACHE_DIR names the folder. If neither names a folder,
+  // or the name is empty, there is no cache. The folder is made if missing. If a file in it cannot be read or written,
+  // the graph is compiled, and explain() says why.
   std::optional<std::string> cache_dir = std::nullopt;
   // How many bytes the files in the cache's folder may take. A process that writes a file removes the oldest ones
   // beyond the limit.

@@ -61,7 +61,7 @@ class TypedRegion final : public capture::EagerRegion {
     for_each_argument([this](at::Tensor& tensor) { tensors_.push_back(std::exchange(tensor, {})); });
   }
 
-  // Moves the tensors out of the arguments; the region keeps none.
+  // Returns the tensors of the arguments. The region keeps none of them.
   std::vector<at::Tensor> take_tensors() { return std::exchange(tensors_, {}); }
 
   std::string identity() const override {
@@ -140,8 +140,8 @@ class TypedRegion final : public capture::EagerRegion {
 // `fn` is a function or a lambda without captures, because later calls run it without the code around it. Pass what it
 // needs as arguments. A tensor arrives as a real one. Numbers, strings and structures of these (argument_walk.h) keep
 // the values of the call that compiled, unless they come from tensors. std::ref() passes an object that outlives the
-// compiled function. The result has the same types; a number in it selects a branch, as a read of a tensor does. If fn
-// returns a reference, the caller gets a value.
+// compiled function. The result may have the types that arguments may have. A number in the result selects a branch, as
+// a read of a tensor does. If fn returns a reference, the caller gets a value.
 //
 // Errors: capture::NotCapturable with CompileOptions::fullgraph, with the line; what fn throws. The code after the
 // region sees what fn does to the data of its tensors. A region still runs correctly if it changes whether a tensor

@@ -18,7 +18,7 @@ struct CompileStats {
   std::int64_t hits = 0;
   std::int64_t compiles = 0;  // entries made, and paths added to entries with segments
   std::int64_t compiles_in_last_call = 0;
-  std::int64_t graphs = 0;       // passed to the back end
+  std::int64_t graphs = 0;       // in EntryExplanation::graphs
   std::int64_t eager_calls = 0;  // because of the limit, or because the code was refused
   std::int64_t verifications = 0;
   std::int64_t cache_hits = 0;  // counts graphs; see CacheUse
@@ -27,18 +27,18 @@ struct CompileStats {
 };
 
 // What happened to a graph in CompileOptions::cache_dir. Off: there is no folder. Hit: the graph was read from it.
-// Miss: the graph's file was missing or unusable, or the schedule decided against it, so the graph was compiled and
-// written. Bypass: the graph was compiled and cannot be written.
+// Miss: the graph's file was missing or unusable, or the oracle chose not to use it (ChoiceKind::compile_cache), so the
+// graph was compiled and written. Bypass: the graph was compiled and cannot be written.
 enum class CacheUse { Off, Hit, Miss, Bypass };
 
-// One graph that the back end got.
+// One graph of an entry. The back end got it, unless code in it forces the graph to run eagerly.
 struct GraphExplanation {
   std::string name = {};                     // "forward", "submod_1"
   std::size_t nodes = 0;                     // without placeholders and output
   std::int64_t bucket_bytes = 0;             // size of its DDP bucket or FSDP unit; 0 without a split
   std::vector<std::string> parameters = {};  // the bucket's parameters, or those of the FSDP unit
   std::string reason = {};                   // why it ends where it does; empty without a split
-  std::string eager_because = {};            // why it runs under eager autograd, if the back end says so
+  std::string eager_because = {};            // why it runs under eager autograd; empty if it does not
   CacheUse cache = CacheUse::Off;
   std::string cache_reason = {};                          // for a miss or a bypass
   std::shared_ptr<const graph::GraphModule> module = {};  // the graph itself
@@ -81,7 +81,7 @@ struct Explanation {
   // each graph that ends before a unit of FullyShardedDataParallel, and for each that ends before the function makes a
   // tensor require grad.
   std::vector<std::string> break_reasons() const;
-  // All graphs that the back end got, oldest first, with the metadata of all nodes.
+  // The graphs of all entries, oldest first, with the metadata of all nodes.
   std::vector<PieceText> pieces() const;
   std::string text() const;
 };

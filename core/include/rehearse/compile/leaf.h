@@ -33,8 +33,9 @@ enum class LeafKind : std::uint8_t {
 // The kind's name for people: "tensor", "int", ...
 std::string_view text_of(LeafKind kind) noexcept;
 
-// One value at the bottom of a call's arguments. Points to the value, which must outlive the leaf. A leaf needs no
-// path: the argument types, and the Length and Choice leaves before it, say where it belongs.
+// One value at the bottom of a call's arguments. A leaf points to its tensor, symbolic integer, text or group, which
+// must outlive the leaf. A leaf needs no path: the argument types, and the Length and Choice leaves before it, say
+// where it belongs.
 struct Leaf {
   LeafKind kind;
   union {
@@ -61,7 +62,8 @@ using LeafList = c10::SmallVector<Leaf, 32>;
 
 // The value for people: "4", "true", "'mean'", "tensor float32[4, 8]".
 std::string text_of(const Leaf& leaf);
-// The kind and the value. Different values give different texts: a double is shown by its bits, a group by its address.
+// The kind and the value. Different texts, groups and plain numbers give different results: the result shows a double
+// by its bits and a group by its address.
 std::string exact_text_of(const Leaf& leaf);
 
 }  // namespace rehearse::compiler

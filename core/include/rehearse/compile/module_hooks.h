@@ -130,11 +130,11 @@ auto forward_of() {
 //   layer->register_full_backward_hook([](auto&, auto& grad_inputs, const auto&) { grad_inputs[0] *= 2; });
 //   torch::nn::Sequential net(layer, torch::nn::ReLU());
 //
-// Use it in place of the module: its own forward() calls the hooks, the inner module's does not. A hook gets the module
-// and lists of tensors: the tensors in the arguments or in the output, in order (output_tensors.h), or a gradient for
-// each of them (undefined if the tensor requires none). To change a list that is not const, a hook puts other tensors
-// into it. Hooks run in the order in which they were registered; forward() runs those that are registered when it
-// begins.
+// Use the ModuleHooks in place of the module: ModuleHooks::forward() calls the hooks, Module::forward() does not. A
+// hook gets the module and lists of tensors: the tensors in the arguments or in the output, in order
+// (output_tensors.h), or a gradient for each of them (undefined if the tensor requires none). To change a list that is
+// not const, a hook puts other tensors into it. Hooks run in the order in which they were registered; forward() runs
+// those that are registered when it begins.
 //
 //   forward pre        (module, inputs)                           before forward()
 //   forward            (module, const inputs, outputs)            after forward()

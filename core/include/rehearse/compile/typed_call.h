@@ -32,8 +32,8 @@ struct IsOverloaded : std::bool_constant<!std::is_pointer_v<Function> && !std::i
 template <class Function, class Result, class... Args>
 struct CallTypes {};
 
-// The parts of a call's result and arguments that an entry keeps: the result without its values, and what the function
-// left in arguments that it changed.
+// The parts of a call's result and arguments that an entry keeps: the result without its tensors and symbolic integers,
+// and what the function left in arguments that it changed.
 template <class Kept, class... Arguments>
 struct CallFrame {
   std::optional<Kept> result;

@@ -15,7 +15,7 @@
 
 namespace rehearse::compiler {
 
-// What a call returned.
+// The result of a call.
 struct CallResult {
   std::shared_ptr<const void> frame;  // from take_frame()
   std::vector<c10::IValue> values;    // from values()
@@ -46,14 +46,15 @@ class UserCode {
   virtual std::vector<std::string> constants() = 0;
   // The process groups in the kept result.
   virtual std::vector<c10d::ProcessGroup*> groups() = 0;
-  // The first argument that the function has changed in a way that a later call cannot repeat: it has put in another
-  // tensor, more tensors, or a size. Empty if there is none. `names`: names of the arguments.
+  // The first argument that the function has changed in a way that a later call cannot repeat: it has put in other,
+  // more or fewer tensors or symbolic integers, or has changed another value in an argument whose type has no
+  // assignment. Empty if there is none. `names`: names of the arguments.
   virtual std::string unrepeatable_argument(const std::vector<std::string>& names) const = 0;
   // After the function has thrown: changes the caller's arguments as the function has changed its copies, except for
-  // tensors.
+  // tensors and symbolic integers.
   virtual void change_arguments() const = 0;
-  // After the function has finished on real tensors: as change_arguments(), but changes tensors, too. `real` returns
-  // the real value of a stand-in.
+  // After the function has finished on real tensors: as change_arguments(), but changes tensors and symbolic integers,
+  // too. `real` returns the real value of a stand-in.
   using RealValue = std::function<c10::IValue(const c10::IValue&)>;
   virtual void give_arguments(const RealValue& real) const = 0;
   // Drops the copies of the arguments and the kept result.

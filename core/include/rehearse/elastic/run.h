@@ -18,7 +18,7 @@ struct Options {
 // One attempt at a job by the ranks that are present. Valid while the body runs.
 class Round {
  public:
-  // Only run() makes rounds.
+  // Programs get their rounds from run().
   Round(RankContext& context, Rendezvous& rendezvous, Members members, int restart_count, int run = 1);
 
   int run() const noexcept { return run_; }  // which of the rank's calls of run() this is, from 1
@@ -26,7 +26,7 @@ class Round {
   // Ranks of the world, in the order of the group.
   const std::vector<int>& ranks() const noexcept { return members_.ranks; }
   const Group& group() const noexcept { return group_; }
-  int restart_count() const noexcept { return restart_count_; }  // how many rounds this rank has lost so far
+  int restart_count() const noexcept { return restart_count_; }  // rounds that this rank has lost in this run()
   RankContext& context() const noexcept { return context_; }
 
   // Ends this round on all of its ranks if other ranks (lost, and back too late) wait to join. The group's first rank

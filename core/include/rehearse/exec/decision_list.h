@@ -22,8 +22,8 @@ struct Decision {
 };
 
 // Decisions in order, in 2 to 6 bytes each (at most 11, if there are more than 131,071 options) instead of a Decision's
-// 12: every switch with more than one runnable fiber adds a decision, and a long run makes hundreds of millions. A run
-// log stores the same bytes.
+// 12. The size matters because every switch with more than one runnable fiber adds a decision, and a long run has
+// hundreds of millions of such switches. A run log stores the same bytes.
 //
 // A decision is two varints (7 bits per byte, lowest first, the high bit set in all but the last byte). The first holds
 // the number of options times 16 plus the kind, the second the answer.
@@ -75,7 +75,8 @@ class DecisionList {
     ++size_;
   }
 
-  // These take constant time. Iterators are valid until the next push_back(); each step decodes one decision.
+  // The functions from size() to bytes() take constant time. Iterators are valid until the next push_back(); each step
+  // decodes one decision.
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   Iterator begin() const noexcept { return Iterator(bytes_.data()); }

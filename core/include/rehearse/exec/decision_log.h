@@ -39,7 +39,7 @@ class DecisionLog {
   bool keeps_ = true;
 };
 
-// Asks the oracle and records the answer. Nothing else calls Oracle::choose().
+// Asks the oracle and records the answer. Only this class, and an oracle that wraps another one, call Oracle::choose().
 class Decisions {
  public:
   // Owns neither; both must outlive this object.

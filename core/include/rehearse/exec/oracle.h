@@ -18,8 +18,8 @@ enum class ChoiceKind : std::uint8_t {
 
 std::string_view to_string(ChoiceKind kind) noexcept;
 
-// Answers every choice that a run leaves open. Behind it is a seeded generator, a search or a log. Everything else in a
-// simulated run is a function of the program and of these answers.
+// Answers every choice that a run leaves open. An implementation is a seeded generator, a search, a fixed order or a
+// log. Everything else in a simulated run is a function of the program and of these answers.
 //
 // Called on the executor's thread only. If it throws, as a replay that no longer fits does, the executor ends the world
 // and rethrows from run().

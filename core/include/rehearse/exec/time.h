@@ -6,8 +6,9 @@
 
 namespace rehearse {
 
-// Time inside a world. It starts at zero, only the executor advances it, and it never depends on the wall clock. It has
-// its own clock type, so that it cannot be mixed up with std::chrono::steady_clock.
+// Time inside a world. It starts at zero. In a simulation, only the executor advances it, and it never depends on the
+// machine's clocks. In a real run, it is the machine's time since the start. It has its own clock type, so that it
+// cannot be mixed up with std::chrono::steady_clock.
 struct VirtualClockTag {
   using rep = std::int64_t;
   using period = std::nano;

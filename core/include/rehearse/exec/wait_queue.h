@@ -17,7 +17,7 @@ enum class WaitResult { notified, timed_out };
 // and no other code runs between a check and wait(). Fibers are notified in the order in which they began to wait.
 //
 // Ownership: the queue must outlive its waiters; destroying it earlier is a programming error, which is checked.
-// Errors: wait() throws RankAborted when the world ends, after it has left the queue.
+// Errors: when the world ends, wait() takes its fiber out of the queue and throws RankAborted.
 class WaitQueue {
  public:
   WaitQueue() = default;
