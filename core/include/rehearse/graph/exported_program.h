@@ -57,7 +57,7 @@ struct SymbolRange {
 };
 
 // A program of torch.export. Parameters, buffers and constants are placeholders of the graph, as in Python, and
-// attributes of the module. Targets are fx's; sizes are text in Dynamo's notation.
+// attributes of the module. Targets are written as in fx, and symbolic sizes in Dynamo's notation.
 struct ExportedProgram {
   std::shared_ptr<GraphModule> module;
   std::vector<InputSpec> inputs;

@@ -13,7 +13,7 @@ namespace rehearse::graph {
 
 class RunnableGraph;
 
-// Runs a graph node by node, and operators through LibTorch's dispatcher, boxed. The constructor looks up everything
+// Runs a graph node by node. Calls operators boxed, through LibTorch's dispatcher. The constructor looks up everything
 // that does not depend on inputs. The interpreter drops each value after its last use, so that memory peaks as in the
 // original program; a placeholder's value lives on only if the caller keeps it.
 //

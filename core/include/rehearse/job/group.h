@@ -35,7 +35,7 @@ class Group {
   c10d::ProcessGroup* operator->() const { return &checked(); }
   operator const c10::intrusive_ptr<c10d::ProcessGroup>&() const { return get(); }
 
-  // Numbers within the group.
+  // The calling rank's number in the group, and the number of the group's ranks.
   int rank() const { return checked().getRank(); }
   int size() const { return checked().getSize(); }
 

@@ -46,9 +46,10 @@ class RankContext {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
-  // How many times this rank has been restarted (by a fault or by torchrun); 0: the first incarnation. Nothing of an
-  // earlier incarnation remains: the rank is not a member of groups made then, and calls on them, group() included,
-  // throw CommError. It can join new groups, by new_local_group().
+  // How many times this rank has been restarted (by a fault or by torchrun); 0: the first incarnation. In a simulation,
+  // only the files (scratch_folder()) and the store's keys of an earlier incarnation remain. The rank is not a member
+  // of groups that were made before its restart, and calls on these groups, group() included, throw CommError. The rank
+  // can join new groups, by new_local_group(). torchrun restarts all ranks, with a new group() and a new store.
   virtual int incarnation() const noexcept = 0;
 
   // The group of all ranks, "world".
@@ -109,8 +110,8 @@ class RankContext {
   void expect(bool holds, std::string_view what, std::string_view detail = {});
 
   // State checkers (docs/STATE_CHECKS.md). A simulation compares the state of the ranks directly: the calls make no
-  // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding is the verdict CHECK
-  // FAILED; it ends the world at the last rank to arrive. In real runs check_replicas() and check_draws() do nothing;
+  // collective, do not wait for other ranks, take no virtual time and draw no numbers. A finding ends the world with
+  // the verdict CHECK FAILED, when the last rank arrives. In real runs check_replicas() and check_draws() do nothing;
   // the other two check each rank alone, and throw CheckError for a finding. The n-th check of a name is compared with
   // the n-th check of that name on the other ranks. Errors: std::invalid_argument for options that make no sense.
   //

@@ -35,8 +35,8 @@ class ActiveDdp {
   const DdpBuckets* before_;
 };
 
-// Records the first data-parallel forward that the calling fiber begins during the recorder's life. It serves captured
-// code that wraps its module itself. Recorders nest; only the innermost one records.
+// Records the first data-parallel forward that the calling fiber begins during the recorder's life. Use it for captured
+// code that itself calls forward() of a data-parallel module. Recorders nest; only the innermost one records.
 class DdpRecorder {
  public:
   DdpRecorder();

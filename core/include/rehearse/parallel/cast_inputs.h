@@ -12,9 +12,10 @@
 
 namespace rehearse::parallel {
 
-// The type with which the module gets an argument of forward(). If for_each_tensor() finds tensors in the argument, the
-// module gets a copy with tensors of another dtype; otherwise it gets the argument itself. Views (std::span,
-// at::TensorList) do not own their tensors and are passed on unchanged.
+// CastInput is the type with which the module gets an argument of forward(). If the argument's type can hold tensors
+// and can be copied (is_cast), the module gets a copy, in which tensors may have another dtype. Otherwise the module
+// gets the argument itself. Views (std::span, at::TensorList) do not own their tensors, so the module gets them
+// unchanged.
 template <class Arg>
 inline constexpr bool is_cast =
     holds_tensors<std::remove_cvref_t<Arg>>() && std::is_copy_constructible_v<std::remove_cvref_t<Arg>>;

@@ -25,7 +25,7 @@ class CheckpointError : public std::runtime_error {
 namespace parallel {
 
 // The code of a checkpoint: takes the tensors of its arguments and returns the tensors of its result. `result`: points
-// to a std::optional of the result's type, which receives the rest of the result; may be null.
+// to a std::optional of the result's type, which receives the result without its tensors; may be null.
 using CheckpointCode = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs, void* result)>;
 
 // Returns what the code returns, with the checkpoint as the tensors' history.

@@ -18,8 +18,8 @@
 namespace rehearse {
 
 struct DeviceMeshOptions {
-  // The prefix of the group names: line 1 of dimension "tp" has the group "mesh.tp.1". Empty: "mesh" for the first
-  // mesh, "mesh2", "mesh3", ... for further ones.
+  // The prefix of the group names: the lines of dimension "tp" have the groups "mesh.tp.0", "mesh.tp.1", ... Empty:
+  // "mesh" for the first mesh, "mesh2", "mesh3", ... for further ones.
   std::string name = {};
   // The ranks of the world that fill the mesh, in row-major order: the index of the last dimension changes fastest.
   // Empty: all ranks, 0 to n - 1.

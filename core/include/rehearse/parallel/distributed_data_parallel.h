@@ -53,7 +53,7 @@ namespace rehearse {
 // PyTorch, buffers are not broadcast in a forward that follows a forward without grad mode or a forward inside
 // no_sync().
 //
-// Blocking: the constructor, forward() and backward() of the loss block the rank until all ranks have called theirs.
+// Blocking: the constructor, forward() and backward() of the loss wait for their collectives (see above).
 // Threads: as a module: one thread (one fiber) at a time.
 // Ownership: shares the module, the group and the parameters, and hooks onto the parameters until destroyed. Neither
 // copied nor moved. The constructor determines which parameters exist and which of them require gradients; later
@@ -152,7 +152,7 @@ class DistributedDataParallel {
   // registration, and an optimizer would step it that often.
   std::vector<at::Tensor> parameters() const { return session_.parameters(); }
 
-  // The current buckets. They change in the second forward.
+  // The current buckets. They may change in the second forward.
   std::vector<parallel::GradientBucket> buckets() const { return session_.buckets(); }
 
   // Whether each forward in training mode replaces this rank's buffers by rank 0's.

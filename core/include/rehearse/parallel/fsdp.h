@@ -147,8 +147,9 @@ class FullyShardedDataParallel {
   void load_sharded_state_dict(const std::vector<SavedRows>& state) { session_.load_sharded_state_dict(state); }
 
   // For the state that an optimizer keeps per shard, such as averages. Such a tensor must be sharded like the
-  // parameter. gather_like() returns the whole tensor for each rank's rows; all ranks must call it; blocks. rows_like()
-  // returns this rank's rows of a whole tensor. Together they convert an optimizer's state to another number of ranks.
+  // parameter. gather_like() joins the `rows` of all ranks and returns the whole tensor; all ranks must call it;
+  // blocks. rows_like() returns this rank's rows of a whole tensor. Together they convert an optimizer's state to
+  // another number of ranks.
   at::Tensor gather_like(const std::string& parameter, const at::Tensor& rows) const {
     return session_.gather_like(parameter, rows);
   }

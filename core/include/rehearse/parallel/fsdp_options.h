@@ -80,7 +80,7 @@ struct FullyShardedOptions {
   UnitPolicy units = {};
 
   // Frees a unit's memory in forward, when code of another unit begins, and gathers it again in backward. nullopt: for
-  // all units but the root. A unit whose memory forward does not free is freed in backward.
+  // all units but the root. If forward does not free a unit's memory, backward does.
   std::optional<bool> reshard_after_forward = std::nullopt;
 
   // In forward, launches the all-gather of the next unit when the code of a unit begins, in the order of the previous

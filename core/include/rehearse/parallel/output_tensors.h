@@ -76,7 +76,8 @@ class TensorVisitor {
   Fn& fn_;
 };
 
-// Whether for_each_tensor() would look for tensors in a non-const T.
+// Whether for_each_tensor() would look for tensors in a non-const T that owns its parts. False for views (std::span,
+// at::TensorList), although for_each_tensor() looks into some of these, too.
 template <class T>
 consteval bool holds_tensors() {
   if constexpr (std::is_base_of_v<at::Tensor, T> || std::is_same_v<T, c10::IValue>) {

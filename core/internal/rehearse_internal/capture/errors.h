@@ -5,8 +5,8 @@
 
 namespace rehearse::capture {
 
-// Code did something during a capture that no graph could repeat: a custom autograd function, a hook, backward(), or
-// keeping a tensor alive that is not among the results.
+// Code did something during a capture that no graph could repeat: a custom autograd function, a hook that communicates,
+// backward(), or keeping a tensor alive that is not among the results.
 class NotCapturable : public FakeError {
  public:
   using FakeError::FakeError;

@@ -136,7 +136,8 @@ class FakeMode final : public operators::CaptureMode {
   operators::HookRecorder* hooks() const noexcept override { return has_ended_ ? nullptr : hooks_; }
   void set_hooks(operators::HookRecorder* hooks) noexcept { hooks_ = hooks; }
 
-  // A size that only the running program knows: a symbol of shapes(), which must not be null.
+  // Returns a new symbol of shapes(), which must not be null. The symbol stands for a size that only the running
+  // program knows.
   c10::SymInt add_unbacked();
   // Like add_unbacked(), for a number in data, which may be negative.
   c10::SymInt add_unbacked_number();

@@ -32,8 +32,8 @@ struct GraphOutput {
 };
 
 // An input that is differentiated and changed in place. The forward works on a copy. After the forward, the caller must
-// copy the new contents, value #`value` of the joint graph, into its own tensor: under autograd if the change itself
-// happened under autograd.
+// copy the new contents, value #`value` of the joint graph, into its own tensor. It must copy under autograd if the
+// change itself happened under autograd.
 struct ChangedInput {
   std::size_t input = 0;
   std::size_t value = 0;
@@ -48,8 +48,9 @@ struct TangentForm {
   auto operator<=>(const TangentForm&) const = default;
 };
 
-// The gradient of value #`value` of the joint graph, an input of the backward. `form`: the layout that this gradient
-// must have. The recorded operators depend on it: for one layout autograd makes a view, for another a copy.
+// The gradient of value #`value` of the joint graph. This gradient is an input of the backward. `form`: the layout that
+// this gradient must have. The recorded operators depend on it: for one layout autograd makes a view, for another a
+// copy.
 struct Tangent {
   std::size_t value = 0;
   TangentForm form;

@@ -13,8 +13,8 @@ namespace rehearse::checks {
 // do not see its operators.
 bool has_non_finite(const at::Tensor& tensor);
 
-// For a tensor that contains a NaN or an Inf. The kind of the first of these values: "NaN" or "Inf". The text also says
-// how many there are: "NaN in 3 of 32 elements, first at [0, 2]".
+// For a tensor that contains a NaN or an Inf. The kind of the first of these values: "NaN" or "Inf". The text begins
+// with that kind, and counts NaN and Inf together: "NaN in 3 of 32 elements, first at [0, 2]".
 std::string non_finite_kind(const at::Tensor& tensor);
 std::string non_finite_text(const at::Tensor& tensor);
 

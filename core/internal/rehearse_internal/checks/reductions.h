@@ -34,8 +34,8 @@ class Reductions {
   struct Parts {
     std::vector<int> ranks;
     std::vector<at::Tensor> parts;
-    // The gradient is the mean of what the ranks computed, even if a rank divided before the all-reduce; otherwise the
-    // sum.
+    // True: the gradient is the mean of what the ranks computed, even if a rank divided before the all-reduce. False:
+    // it is the sum.
     bool is_mean = false;
   };
   // Finds the last all-reduce whose result, or a piece of it, is `gradient` (one-dimensional, doubles), either as it is

@@ -57,8 +57,9 @@ class WorldChecks {
     std::string model;               // its name in reports: "DDP #1 on group "world""
     std::uint32_t group;             // GroupIdentity::id
   };
-  // Call it once, after the constructor of a DistributedDataParallel has made the replicas equal. From then on, writes
-  // to the parameters are logged, to explain the finding of the next comparison.
+  // Call it once, after the constructor of a DistributedDataParallel has made the replicas equal. If operators are
+  // watched (watcher_of()), the watcher logs writes to the parameters from then on, to explain the finding of the next
+  // comparison.
   void at_construction(int rank, const torch::nn::Module& module, const Forward& made);
   void at_forward(int rank, const torch::nn::Module& module, const Forward& forward);
   void at_end(int rank, const torch::nn::Module& module, const Forward& last);

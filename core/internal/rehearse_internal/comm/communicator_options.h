@@ -15,9 +15,9 @@ struct CommunicatorOptions {
   // A send copies its data and completes at once, not when it is received. Hides deadlocks, as small messages do.
   bool buffered_sends = false;
 
-  // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them: none
-  // moves before all messages of the unit, and of the units that hold their peers' calls, are matched. If false, each
-  // message moves alone.
+  // The sends and receives between startCoalescing() and endCoalescing() are one unit, as NCCL launches them. None of
+  // them moves before all messages of this unit, and of the units that contain the peers' calls, are matched. If false,
+  // each message moves alone.
   bool coalesced_as_one = false;
 
   // Record where each operation was called. Slow: each call walks the stack.

@@ -75,8 +75,8 @@ class Communicators final : public exec::WaitExplainer {
   const std::string* label(int rank) const noexcept;
 
   // Names the payload of `rank`'s calls whose only input is this tensor. Reports show the name. If ranks call a
-  // collective with different names, that is a mismatch (no name matches every name). Does not keep the tensor alive.
-  // Costs a hash table lookup per call, and nothing in a world without names.
+  // collective with different names, that is a mismatch (a call without a name matches every name). Does not keep the
+  // tensor alive. Costs a hash table lookup per call, and nothing in a world without names.
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 

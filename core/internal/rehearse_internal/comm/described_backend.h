@@ -111,7 +111,7 @@ class DescribedBackend : public c10d::Backend {
   using Replay = std::function<WorkPtr(c10d::Backend& to, int source)>;
 
   // Throws if the caller's code is being captured, because the graph would lack the call. Also throws in code that only
-  // one rank runs.
+  // one rank runs, such as the loss function of RankContext::check_gradients().
   void require_allowed(c10d::OpType type) const;
 
   // Carries out one call of the user's. Back ends in front of another one use `replay`.

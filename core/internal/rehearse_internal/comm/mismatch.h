@@ -36,7 +36,8 @@ struct Mismatch {
   Side first;   // the majority's call; else the call of the lowest rank or, for a message, the call that arrived first
   Side second;  // the call of the lowest rank that disagrees with `first`
   std::vector<Side> others;  // calls that equal neither `first` nor `second`, ordered by their lowest rank
-  // The fields that differ: first the fields in which `first` and `second` differ, the most telling first.
+  // The fields that differ. The fields in which `first` and `second` differ come first, and the most telling of them
+  // leads.
   std::vector<Field> fields;
 };
 

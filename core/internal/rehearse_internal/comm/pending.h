@@ -38,8 +38,8 @@ struct PendingGroup {
 };
 
 // Calls of one kind whose Work was never queried: no wait, no check for completion, no future. Excludes works that a
-// rank's exception dropped. Also excludes calls that precede a later call of their group whose end the rank has seen:
-// collectives before any collective, messages before a barrier.
+// rank's exception dropped. Also excludes calls whose end follows from the end of a later call of their group that the
+// rank has seen. For a collective, the later call may be any collective; for a message, it must be a barrier.
 struct UnwaitedCalls {
   std::string call;  // the first one, as in PendingOperation
   struct OfRank {

@@ -59,7 +59,7 @@ struct WaitAnalysis {
 
 // `ended`: ranks that have returned or failed. A fiber that waits for its own rank (a thread, a lock) is in no cycle;
 // if another wait of that rank is known, only the other wait counts. Cost: for each cycle, one search from every rank,
-// which follows each edge at most once. A cycle of two ranks ends the search for the shortest at once.
+// which follows each edge at most once. A cycle of two ranks ends the search for the shortest cycle at once.
 WaitAnalysis analyse_waits(const std::vector<BlockedCall>& blocked, const std::vector<int>& ended);
 
 // `rank 0 waits for rank 1 (allreduce #3 on group "a") at train.cpp:41 in step`, `rank 0 waits in store wait for key

@@ -21,7 +21,7 @@ class Clock {
   // The values of libc's clocks in a rank when now() is zero.
   struct Epochs {
     VirtualDuration realtime = std::chrono::seconds(1'577'836'800);  // 2020-01-01T00:00:00Z
-    // Not 0, as if the machine had been up for a while, because programs take 0 for "never".
+    // Not 0, because programs take 0 for "never". A rank reads the clock of a machine that has been up for a while.
     VirtualDuration monotonic = std::chrono::seconds(1'000);
   };
   virtual Epochs epochs() const noexcept { return {}; }

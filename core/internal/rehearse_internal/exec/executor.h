@@ -100,7 +100,7 @@ struct RunOutcome {
 };
 
 // Runs the ranks of one world as fibers of the calling thread, one at a time. Asks `Decisions` which fiber runs next.
-// Time passes only when no fiber can run.
+// In a simulation, time passes only when no fiber can run.
 //
 // Blocking: run() blocks the calling thread until every rank has ended. Threads: at most one executor per thread at a
 // time. All other members may be called on the same thread: from fibers of this executor, from timers, and before
@@ -132,7 +132,8 @@ class RankExecutor {
   // throws, the rank fails.
   std::uint32_t spawn(std::function<void()> work);
 
-  // Wraps the work of helper fibers: each calls `around`, which must call `work` once. Call it before run().
+  // Wraps the work of helper fibers: each of them calls `around` with its work, and `around` must call the work once.
+  // Call it before run().
   void do_helpers_work_by(std::function<void(int rank, const std::function<void()>& work)> around);
 
   // Ends the world: the next blocking call of each fiber throws RankAborted, first in the runnable fibers, then in the
