@@ -13,7 +13,7 @@ class Scanner {
 
   bool at_end();
   bool next_is(std::string_view word);  // consumes nothing; `word` does not become the last word
-  bool take(std::string_view word);     // consumes it if it is next
+  bool take(std::string_view word);     // consumes `word` if it is next
   void expect(std::string_view word);
   std::string word();    // letters, digits, '_', '+', '-' and '.': names and numbers; not empty
   std::string quoted();  // a string in double quotes

@@ -54,8 +54,8 @@ class CallSite {
   // The first of user_lines(); empty if there is none.
   std::string describe() const;
 
-  // What to do so that lines appear: "compile with -g1 to see lines". Empty if the innermost user frame has its line,
-  // or if no frame can be the user's.
+  // Says how to make lines appear: "compile with -g1 to see lines". Empty if the innermost user frame has its line, or
+  // if no frame can be the user's.
   std::string how_to_see_lines() const;
 
   // Equal stacks compare equal. The order differs between processes: use it for lookup only.

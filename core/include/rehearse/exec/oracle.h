@@ -11,8 +11,8 @@ namespace rehearse {
 enum class ChoiceKind : std::uint8_t {
   next_fiber = 0,          // candidates: ids of the fibers that can run; new ones join at the end
   receive_any_source = 1,  // candidates: source ranks (within the group) whose message could be taken
-  latency = 2,             // candidates: 0..n-1, a step of the network model's jitter
-  fault = 3,               // candidates: {0 = no, 1 = yes}
+  latency = 2,             // candidates: 0..n-1, a step of the jitter of a transfer or of a compilation
+  fault = 3,               // candidates: {0 = no, 1 = yes}, or 0..n-1, the possible draws of a swarm
   compile_cache = 4,       // candidates: {a stored graph's number = take it from its folder, 0 = compile it}
 };
 

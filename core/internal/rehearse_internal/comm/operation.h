@@ -28,7 +28,7 @@ struct PayloadName {
 // Data that a layer in front of a fabric attaches to a call, from CallInterceptor::on_call() to Fabric::launch().
 class CallMark : public c10::intrusive_ptr_target {};
 
-// Data that a CallInterceptor keeps about a call from CallInterceptor::on_call() on. The interceptor owns it, and
+// Data that a CallInterceptor keeps about a call, starting at CallInterceptor::on_call(). The interceptor owns it, and
 // resets the call's pointer when it forgets the call.
 class CallTrace {
  protected:
