@@ -25,8 +25,8 @@ struct RendezvousOptions {
   // those that are missing.
   std::chrono::milliseconds last_call = std::chrono::seconds(30);
 
-  // How long a rank waits for its round. 0: twice the timeout of the job's store, because a rank that waits for a lost
-  // one in a collective may join only after that collective has timed out.
+  // How long a rank waits for its round. 0: twice the timeout of the job's store (a year if the store has none). The
+  // reason is that a rank that waits for a lost one in a collective may join only after that collective has timed out.
   std::chrono::milliseconds join{0};
 
   // The prefix of the rendezvous' keys in the store. If a job has several rendezvous, each needs its own name; run()
