@@ -44,8 +44,8 @@ struct RankFailure {
   std::string what;    // the exception's text, or its type if it has none
   CallSite thrown_at;  // innermost frames of the throw; empty if unknown
   VirtualTime at{};
-  std::optional<GivenUpWait> gave_up;  // the rank's last one; the program may have caught its error long before
-  // Set if this exception was thrown in a destructor: the exception whose unwinding ran it.
+  std::optional<GivenUpWait> gave_up;  // the rank's last such wait; its error may have been caught
+  // The other exception, if a destructor threw this one while the other one unwound the stack.
   std::optional<Unwinding> unwinding;
 };
 

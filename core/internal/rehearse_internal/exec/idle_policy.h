@@ -71,13 +71,14 @@ class IdlePolicy {
 
   // A rank has done something other than poll; other ranks may be polling for what it wrote.
   void note_step() noexcept { stepped_ = true; }
-  // Something has happened that others waited for: a fiber was notified, has ended, or has begun.
+  // Something has happened for which other fibers may wait or poll: a fiber was notified, has ended or has begun, a
+  // rank has called a group, or a store has changed.
   void note_progress() noexcept { progress_ = true; }
   // A polling fiber has read the clock, so it may go on when time passes.
   void note_clock_read() noexcept { clock_was_read_ = true; }
 
-  // Called every ExecutorOptions::switches_between_polls switches while fibers can run, in any context. Looks for
-  // events from outside, and may wake fibers.
+  // Called every ExecutorOptions::switches_between_polls switches while fibers can run, inside or outside of a fiber.
+  // Looks for events from outside of the ranks, and may wake fibers.
   virtual void poll() noexcept {}
 
   virtual IdleStep next(const IdleFacts& facts) = 0;

@@ -18,7 +18,7 @@ class NativeScope {
   ~NativeScope();
 
  protected:
-  // For any thread that runs code of `fiber`'s rank. A null fiber has no effect. `place` must live as long as the
+  // For any thread that runs code of `fiber`'s rank. Has no effect if `fiber` is null. `code` must live as long as the
   // process.
   NativeScope(Fiber* fiber, const NativeCode& code) noexcept;
 

@@ -48,10 +48,10 @@ void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 // The target of a call. A call on a group may call the store, so the last calls of both kinds are kept separately.
 enum class CallOn : std::uint8_t { group, store };
 
-// These functions note that a call on a group or a store begins, has been made, or has failed with `error`. If a call
-// has failed without taking time, the next one of its kind takes some, and many such failures in a row end the world as
-// a livelock. Otherwise a loop that catches and retries would never end. A call that begins and never ends counts as
-// failed. Outside of a fiber, the functions do nothing.
+// These functions note that a call on a group or a store begins, has been made, or has failed with `error`. In virtual
+// time, if a call has failed without taking time, the next call of its kind takes some, and many such failures in a row
+// end the world as a livelock. Otherwise a loop that catches and retries would never end. A call that begins and never
+// ends counts as failed. Outside of a fiber, the functions do nothing.
 void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;

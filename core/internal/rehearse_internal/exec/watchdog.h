@@ -15,8 +15,8 @@
 // A separate thread that watches the threads that run worlds. It decides nothing in a run: it reports where a run is
 // stuck, and asks a run whose time is over to end. It starts with the process's first run or TimeLimit.
 //
-// A run is stuck if its rank blocks in the kernel, in a call that Rehearse does not intercept: it neither switches nor
-// computes. After ten seconds of that, stderr names the rank, the call and its place.
+// A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. The run's thread then
+// neither switches nor computes. After ten seconds of that, stderr names the rank, the call and its place.
 namespace rehearse::exec {
 
 // The activity in which the watchdog found a run's thread.

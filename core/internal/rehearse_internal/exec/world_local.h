@@ -6,12 +6,12 @@
 namespace rehearse::exec {
 
 // An object that all ranks of a world share. The code that starts the world lends the object to it. Rooms that do not
-// know worlds find it here. Null outside of worlds, in worlds that borrow none, and in threads that help a rank in an
-// OpenMP region.
+// know worlds find the object here. find() returns null if nobody has lent an object to the thread's worlds. It also
+// returns null in threads that help a rank in an OpenMP region.
 template <class T>
 class WorldLocal {
  public:
-  // Lends `object` to the worlds of this thread while it lives.
+  // While it lives, `object` is lent to the worlds of this thread.
   class Lent {
    public:
     explicit Lent(T& object) noexcept : before_(std::exchange(t_object, &object)) {}

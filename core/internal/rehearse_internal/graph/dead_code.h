@@ -8,9 +8,9 @@
 namespace rehearse::graph {
 
 // True for a node that only computes a value: an attribute; a Python function on numbers; an operator that returns
-// something, writes to no argument and draws no random numbers; a submodule with a graph or a higher-order operator
-// whose bodies contain only such nodes. All others count as having effects: methods, unknown functions, communication,
-// norms that keep running statistics.
+// something, writes to no argument and draws no random numbers; a submodule whose graph contains only such nodes; a
+// higher-order operator that only runs its bodies, if these contain only such nodes. All other nodes count as having
+// effects: methods, unknown functions, communication, norms that keep running statistics.
 bool is_pure(const Node& node, const GraphModule& module);
 
 // True if the graph has a node, besides placeholders and the output, that is not pure. Then the order of nodes matters.

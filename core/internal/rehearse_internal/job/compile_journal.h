@@ -102,7 +102,7 @@ struct Divergence {
   std::vector<int> compiled, others;  // ranks
   std::string why;                    // why one of `compiled` compiled: the rank that made its record first
   exec::CallSite where;               // Compile::where of this rank
-  std::vector<int> latest;            // ranks of `compiled` that have not called it since
+  std::vector<int> latest;            // ranks of `compiled` that have not called the function since
   bool communicates = false;          // the graph of one of `compiled` has collectives
 };
 

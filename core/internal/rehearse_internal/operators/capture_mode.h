@@ -51,8 +51,8 @@ class CaptureMode {
   // The innermost mode of the calling fiber; null if its code is not being captured.
   static CaptureMode* current() noexcept;
 
-  // Records bodies for the calling fiber. Null without a capture that does so, and without grad mode, because a body
-  // serves only its backward.
+  // The recorder of bodies for the calling fiber. Null if no capture records bodies. Also null without grad mode,
+  // because only the backward needs bodies.
   static BodyRecorder* current_bodies() noexcept;
 
   // Makes `mode` the calling fiber's innermost mode, and returns the previous one.
@@ -64,13 +64,14 @@ class CaptureMode {
   // Null if nothing records the code's calls above autograd, and after the capture has ended.
   virtual BodyRecorder* bodies() const noexcept = 0;
 
-  // Likewise for hooks.
+  // The same for the recorder of hooks.
   virtual HookRecorder* hooks() const noexcept = 0;
 
   // Throws the capture's error: "<what> is called in a captured function", with the cure and the caller's place.
   [[noreturn]] virtual void refuse(const std::string& what, const std::string& cure) const = 0;
 
-  // Throws likewise, unless the capture can end here; then has_ended() becomes true, and the caller goes on.
+  // Ends the capture if it can end here: has_ended() becomes true, and the caller goes on. Otherwise throws as refuse()
+  // does.
   virtual void end_or_refuse(const std::string& what, const std::string& cure) const = 0;
 
  protected:

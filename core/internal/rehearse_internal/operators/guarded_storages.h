@@ -36,9 +36,10 @@ class StorageGuard {
 };
 
 // While this object lives, its guard is called for operators of the fiber that made the object, if an argument, or a
-// tensor in a list argument, has a storage added here. The guard is not called for operators on fakes, for operators in
-// captures, and for operators that the kernel of a guarded operator of LibTorch calls. Implemented by a boxed fallback
-// at a dispatch key above that of OperatorWatcher; fibers without guarded storages do not have the key.
+// tensor in a list argument, has a storage added here. The guard is not called for operators on fakes, nor for
+// operators in captures. If the guard was called for an `aten::` operator that is not composite, it is not called for
+// the operators that this operator's kernel calls. Implemented by a boxed fallback at a dispatch key above that of
+// OperatorWatcher; fibers without guarded storages do not have the key.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);

@@ -54,7 +54,7 @@ class GuardProgram {
     enum class Kind { Within, SameSource, IsTrue };
     Kind kind = Kind::IsTrue;
     std::uint32_t first = 0;   // Within, SameSource: a source. IsTrue: a register
-    std::uint32_t second = 0;  // SameSource: the other
+    std::uint32_t second = 0;  // SameSource: the other source
     std::int64_t lower = 0;    // Within
     std::int64_t upper = 0;
     std::uint32_t steps_end = 0;  // IsTrue: before the check, run the steps from the previous check's end up to here
@@ -67,7 +67,7 @@ class GuardProgram {
   };
   struct Words {
     Condition condition = true;          // the guard's or range's condition
-    std::vector<std::uint32_t> sources;  // whose values the check reads
+    std::vector<std::uint32_t> sources;  // the sources whose values the check reads
     std::string reason;
     exec::CallSite where;
     bool specialises = false;
