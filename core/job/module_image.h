@@ -19,8 +19,8 @@ class ModuleImage {
   // Loads the file by its path, and runs its static constructors. Throws ModuleError.
   static ModuleImage& load(const std::string& file);
   // Loads the same file again, from memory and under another name, so that it becomes another image. If a rank's fiber
-  // calls this, the static constructors run as part of that rank. Call sites treat its addresses as those in
-  // `original`.
+  // calls this, the static constructors run as part of that rank. Call sites treat the addresses of the copy as
+  // those in `original`.
   static ModuleImage& load_copy(const std::string& file, const ModuleImage& original);
 
   // The image that contains this address; null: none.

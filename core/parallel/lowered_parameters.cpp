@@ -18,7 +18,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// The reducer's own hooks are on the accumulators of the full-precision parameters, which take no part now.
+// Does what the reducer's own hooks do. While parameters are lowered, these do not run, because they are on the
+// accumulators of the full-precision parameters.
 class GradientReady : public torch::autograd::FunctionPostHook {
  public:
   GradientReady(std::weak_ptr<c10d::Reducer> reducer, std::size_t index)
@@ -66,7 +67,8 @@ class LoweredParameters::State : public std::enable_shared_from_this<State> {
   void restore(const std::vector<at::Tensor>& parameters) {
     for (const auto& parameter : parameters) restore(parameters_[index_of_.at(parameter.unsafeGetTensorImpl())]);
     if (!lowered_ || ends_ || torch::autograd::get_current_graph_task_id() < 0) return;
-    ends_ = true;  // at the end of this backward, for parameters without gradients, which are in no bucket
+    // Parameters that take no gradient are in no bucket, so restore them at the end of this backward.
+    ends_ = true;
     torch::autograd::Engine::get_default_engine().queue_callback([self = shared_from_this()] {
       self->ends_ = false;
       self->restore();

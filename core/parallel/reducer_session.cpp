@@ -76,7 +76,7 @@ void ReducerSession::Impl::before_forward() {
     reducer_->prepare_for_forward();
   }
   if (joining_) tell_joined_ranks();
-  // Called in every iteration, because it also finds an unfinished reduction of the previous one.
+  // Called in every iteration that trains, because it also finds an unfinished reduction of the previous one.
   if (trains) rebuild_buckets();
   auto buffers = buffers_to_synchronize();
   const bool buffers_are_equal = !buffers.empty();
@@ -166,8 +166,8 @@ void ReducerSession::Impl::after_forward(std::vector<at::Tensor>& outputs) {
   if (broadcasts_buffers_) {
     reducer_->prepare_for_backward(options_.static_graph ? std::vector<at::Tensor>{} : outputs);
   }
-  // This forward has no backward. An earlier forward's backward may still come; it needs the values with which that
-  // forward computed.
+  // A forward without grad mode has no backward, so restore the parameters that it has lowered. Leave parameters that
+  // an earlier forward has lowered, because that forward's backward may still come and needs the same values.
   if (lowered_by_forward_ && !at::GradMode::is_enabled()) lowered_->restore();
   if (!wanted) return;
   TORCH_CHECK(reduces_ || !options_.static_graph,

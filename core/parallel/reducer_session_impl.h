@@ -23,7 +23,7 @@
 
 namespace rehearse::parallel {
 
-// How the forwards so far have been used; the larger value is the more complete use.
+// The most that any forward so far was made for: nothing, outputs alone, gradients, or gradients that are reduced.
 enum class Use : std::uint8_t { none, without_gradients, without_reduction, reduced };
 
 // Says why the gradients of a module were never reduced, and what to do about it.
@@ -88,7 +88,7 @@ class ReducerSession::Impl {
   std::shared_ptr<bool> delayed_reduction_ = std::make_shared<bool>(false);
   bool lowered_by_forward_ = false;  // by the current forward
   std::optional<JoinOptions> joining_;
-  std::uint64_t made_in_ = 0;  // the number of the world
+  std::uint64_t made_in_ = 0;  // the number of the world in which this object was made
   std::string checked_as_;     // the name of its state in automatic checks; empty: none yet
   Use use_ = Use::none;
   std::size_t gradients_when_made_ = 0;  // see count_gradients()

@@ -15,8 +15,8 @@
 
 namespace rehearse::parallel {
 
-// Leaves that replace a checkpoint's inputs while its code runs. Each shares memory and version with the caller's
-// tensor.
+// The leaves (in the sense of autograd) that replace a checkpoint's inputs while its code runs. Each leaf shares memory
+// and version with the caller's tensor.
 struct CheckpointInputs {
   explicit CheckpointInputs(const std::vector<at::Tensor>& given);
 

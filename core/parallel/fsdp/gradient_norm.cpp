@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kStability = 1e-6;  // as in PyTorch's clip_grad_norm_()
 
-// The norm of a rank's own tensors; 0 if it has none. In double precision, so that all ranks can add it up.
+// The norm of a rank's own tensors; 0 if it has none. Always in double precision, because an all-reduce adds up the
+// norms, and a rank without tensors does not know their dtype.
 at::Tensor local_norm(const std::vector<at::Tensor>& tensors, double norm_type, at::Device device) {
   std::vector<at::Tensor> norms;
   for (const auto& each : tensors) {

@@ -16,7 +16,7 @@ namespace rehearse::parallel {
 at::Tensor norm_of_whole(const ShardGroup& group, const std::vector<at::Tensor>& sharded,
                          const std::vector<at::Tensor>& common, double norm_type, double max_norm, at::Device device);
 
-// Multiplies the tensors by max_norm / norm if that is less than 1: torch::nn::utils::clip_grad_norm_().
+// Multiplies the tensors by max_norm / norm if that is less than 1, as torch::nn::utils::clip_grad_norm_() does.
 void scale_to_norm(const std::vector<at::Tensor>& tensors, const at::Tensor& norm, double max_norm);
 
 }  // namespace rehearse::parallel

@@ -18,7 +18,8 @@ void require_makeable(const torch::nn::Module& module, const FullyShardedOptions
 void move_from_meta(std::vector<PlannedUnit>& plan, const FromMeta& from);
 
 // Gives each moved parameter of the plan this rank's rows of the values that `from.fill` makes. Only one parameter is
-// whole at a time. `takes_first`: all ranks take the values of the first rank. In that case, the call blocks.
+// whole at a time. Without `from.fill`, the rows have undefined contents. `takes_first`: all ranks take the values of
+// the first rank. In that case, the call blocks.
 void make_rows(std::vector<PlannedUnit>& plan, const torch::nn::Module& module, const FromMeta& from,
                const ShardGroup& group, bool takes_first);
 

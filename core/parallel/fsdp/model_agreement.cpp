@@ -40,8 +40,8 @@ ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan) {
   return all;
 }
 
-// The replicas come first. After that, all ranks of the first rank's column have its values, and pass them on along
-// their rows.
+// The groups of replicas broadcast first. Then each replica of the first rank has that rank's values, and broadcasts
+// them to the ranks among which it is sharded.
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored) {
   const auto parameters = planned_parameters(plan);

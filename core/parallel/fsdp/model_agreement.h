@@ -13,9 +13,9 @@ namespace rehearse::parallel {
 // All parameters of the plan, each once.
 ReducedParameters planned_parameters(const std::vector<PlannedUnit>& plan);
 
-// Verifies that all ranks have the same parameters in the same units, and agree on which are trained; then copies the
-// first rank's values and buffers to all ranks. Blocks. Throws c10::Error, which names the first parameter that
-// differs.
+// Verifies that all ranks have the same parameters in the same units, and agree on which are trained. Then copies the
+// first rank's buffers and parameters to all ranks, except the parameters that make_rows() will fill. Blocks. Throws
+// c10::Error, which names the first parameter that differs.
 void take_first_ranks_values(const ShardGroup& group, const torch::nn::Module& module,
                              const std::vector<PlannedUnit>& plan, const std::vector<std::string>& ignored);
 

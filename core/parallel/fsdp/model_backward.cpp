@@ -40,11 +40,12 @@ void ShardedModel::enter_backward_of(const Versions& forward) {
   }
 }
 
-// The code of a unit begins in backward: launches its all-gather, and that of the unit whose code comes next.
+// Call it when a backward comes to the code of a unit. Frees units that the backward has left. If `is_used`, launches
+// the unit's own all-gather. Then launches the all-gather of the unit whose code should come next.
 void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
   if (backward_->current == unit) return;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // after_gradient() frees the units of which gradients are still to come.
+    // If gradients of a unit are still to come, after_gradient() frees it.
     const bool is_over = backward_->visited[i] && backward_->expected[i] == 0;
     if (is_over && !units_[i].path().empty() && is_freed_by(i, unit)) units_[i].free();
   }

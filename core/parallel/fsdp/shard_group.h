@@ -45,7 +45,7 @@ class ShardGroup {
   WorkPtr all_gather(at::Tensor output, at::Tensor input, const std::string& what) const;
   WorkPtr reduce_scatter(at::Tensor output, at::Tensor input, const std::string& what) const;  // sums
   WorkPtr all_reduce_replicas(const at::Tensor& tensor, const std::string& what) const;        // sums
-  // Replaces a number by the sum, or the maximum, over all ranks that have a shard.
+  // Replaces a number by the sum, or the maximum, over the ranks of shards().
   WorkPtr all_reduce_norm(const at::Tensor& tensor, bool takes_largest, const std::string& what) const;
 
  private:

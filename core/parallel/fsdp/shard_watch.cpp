@@ -29,7 +29,7 @@ struct OwnLook {
   const at::NoGradGuard no_grad;
 };
 
-// Null if the world has no checks.
+// Null if the world has no checks, or if the group is not Rehearse's.
 WorldChecks* checks_of(const ShardGroup& group) {
   return group.identity() != nullptr ? checks::world_checks() : nullptr;
 }

@@ -27,8 +27,8 @@ class ShardWatch {
   // Call it after code has used the unit's memory. Compares each rank's rows, as used by the other ranks, with the
   // rank's own.
   void after_use(const ShardedUnit& unit) const;
-  // Call it when a backward has reached `forward`: this rank's rows must still be what that forward used. Changes that
-  // raised a version are refused elsewhere, if the backward needs the values.
+  // Call it when a backward has reached `forward`. Checks that this rank's rows are still what that forward used.
+  // Leaves out units whose version has changed, because ShardedModel refuses these itself.
   void at_backward(const void* forward) const;
   // Call it when the model is destroyed after forwards that at_forward() has seen.
   void at_end(const std::vector<ShardedUnit>& units) const;

@@ -20,8 +20,8 @@
 
 namespace rehearse::parallel {
 
-// The units of a model through its forwards and backwards. sharded_model.cpp implements the forwards,
-// model_backward.cpp the backwards.
+// Gathers, frees and reduces the units of a model as its forwards and backwards use them. sharded_model.cpp implements
+// the forwards, model_backward.cpp the backwards.
 class ShardedModel final : public operators::StorageGuard, public std::enable_shared_from_this<ShardedModel> {
  public:
   using GroupPtr = FsdpSession::GroupPtr;

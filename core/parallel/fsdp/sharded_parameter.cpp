@@ -120,7 +120,7 @@ void ShardedParameter::add_to_shard(const at::Tensor& gradient) const {
   if (sum.defined()) {
     sum.add_(own);
   } else {
-    sum = own.variable_data();  // not a view of the buffer, because of Optimizer::zero_grad()
+    sum = own.variable_data();  // no view: Optimizer::zero_grad() calls detach_(), which refuses views
   }
 }
 

@@ -18,7 +18,7 @@ struct NamedParameter {
   std::vector<std::string> names;
   at::Tensor tensor;
   bool is_made = false;    // made by from_meta: the tensor has no memory
-  bool has_values = true;  // false until a state dict is loaded
+  bool has_values = true;  // false: made without values; a state dict must be loaded
   at::Tensor rows = {};    // if is_made: this rank's rows
 };
 
@@ -26,7 +26,8 @@ struct NamedParameter {
 // while the unit is whole.
 class ShardedParameter {
  public:
-  // Copies the rank's rows of the tensor, and frees the tensor's memory. `unit`: for texts. `dtype`: of the whole.
+  // Takes `parameter.rows` or, if they are not made yet, copies the rank's rows of the tensor. Then frees the tensor's
+  // memory. `unit`: for texts. `dtype`: the dtype of the whole; nullopt: the tensor's own.
   ShardedParameter(NamedParameter parameter, const std::string& unit, int rank, int ranks,
                    std::optional<at::ScalarType> dtype);
 

@@ -80,7 +80,7 @@ void ShardedUnit::start_gather() {
 
 void ShardedUnit::make_whole() {
   if (state_ == State::whole) return;
-  // The shards have changed since the all-gather.
+  // Drop the result of an all-gather if the shards have changed since.
   if (state_ == State::gathering && gathered_version_ != version()) free();
   start_gather();
   const OwnWork own;

@@ -16,11 +16,11 @@ struct PlannedUnit {
 };
 
 // Assigns the parameters to units. Units are in order of modules; units without parameters are left out. Throws
-// c10::ValueError for unknown names, for parameters that cannot be sharded, and for parameters that belong to two
-// units.
+// c10::ValueError for unknown names, for parameters that cannot be sharded, for parameters that belong to two units,
+// and for units whose parameters differ in dtype or device.
 std::vector<PlannedUnit> plan_units(torch::nn::Module& module, const FullyShardedOptions& options);
 
-// Whether the unit's module is inside the other's.
+// Whether the module or parameter `path` is inside the module `outer`.
 bool is_inside(const std::string& path, const std::string& outer);
 
 }  // namespace rehearse::parallel

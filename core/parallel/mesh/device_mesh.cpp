@@ -80,7 +80,7 @@ struct DeviceMesh::State {
 
   std::shared_ptr<Root> root;
   MeshLayout layout;
-  std::optional<parallel::MeshPosition> position;  // nullopt on a rank outside
+  std::optional<parallel::MeshPosition> position;  // nullopt on a rank outside of the mesh
   // The process groups in `fields.groups`. Kept separately, because asking a Group tells a capture that it is used.
   std::vector<c10d::ProcessGroup*> members;
   MeshFields fields;

@@ -7,7 +7,7 @@
 namespace rehearse::parallel {
 namespace {
 
-// The index along a dimension of the rank at position `index` in a block.
+// Returns the index along `dimension` that the rank at position `index` of a block has.
 std::int64_t index_at(std::size_t index, const std::vector<std::int64_t>& sizes, std::size_t dimension) {
   auto left = static_cast<std::int64_t>(index);
   for (std::size_t d = sizes.size() - 1; d > dimension; --d) left /= sizes[d];
