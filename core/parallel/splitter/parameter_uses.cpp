@@ -44,7 +44,8 @@ const void* identity_of(const graph::Attribute& attribute) {
 // In Python, the target of every node is a name, except for a function call, whose target is the function.
 bool has_name_as_target(const Node& node) { return node.op() != Op::CallFunction; }
 
-// The object of a method call, if Python's splitter sees a name in its target.
+// The node of the object on which `node` calls a method. Null if that node's target is no name in Python, because
+// Python's splitter then overlooks the object.
 const Node* named_self(const Node& node) {
   const Node* self = node.op() == Op::CallMethod && !node.args().empty() ? node.args()[0].node() : nullptr;
   return self && has_name_as_target(*self) ? self : nullptr;
@@ -94,8 +95,8 @@ bool ParameterUses::counts(const Use& use, const Node& node) {
   return true;
 }
 
-// In PyTorch, fetching an attribute is its use. Under `each_use = false`, the node that takes the fetched value uses
-// it, because its gradient is completed there.
+// In PyTorch, the node that fetches an attribute uses it. Under `each_use = false`, the node that takes the fetched
+// value uses the attribute, because the attribute's gradient is completed there.
 ParameterUses::Uses ParameterUses::uses_by(const Node& node) {
   Uses uses;
   if (node.op() == Op::Placeholder || node.op() == Op::Output) return uses;
@@ -137,8 +138,9 @@ void ParameterUses::add_attribute(const Node& fetch, Uses& uses) const {
   uses.push_back({identity_of(*attribute), fetch.target(), &attribute->meta});
 }
 
-// A called module counts at the first call that is asked about. Order as in torch.nn.Module.named_parameters(): its own
-// parameters, then those of its submodules, each module and each parameter once.
+// If a graph calls a module several times, the module counts only at the call for which uses_by() is called first. Adds
+// parameters in the order of torch.nn.Module.named_parameters(): the module's own parameters, then those of its
+// submodules, each module and each parameter once.
 void ParameterUses::add_module(const std::string& target, const std::string& prefix, const Node& node, Uses& uses) {
   const auto called = module_.find_submodule(target);
   if (!called || counted_at_.try_emplace(called.get(), &node).first->second != &node) return;

@@ -100,7 +100,7 @@ void GuardProgram::add_ranges(const ShapeEnv& env) {
   }
 }
 
-// Adds a check without steps if the condition is a bound of a single symbol. Returns whether it is.
+// Adds a check without steps if the condition is a bound of a single symbol. Returns whether it has added a check.
 bool GuardProgram::add_within(const Condition& condition, Words words) {
   const bool bounds = condition.kind() == Condition::Kind::Equal || condition.kind() == Condition::Kind::AtMostZero;
   if (!bounds) return false;

@@ -11,7 +11,7 @@
 namespace rehearse::shapes {
 namespace {
 
-// Backwards number their symbols from here. No capture has that many symbols of its own.
+// After count_backwards_apart(), backwards number their symbols from here. No capture has that many symbols of its own.
 constexpr std::size_t kFirstOfBackwards = 1'000'000;
 
 }  // namespace

@@ -53,7 +53,7 @@ std::int64_t floordiv(std::int64_t dividend, std::int64_t divisor) {
 
 std::int64_t mod(std::int64_t dividend, std::int64_t divisor) {
   require_divisor(dividend, divisor);
-  if (divisor == -1) return 0;  // as in floordiv()
+  if (divisor == -1) return 0;  // the smallest number % -1 would overflow
   const std::int64_t remainder = dividend % divisor;
   return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
 }

@@ -2,7 +2,7 @@
 // Interval arithmetic. Combines three forms of an expression, because each form loses different information:
 //   * as it stands: `s0*s1 >= 4`;
 //   * with each atom replaced by its least value plus something that is not negative: `s0*s1 - s0 >= 2`;
-//   * with floor divisions replaced by (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
+//   * with floor divisions by numbers replaced by (dividend - remainder)/divisor: `s0 - s0//2 >= 0`.
 #include <rehearse_internal/shapes/range.h>
 
 #include <algorithm>
