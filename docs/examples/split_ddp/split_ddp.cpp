@@ -54,7 +54,7 @@ std::unique_ptr<c10d::CommHookInterface> noted_all_reduce(rehearse::RankContext&
   });
 }
 
-// Trains with the result of `forward_of` on the model, and returns what the training left.
+// Trains the model by calling the function that `forward_of` makes of it.
 template <class ForwardOf>
 Training train_with(rehearse::RankContext& ctx, const rehearse::Parameters& parameters, ForwardOf forward_of) {
   ctx.generator().set_current_seed(1);
