@@ -124,7 +124,7 @@ void scatter_from_root(Calls calls, Workspace& workspace) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i != root) send(i);
   }
-  // Write the root's own output last: it may lie in one of the root's inputs, which have all been read by now.
+  // Write the root's own output last, because it may lie in an input for another rank. These inputs have been read now.
   Region input = input_region(call.inputs[root]);
   const Region output = output_region(own);
   if (!same_elements(input, output, bytes) && may_overlap(input, own.numel(), output, own.numel(), bytes)) {

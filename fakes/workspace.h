@@ -18,8 +18,8 @@ using Calls = std::span<comm::Operation* const>;
 // Transfers work in blocks, so that bytes that were read from memory once stay in the cache until they have been used.
 inline constexpr std::size_t kBlockBytesMax = 16 << 10;
 
-// Scratch memory for transfers. The fabric keeps it from one transfer to the next, so that a warm fabric allocates
-// nothing.
+// Scratch memory for transfers. The fabric keeps it from one transfer to the next, so that a warm fabric allocates only
+// copies (copy_of()) and the tensors of sparse and coalesced transfers.
 struct Workspace {
   struct alignas(64) Block {
     std::byte bytes[kBlockBytesMax];
@@ -27,7 +27,7 @@ struct Workspace {
 
   Block accumulator;
   Block result;       // the accumulator, rounded
-  Block gathered[4];  // blocks of strided inputs
+  Block gathered[4];  // blocks of inputs that are not contiguous
 
   // Gloo reduces the parts of a coalesced all-reduce as one tensor. These count the tensor's elements before and after
   // the current part.

@@ -27,8 +27,8 @@ struct ReduceKernel {
   void (*fold_scaled)(void* acc, const void* in, std::size_t count, double factor) = nullptr;
 
   // Only for MIN and MAX of floating types, otherwise null. has_nan() tells whether an accumulator holds a NaN.
-  // fold_like_std() is fold(), except that the input wins if either side is NaN, as in std::min(in, acc) and
-  // std::max(in, acc).
+  // fold_like_std() is fold(), except that the input wins if either side is NaN or both are equal (0 and -0), as in
+  // std::min(in, acc) and std::max(in, acc).
   bool (*has_nan)(const void* acc, std::size_t count) = nullptr;
   void (*fold_like_std)(void* acc, const void* in, std::size_t count) = nullptr;
 

@@ -43,7 +43,8 @@ struct Product {
   }
 };
 
-// For floating types, a NaN on either side stays: `b != b` takes a new NaN over, and no comparison replaces an old one.
+// For floating types, a NaN on either side stays: `b != b` takes over a NaN in `b`, and if `a` is a NaN, all
+// comparisons with it are false.
 struct Min {
   template <class A>
   static A apply(A a, A b) {

@@ -166,7 +166,8 @@ class Reducer {
 
 void allreduce(Calls calls, Workspace& workspace) {
   Reducer reducer(*calls[0], calls, workspace);
-  // A part of a coalesced all-reduce: Gloo copies all parts into one contiguous tensor and reduces that.
+  // A copied call is a part of a coalesced all-reduce. Gloo copies all parts into one contiguous tensor and reduces
+  // that.
   const bool copied = calls[0]->tag == Operation::kCopied;
   const bool dense =
       !copied && all_dense_alike(calls, [](const Operation& call) -> const at::Tensor& { return call.outputs[0]; });

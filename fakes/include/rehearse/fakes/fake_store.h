@@ -50,8 +50,8 @@ class StoreState {
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 
-  // The value that the key had before its last change; deletions do not count. Null if the value has never changed, or
-  // not since keep_former_values().
+  // The value that the key had before its last change. Null if the value has not changed since keep_former_values(), or
+  // not since the key was last created. Deleting the key also deletes its former value.
   const std::vector<std::uint8_t>* former(const std::string& key) const;
 
  private:

@@ -43,17 +43,17 @@ class MoveInterceptor {
 //   BAND BOR BXOR integers and bool. PREMUL_SUM: floating (except float8), complex. AVG: all but bool.
 //
 // How it reduces:
-//   - in the order rank 0, 1, 2, ..., whatever the schedule was: all ranks get equal bits, and so does every run, on
-//     every CPU. (NaN payloads may differ.)
+//   - in the order rank 0, 1, 2, ..., whatever the schedule was. So all ranks get equal bits, in every run and on every
+//     CPU, apart from the payloads of NaNs.
 //   - half, bfloat16 and float8 are summed in float and rounded once, to nearest even. float8_e4m3fn has no infinity,
 //     so a result that does not fit becomes NaN.
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
-//   - bool: SUM is or, PRODUCT is and.
+//   - bool: SUM is the logical "or", PRODUCT the logical "and".
 //   - sparse: if one rank has several values with the same index, the fabric adds these first, in order of place (Gloo:
 //     in any order), and then the ranks' sums as above.
-//   - MIN and MAX that meet a NaN: as in Gloo's ring (reduce/ring_order.h): it keeps or drops a NaN, depending on the
-//     rank that has it and on the element's place. NCCL drops every NaN.
+//   - MIN and MAX combine elements in the order of Gloo's ring (reduce/ring_order.h) if one of them is a NaN. Whether
+//     the result is a NaN depends on the rank that has it and on the element's place. NCCL drops every NaN.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
 //
 // The fabric leaves unchanged: every input that is not also an output; the rest of a receive's tensor after a shorter
