@@ -19,8 +19,8 @@ namespace rehearse::real {
 class GroupComms {
  public:
   // `devices`: one for each rank of the group. `parent`: the group from which this one was split; null: none. If the
-  // parent has communicators, NCCL splits them instead of making new ones. `parent` and `group` must outlive this
-  // object.
+  // parent has communicators that were not aborted, NCCL splits them instead of making new ones. `parent` and `group`
+  // must outlive this object.
   GroupComms(std::shared_ptr<NcclApi> nccl, const comm::GroupIdentity& group, std::vector<int> devices,
              GroupComms* parent);
   GroupComms(const GroupComms&) = delete;

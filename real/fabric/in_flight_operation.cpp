@@ -37,7 +37,7 @@ void InFlightOperation::issue(NcclApi& nccl) const {
   for (std::size_t i = 0; i < ends_.size(); ++i) {
     const auto& end = *ends_[i];
     const c10::DeviceGuard on(end.stream().device());
-    // A pair has two calls: first the sender's, then the receiver's.
+    // A message has two calls: first the sender's, then the receiver's.
     const RankOnDevice where{.rank = end.rank(),
                              .ranks = comms_->group().size(),
                              .comm = comms_->of(end.rank()),

@@ -17,7 +17,7 @@ const int rehearse_launches = 1;
 namespace rehearse::real {
 namespace {
 
-// Counts the launches of the rank whose turn it is.
+// The number of the thread's launches since ranks last took turns.
 constinit thread_local int t_launches = 0;
 
 void take_turns() noexcept {
