@@ -13,9 +13,9 @@
 
 namespace rehearse::parallel {
 
-// Names the contents of the reducer's buckets on the group: "DDP bucket 0 of 2: head.weight, head.bias"; for a second
-// model on the group "DDP #2 bucket 0 of 2: ...". Reports of the all-reduces then name parameters, and buckets of
-// different parameters or models do not match each other. Does nothing on groups that are not Rehearse's. The
+// Names the contents of the reducer's dense buckets on the group: "DDP bucket 0 of 2: head.weight, head.bias"; for a
+// second model on the group "DDP #2 bucket 0 of 2: ...". Reports of the all-reduces then name parameters, and buckets
+// of different parameters or models do not match each other. Does nothing on groups that are not Rehearse's. The
 // destructor removes the names.
 class BucketNames {
  public:

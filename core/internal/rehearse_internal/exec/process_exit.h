@@ -7,9 +7,11 @@
 // Lets a process that is one rank report if the program ends the process in the middle of the rank's body.
 namespace rehearse::exec {
 
-// While it lives, exit(), quick_exit(), _exit() and std::terminate() on any thread of this process call `handler` with
-// the reason: "exit(3) was called; ...", or the text of the uncaught exception. If the handler returns, the process
-// ends as the program wants. Forked processes are not affected. Only one at a time.
+// While it lives, the first call of exit(), quick_exit(), _exit() or std::terminate() on any thread of this process
+// calls `handler` with the reason: "exit(3) was called; ...", or the text of the uncaught exception. If the handler
+// returns, the process ends as the program wants. But std::terminate() because of RankAborted does not return and calls
+// no handler: the thread that ended the world will end the process. Forked processes are not affected. Only one at a
+// time.
 class ProcessExitHandler {
  public:
   using Handler = std::function<void(const std::string& what)>;

@@ -14,8 +14,8 @@ struct StaticThread {
   CallSite where;
 };
 
-// All such threads since the process began, in order. Includes earlier worlds, because a variable is initialised once
-// per process. Call it on the thread that runs worlds.
+// All such threads since the process began, in order. Equal entries occur once. Includes earlier worlds, because a
+// variable is initialised once per process. Call it on the thread that runs worlds.
 const std::vector<StaticThread>& static_threads() noexcept;
 
 }  // namespace rehearse::exec
