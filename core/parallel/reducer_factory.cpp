@@ -35,9 +35,10 @@ struct BucketLimits {
   }
 };
 
-// Assigns parameters to the buckets of the first iteration. Buckets are in the order of reduction: gradients are
-// expected in reverse order of use. If the buckets will be rebuilt from the order observed in the first iteration, all
-// gradients of a kind share one bucket until then, unless there is a bucket_cap_mb_list.
+// Assigns parameters to the buckets of the first iteration. Buckets are in the order of reduction. Gradients are
+// expected in the reverse order of use, so the bucket of the last parameters is first. If the buckets will be rebuilt
+// from the order observed in the first iteration, all gradients of a kind share one bucket until then, unless there is
+// a bucket_cap_mb_list.
 std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
                                                       bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};

@@ -42,7 +42,7 @@ void ReducerSession::Impl::join(const JoinOptions& options, const std::function<
   broadcast_state(group_, state(), common_rank(shadowed == 0));
 }
 
-// Join.notify_join_context(): tells joined ranks that this rank still has inputs.
+// Does what Join.notify_join_context() does: tells joined ranks that this rank still has inputs.
 void ReducerSession::Impl::tell_joined_ranks() {
   const auto active = exchange_->start_sum(1);
   active->wait();
@@ -51,7 +51,7 @@ void ReducerSession::Impl::tell_joined_ranks() {
   reducer_->set_forward_pass_work_handle(active, joining_->divide_by_initial_world_size);
 }
 
-// _DDPJoinHook.main_hook(): makes the collectives of one iteration for the ranks that still have inputs.
+// Does what _DDPJoinHook.main_hook() does: takes part in the collectives of an iteration of the ranks that have inputs.
 void ReducerSession::Impl::shadow_iteration() {
   rebuild_buckets();
   if (auto buffers = buffers_to_synchronize(); !buffers.empty()) {

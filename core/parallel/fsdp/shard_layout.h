@@ -8,9 +8,9 @@
 
 namespace rehearse::parallel {
 
-// Divides a tensor into the shards of a group's ranks: along dimension 0, as torch.chunk() does. Each of the first
-// ranks has `chunk` rows, the next one the remainder, and further ones none. In collectives every shard is padded to
-// `chunk` rows.
+// Divides a tensor along dimension 0 into the shards of a group's ranks, as torch.chunk() does. Each of the first ranks
+// has `chunk` rows, the next rank has the remainder, and further ranks have none. In collectives every shard is padded
+// to `chunk` rows.
 class ShardLayout {
  public:
   // `sizes`: at least one dimension.

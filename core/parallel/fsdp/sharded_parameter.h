@@ -36,7 +36,7 @@ class ShardedParameter {
   const ShardLayout& layout() const noexcept { return layout_; }
   // The module's own tensor.
   const at::Tensor& tensor() const noexcept { return tensor_; }
-  // This rank's rows: a leaf, for the optimizer.
+  // This rank's rows, as a leaf tensor for the optimizer.
   const at::Tensor& shard() const noexcept { return shard_; }
   // The module's memory as a tensor without history. Writing to it does not raise the version of the module's tensor.
   const at::Tensor& whole() const noexcept { return whole_; }
@@ -53,7 +53,7 @@ class ShardedParameter {
   void free();
   // Call it while the unit is whole. Throws c10::Error if other code has resized the memory.
   void require_filled(const std::string& unit) const;
-  // Call it when the model is destroyed: later access to the elements throws an error with this reason.
+  // Call it when the model is destroyed. Later access to the elements throws an error with this reason.
   void leave(const std::string& unit);
 
   // This rank's gradient of the whole; undefined if there is none.

@@ -54,7 +54,8 @@ class ShardedUnit {
   std::uint64_t content_version() const { return state_ == State::sharded ? version() : gathered_version_; }
 
   bool has_gradients() const;
-  // Call it after a backward inside no_sync(): later gradients are accumulated in the dtype of reductions.
+  // Call it after a backward inside no_sync(). Casts the gradients to the dtype of reductions, so that later gradients
+  // are added in that dtype.
   void keep_gradients();
   // Takes this rank's gradients, and launches their reduce-scatter. Does not wait.
   void start_reduce();

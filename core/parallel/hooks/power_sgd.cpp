@@ -181,7 +181,8 @@ void PowerSgd::draw_normal(std::vector<at::Tensor>& qs) {
   }
 }
 
-// Makes the columns of each matrix orthonormal: by QR; for few columns or short floats by Gram-Schmidt.
+// Makes the columns of each matrix orthonormal. Uses Gram-Schmidt for up to two columns and for short floats, otherwise
+// QR.
 void PowerSgd::orthogonalize(at::Tensor matrices) const {
   const auto columns = matrices.size(2);
   const bool short_floats = matrices.scalar_type() == at::kHalf || matrices.scalar_type() == at::kBFloat16;

@@ -52,8 +52,8 @@ struct ClassifiedTls {
 };
 
 // Classifies the variables of one library, which must be sorted by offset. A guard variable gets the scope of the
-// variable that it guards: guards of function-local variables by name, and the guard of a source file (`__tls_guard`)
-// from the variable after it.
+// variable that it guards. The name of the guard of a function-local variable contains that variable's name. The guard
+// of a source file (`__tls_guard`) stands before the variable from which it takes the scope.
 ClassifiedTls classify(std::span<const TlsSymbol> symbols, const TlsInventory& inventory);
 
 }  // namespace rehearse::torch_state

@@ -19,8 +19,8 @@ inline bool interrupt_requested() noexcept { return interrupt_flag.load(std::mem
 
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler writes it");
 
-// The place at which a run was interrupted: before this switch, which the run counted but did not make, at this virtual
-// time.
+// The place at which a run was interrupted: the number of the switch that the run counted but did not make, and the
+// virtual time.
 struct Interruption {
   std::uint64_t before_switch = 0;  // 0: not interrupted
   VirtualTime at{};

@@ -9,7 +9,7 @@ namespace rehearse::exec {
 // real-time mode. Never counts as a poll, and never switches.
 VirtualDuration machine_time() noexcept;
 
-// Like machine_time() for the real-time clock: since 1970-01-01T00:00:00Z.
+// Reads the machine's real-time clock in the same way. Returns the time since 1970-01-01T00:00:00Z.
 VirtualDuration machine_wall_time() noexcept;
 
 // Blocks the thread for `duration`, or until another thread signals a libc object that a rank waits for. For a Clock's

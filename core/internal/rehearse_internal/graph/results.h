@@ -7,11 +7,11 @@
 
 namespace rehearse::graph {
 
-// The results of the graph: the items of a list, or the one value. Empty if it returns nothing. Valid until the graph's
-// output node changes.
+// The results of the graph: the items if it returns a list, otherwise the one value. Empty if it returns nothing. Valid
+// until the graph's output node changes.
 std::span<const Argument> results_of(const Graph& graph) noexcept;
 
-// True if the graph returns a list. A call of the graph then gives items.
+// True if the graph returns a list, even one of a single item.
 bool returns_list(const Graph& graph) noexcept;
 
 }  // namespace rehearse::graph

@@ -7,7 +7,7 @@
 
 #include <rehearse/job/parameters.h>
 
-// How errors and listings show values that users wrote, and values that they may write: on one line, whatever the text
+// Texts for values that users wrote or may write, in errors and listings. Each text is on one line, whatever the value
 // contains.
 namespace rehearse {
 

@@ -16,8 +16,8 @@ class BodyRecorder {
   using Code = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 
   // Runs `code` once and returns its results. `operation`: the higher-order operator that runs the body at each call of
-  // the graph, such as "tag_activation_checkpoint". If the code does something that no body can hold, its nodes stay in
-  // the graph.
+  // the graph, such as "tag_activation_checkpoint". If the code does something that no body can hold, the nodes of
+  // the code stay in the graph.
   virtual std::vector<at::Tensor> record(const std::string& operation, const std::vector<at::Tensor>& inputs,
                                          const Code& code) = 0;
 

@@ -18,8 +18,8 @@ class Facts {
  public:
   void set_range(const Expr& symbol, const Range& range) { ranges_[symbol] = range; }
 
-  // Adds the fact that `condition` holds. The condition must not contradict the known facts: decide() must not be
-  // false.
+  // Adds the fact that `condition` holds. The condition must not contradict the known facts, so decide() must not
+  // return false for it.
   void assume(const Condition& condition);
 
   // Replaces each symbol that equals something simpler.
