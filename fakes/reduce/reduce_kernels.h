@@ -4,7 +4,8 @@
 #include <cstddef>
 
 // The inner loops of all reductions, compiled once for each instruction set (reduce_loops.h) and chosen at run time.
-// This file must not include other headers: it is also compiled for instruction sets that this machine may not have.
+// This file must not include headers that define functions, because it is also compiled for instruction sets that this
+// machine may not have.
 namespace rehearse::fakes {
 
 // How an element is stored. Signed and unsigned integers of one width differ only in MIN, MAX and AVG.

@@ -127,8 +127,8 @@ class FakeStore final : public c10d::Store {
 
   // First in, first out. If several ranks wait for one element, the schedule picks the rank that gets it.
   void queuePush(const std::string& key, const std::vector<std::uint8_t>& value) override;
-  // Throws c10::DistQueueEmptyError if it finds no element: without `block`, or if the key has a value, which ends the
-  // wait as it does in HashStore.
+  // Throws c10::DistQueueEmptyError if it finds no element. With `block`, this happens only if the key has a value,
+  // because a value ends the wait, as in HashStore.
   std::vector<std::uint8_t> queuePop(const std::string& key, bool block) override;
   std::int64_t queueLen(const std::string& key) override;
 
