@@ -27,7 +27,7 @@ class InFlightOperation {
   void issue(NcclApi& nccl) const;
   void end(VirtualTime now);
 
-  // True if the devices have finished it. For a barrier: if they have reached the calls.
+  // True if the devices have finished the transfer or, if it is a barrier, have reached its calls.
   bool over() noexcept;
   std::exception_ptr failure() const noexcept;
 
