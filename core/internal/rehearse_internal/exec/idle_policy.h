@@ -55,7 +55,7 @@ struct IdleStep {
   IdleEnd end;
   bool poll = true;    // for let_time_pass
   bool moved = false;  // the ranks have made progress, so a recorded hang is over
-  bool hangs = false;  // only timeouts can still happen: record first who waits; see RunOutcome::hang
+  bool hangs = false;  // only timeouts can still happen; the executor first records who waits (RunOutcome::hang)
   std::optional<VirtualTime> hung_since;  // set if the hang began before now
 };
 
