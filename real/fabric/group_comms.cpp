@@ -33,7 +33,8 @@ void require_own_devices(const comm::GroupIdentity& group, const std::vector<int
   }
 }
 
-// How to make the communicators. It holds values only, because the thread that makes them may outlive the caller.
+// How to make the communicators. Refers to no object of the caller, because the thread that makes the communicators may
+// outlive the caller.
 struct Plan {
   struct OfParent {
     ncclComm_t comm;
