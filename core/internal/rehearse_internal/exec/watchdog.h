@@ -37,13 +37,13 @@ std::string describe(const Found& found);
 // does not reach the thread.
 Found find_thread(pid_t thread);
 
-// The call in which a thread (or a process's first thread) is blocked in the kernel: "connect()". Empty if it computes,
-// or if the system does not say.
+// The call in which a thread (or a process's first thread) is blocked in the kernel: "connect()", or "system call 451"
+// if Rehearse does not know its name. Empty if the thread computes, or if the system does not say.
 std::string blocked_call(pid_t thread);
 
 // For signal handlers with three arguments: the system call that the signal has interrupted, found from the third
-// argument. "read()", or "a system call" if the kernel does not restart the call; empty if the thread computed.
-// Async-signal-safe.
+// argument. "read()", or "a system call" if its name is unknown or the kernel does not restart it; empty if the thread
+// computed. Async-signal-safe.
 std::string_view interrupted_call(const void* context) noexcept;
 
 // Gives the calling thread's run `limit` of real time while the object lives; then asks it to end (interrupt.h). If the

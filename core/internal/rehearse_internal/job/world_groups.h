@@ -18,7 +18,7 @@ class WorldGroups {
     }
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
-    // The next incarnation of the rank may have registered already.
+    // The next incarnation of the rank may have an entry already, which must stay.
     ~Entry() {
       const auto found = groups_.of_rank_.find(rank_);
       if (found != groups_.of_rank_.end() && found->second == &group_) groups_.of_rank_.erase(found);

@@ -28,7 +28,7 @@ std::int64_t multiply_bounds(std::int64_t left, std::int64_t right) {
   return clamped(static_cast<Wide>(left) * right);
 }
 
-// Requires divisor > 0. Both may be infinite.
+// Requires divisor > 0. Both arguments may be infinite.
 std::int64_t divide_bounds(std::int64_t dividend, std::int64_t divisor) {
   if (infinite(dividend)) return dividend;
   if (infinite(divisor)) return dividend < 0 ? -1 : 0;
