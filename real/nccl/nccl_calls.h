@@ -16,13 +16,13 @@ struct RankOnDevice {
   int sender = -1;  // for a receive from any rank: the sender
 };
 
-// Checks that NCCL can carry out the call: dtype, reduction, memory. Throws c10::Error with the texts of PyTorch's back
-// end (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
+// Checks that NCCL can carry out the call: dtype, reduction, memory layout. Throws c10::Error. If PyTorch's back end
+// (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp) makes the same check, the text is PyTorch's.
 void require_carried(const comm::Operation& call);
 
-// Passes one rank's call to NCCL, within a group that the caller has opened. NCCL has no collective for gather,
-// scatter, all-to-all and lists of different sizes; they become sends, receives, broadcasts and reductions. The call
-// must not be a barrier, which NCCL does not have. Throws NcclError.
+// Passes one rank's call to NCCL. The caller must have called ncclGroupStart() (see NcclGroup). The oldest NCCL that we
+// accept has no collective for gather, scatter, all-to-all and lists of different sizes, so these calls become sends,
+// receives, broadcasts and reductions. The call must not be a barrier, which NCCL does not have. Throws NcclError.
 void issue(NcclApi& nccl, const RankOnDevice& where, const comm::Operation& call);
 
 }  // namespace rehearse::real

@@ -29,7 +29,7 @@ std::string_view advice_on(ncclResult_t result) noexcept {
 
 }  // namespace
 
-// Without LibTorch's backtrace, so that what() is only the message.
+// Passes no backtrace to LibTorch's exception, so that what() is only the message.
 NcclError::NcclError(std::string message, ncclResult_t result)
     : c10::DistBackendError(std::move(message), nullptr), result_(result) {}
 

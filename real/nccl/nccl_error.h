@@ -29,7 +29,7 @@ std::string describe_failure(NcclApi& nccl, std::string_view call, ncclResult_t 
 // blocking ones.
 void require_success(NcclApi& nccl, std::string_view call, ncclResult_t result, ncclComm_t comm = nullptr);
 
-// NCCL calls between the beginning and end of this object go out together. If an exception comes before end(), the
+// NCCL launches the calls between the constructor and end() together. If an exception comes before end(), the
 // destructor closes NCCL's group. NCCL then carries out the calls that it already has, because it cannot take them
 // back, so the caller must abort their communicators.
 class NcclGroup {

@@ -16,7 +16,8 @@ struct NcclElements {
   std::size_t each = 1;
 };
 
-// For data that NCCL only moves. Follows PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
+// Returns NCCL's elements for a tensor of this dtype. NCCL can move every tensor as these elements; require_reducible()
+// checks whether it can also reduce them. Follows PyTorch's table (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp,
 // ncclDataType); complex numbers are pairs. Throws c10::TypeError for the types that PyTorch's back end also refuses.
 NcclElements elements_moved(c10::ScalarType dtype);
 

@@ -12,7 +12,7 @@ namespace rehearse::real {
 // still be under way at that time.
 class Reduction {
  public:
-  // Throws NcclError, and what reduction_of() throws.
+  // Throws NcclError, and what reduction_of() and require_factor() throw.
   Reduction(NcclApi& nccl, const comm::Operation& call, c10::ScalarType dtype, ncclComm_t comm);
   Reduction(const Reduction&) = delete;
   Reduction& operator=(const Reduction&) = delete;

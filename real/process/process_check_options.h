@@ -5,7 +5,7 @@
 
 namespace rehearse::real {
 
-// How the coordinator compares calls of different processes before they are carried out.
+// Whether the coordinator compares calls of different processes before they are carried out, and its time limit.
 struct CheckOptions {
   bool calls = true;  // false: calls are recorded and ends of ranks are reported, but nobody compares calls
   // The check timeout: for how long a rank waits for ranks that do not make its call, and for how long a process may

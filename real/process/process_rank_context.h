@@ -13,7 +13,8 @@
 
 namespace rehearse::real {
 
-// The RankContext of a rank that is a process: its body runs on the main thread, and its clock is the machine's.
+// The RankContext of a rank that is a process: its body runs on the thread that called ProcessRunner::run(), and its
+// clock is the machine's.
 class ProcessRankContext final : public RankContextBase {
  public:
   // All references must outlive this object.

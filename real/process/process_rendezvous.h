@@ -19,7 +19,7 @@ struct StoreAddress {
 };
 
 // Reads MASTER_ADDR and MASTER_PORT, and torchrun's TORCHELASTIC_USE_AGENT_STORE and TORCHELASTIC_RESTART_COUNT. Throws
-// RunnerUnavailable, naming the variable, if one is missing or makes no sense.
+// RunnerUnavailable, naming the variable, if MASTER_ADDR is missing or MASTER_PORT is no port number.
 StoreAddress store_address(const LaunchedProcess& process);
 
 // The store of all processes of the job. The first call connects, later calls return the same store. Unless torchrun's

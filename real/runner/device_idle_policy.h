@@ -11,8 +11,8 @@
 namespace rehearse::real {
 
 // Idleness in real time: being idle means waiting for the devices. If the devices have nothing to do and each rank can
-// go on only by giving up, the world hangs for good. The policy reports that at once instead of waiting for the
-// timeouts, unless a thread of a library may end a wait.
+// go on only when a timeout ends its wait, the world hangs for good. The policy reports that at once instead of waiting
+// for the timeouts, unless a thread of a library may end a wait.
 class DeviceIdlePolicy final : public exec::IdlePolicy {
  public:
   struct Limits {

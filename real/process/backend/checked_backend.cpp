@@ -22,7 +22,8 @@ const at::Tensor* on_device(const comm::Operation& call) {
   return nullptr;
 }
 
-// Makes the call run on the caller's current stream, after what the caller has launched there.
+// Carries the call out later with the stream that is current now, so that the call comes after what the caller has
+// launched there.
 CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
   const auto* const tensor = on_device(call);
   if (tensor == nullptr) return carry_out;
@@ -48,7 +49,7 @@ CheckedBackend::~CheckedBackend() {
   try {
     if (below_.device != nullptr) below_.device->shutdown();
   } catch (const c10::Error&) {
-    // These calls have failed, and their waits have reported that.
+    // A call that was still under way has failed. Its wait() reports that, so the exception adds nothing.
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of CheckedBackend that concern the group, or more than one call.
+// The functions of CheckedBackend that concern the group, or several calls on it.
 #include <algorithm>
 #include <exception>
 #include <utility>
@@ -16,7 +16,8 @@
 namespace rehearse::real {
 namespace {
 
-// Several Works as one, for calls or for what carries them out below. The rank of such a Work is unknown.
+// Combines several Works into one: the Works of several calls, or the Works of the back end below. The rank of such a
+// Work is unknown.
 using WorkList = comm::SeveralWorks<c10d::Work>;
 constexpr int kUnknownRank = -1;
 

@@ -49,7 +49,8 @@ class CheckedWork final : public c10d::Work {
   // Like wait(), but without a time limit.
   void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
-  // The session calls these.
+  // `awaited` gives the session access to the other three. If a call does not wait for peers, CheckedBackend calls
+  // go().
   AwaitedCallPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);
@@ -74,7 +75,7 @@ class CheckedWork final : public c10d::Work {
   // Guarded by the session's lock.
   c10::intrusive_ptr<c10d::Work> inner_;
   bool gone_ = false;          // passed to the back end below
-  bool follows_inner_ = true;  // the Work below reports its end; otherwise only those who wait learn of it
+  bool follows_inner_ = true;  // the Work below reports its end; false: only wait() and isCompleted() notice it
   bool over_ = false;
   std::exception_ptr error_;
   int source_ = -1;

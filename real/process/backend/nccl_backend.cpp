@@ -24,7 +24,8 @@ using OptionsPtr = c10::intrusive_ptr<c10d::Backend::Options>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 // The constructors ProcessGroupNCCL(intrusive_ptr<Store>, int, int, intrusive_ptr<Options>) and Options(bool). In
-// machine code all intrusive_ptrs are the same, and both classes begin with the c10d classes that this file names.
+// machine code all intrusive_ptrs are the same, and objects of the two classes begin with their bases, c10d::Backend
+// and c10d::Backend::Options. So the types below can name the bases.
 constexpr const char* kMakeGroup =
     "_ZN4c10d16ProcessGroupNCCLC1EN3c1013intrusive_ptrINS_5StoreENS1_6detail34intrusive_target_default_null_typeIS3_"
     "EEEEiiNS2_INS0_7OptionsENS5_IS8_EEEE";

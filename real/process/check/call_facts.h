@@ -13,7 +13,7 @@
 
 namespace rehearse::real {
 
-// Everything about a tensor except its data.
+// What the coordinator must know about a tensor to compare and describe a call.
 struct TensorFacts {
   at::ScalarType dtype = at::ScalarType::Undefined;
   c10::DeviceType device = c10::kCPU;

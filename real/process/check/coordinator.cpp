@@ -193,7 +193,7 @@ std::vector<GroupCalls::Open> Coordinator::open_calls() const {
   return open;
 }
 
-// True if the rank has been in a call for the check timeout and has done nothing else since.
+// True if the rank is in a call, and for the check timeout it has done nothing but wait in that call.
 bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   const auto& state = states_[static_cast<std::size_t>(rank)];
   return std::any_of(open.begin(), open.end(), [&](const auto& each) {
@@ -201,7 +201,7 @@ bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, 
   });
 }
 
-// For each rank: true if it computes, or waits for a rank that does.
+// For each rank: true if it may be computing, or waits (directly or through other ranks) for a rank that may be.
 std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   std::vector<bool> may(states_.size());
   for (const int rank : all_ranks(states_.size()))
@@ -340,7 +340,7 @@ void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, Virtual
 
 void Coordinator::finish(VirtualTime now) {
   if (!job_outcome_) {
-    // All failures came out of communication, so report the first of them as the cause.
+    // All failures came out of communication, so report that of the lowest rank as the cause.
     const auto failed =
         std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {

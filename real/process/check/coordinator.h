@@ -19,11 +19,12 @@ namespace rehearse::real {
 // give it messages and the time.
 //
 // A job ends when all bodies have ended. It also ends when a rank is interrupted, when calls do not match, when an
-// exception leaves a rank's body, when a rank has sent nothing for the check timeout (its process is gone), or when a
-// call is overdue. A call is overdue after the check timeout if the missing ranks cannot come, because they have ended
-// or wait themselves. If one of them may still be computing, the call is overdue only when its own timeout has also
-// passed. An exception from a communication call ends the job only after the check timeout, because the end of another
-// rank may have caused it.
+// exception leaves a rank's body, when a rank has sent nothing for the check timeout (its process is gone), when a rank
+// gave up on rank 0, which was silent, when a message makes no sense, or when a call is overdue. A call is overdue
+// after the check timeout if nobody can complete it: a rank that it needs has ended, or all missing ranks have ended or
+// wait themselves. Otherwise a missing rank may still be computing, and the call is overdue only when its own timeout
+// has also passed. An exception from a communication call ends the job only after the check timeout, because the end of
+// another rank may have caused it.
 class Coordinator {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;
@@ -50,7 +51,7 @@ class Coordinator {
     VirtualTime last_action{};   // when the rank last did something
     std::optional<RankEnded> end;
   };
-  // A group that not all of its ranks have made yet.
+  // A group that not all expected ranks have made yet.
   struct Creation {
     comm::CreationCalls calls;
     GroupMade made;             // what the first rank passed
@@ -97,7 +98,7 @@ class Coordinator {
   std::vector<RankState> states_;
   comm::FirstMismatch first_mismatch_;
   std::map<std::string, std::unique_ptr<GroupCalls>> groups_;  // by key
-  std::map<std::string, Creation> creations_;                  // by call, number and, for some, group
+  std::map<std::string, Creation> creations_;                  // by call and number; some also by group
   std::optional<JobOutcome> job_outcome_;                      // set once the end has begun
   VirtualTime began_to_end_{};
   bool over_ = false;

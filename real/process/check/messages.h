@@ -44,7 +44,7 @@ enum class FailureKind {
   timeout,        // TimeoutError
   store,          // c10::DistStoreError
   lost,           // no exception: the process is gone
-  communication,  // a call to c10d threw it: another rank's end may be the cause
+  communication,  // a call to c10d has failed before; another rank's end may be the cause
 };
 
 struct RankEnded {

@@ -41,8 +41,8 @@ bool CoordinatorService::close(std::chrono::nanoseconds within) {
   return ends_.join(within, thread_, ticker_);
 }
 
-// Sends a marker to the service's own queue at each interval. When serve() reads a marker, it has handled all messages
-// that came before the marker.
+// Sends a tick to the service's own queue, twice in each heartbeat interval. When serve() reads a tick, it has handled
+// all messages that came before the tick.
 void CoordinatorService::tick(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;

@@ -31,7 +31,8 @@
 namespace rehearse::real {
 
 // The connection of this process to the job's coordinator: tells it what this process's rank does, and learns which
-// calls are matched and how the job ends. Has three threads of its own. Thread safe.
+// calls are matched and how the job ends. Has three threads of its own; in rank 0's process, the coordinator has two
+// more. Thread safe.
 //
 // If the coordinator sends nothing any more, because rank 0's process is gone, the session itself ends the world.
 class Session {

@@ -14,7 +14,7 @@ class WorkBelow {
   void end() noexcept { --under_way_; }
   bool any_under_way() const noexcept { return under_way_ > 0; }
 
-  // Throws the error of a call to a back end below, and remembers that one has failed.
+  // Throws the error of a call to a back end below, and remembers that such a call has failed.
   [[noreturn]] void throw_failure(const std::exception_ptr& error) {
     has_failed_ = true;
     std::rethrow_exception(error);
