@@ -21,7 +21,8 @@ bool is_before(const std::byte* a, const std::byte* b) noexcept { return std::le
 
 bool is_before(const Node& a, const Node& b) noexcept {
   if (a.bytes.begin != b.bytes.begin) return is_before(a.bytes.begin, b.bytes.begin);
-  // Places of one buffer at one address stay side by side, in the order of its runs.
+  // If several buffers have spans that begin at one address, the spans of each buffer stay side by side, in the order
+  // of its runs.
   return a.buffer != b.buffer ? a.buffer->order < b.buffer->order : std::less<>{}(&a, &b);
 }
 

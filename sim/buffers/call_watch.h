@@ -67,8 +67,8 @@ class CallWatch final : public comm::CallInterceptor, public fakes::MoveIntercep
   // True if the rank knows the end of all its calls.
   bool knows_all(int rank) const noexcept { return of(rank).calls.empty(); }
 
-  // The buffers of the calls of all ranks. A buffer stays here until the rank that made the call knows that the call
-  // has ended, or until a buffer of a later call covers it.
+  // The buffers of the calls of all ranks. A buffer stays here at most until the rank that made the call knows that the
+  // call has ended. It leaves earlier if a buffer of a later call covers it, or if the call fails.
   const BufferIndex& buffers() const noexcept { return buffers_; }
 
   Answer on_call(comm::Operation& call, const comm::GroupIdentity& group, int rank, std::uint64_t sequence) override;

@@ -24,7 +24,7 @@ bool overlap(const ByteSpan& a, const ByteSpan& b) noexcept;
 ByteSpan bounds_of(const at::Tensor& tensor);
 
 // The bytes that a tensor's elements occupy at this moment. Empty if there are none: the tensor is undefined, has no
-// elements, or has no plain storage.
+// elements, or has no plain storage on the CPU.
 class Footprint {
  public:
   Footprint() = default;

@@ -11,7 +11,7 @@ namespace rehearse::sim {
 // How an operator accesses the memory of its arguments, according to its schema.
 struct OperatorAccess {
   enum class Of : std::uint8_t {
-    nothing,  // no tensor, or the operator only reads its sizes
+    nothing,  // the operator reads at most the sizes of tensors
     read,
     write,      // may also read: mul_()
     overwrite,  // writes without reading: copy_(), arguments named `out`
@@ -20,7 +20,7 @@ struct OperatorAccess {
   explicit OperatorAccess(const c10::OperatorHandle& op);
 
   std::vector<Of> arguments;
-  bool touches_data = false;  // the operator accesses the data of at least one argument
+  bool touches_data = false;  // the operator may access data of its arguments
   bool resizes = false;       // the operator may give a tensor another size or other memory
 };
 

@@ -8,7 +8,8 @@
 namespace rehearse::sim {
 
 // How many of these bytes the process can read before the first byte that is unmapped or protected. Asks the kernel,
-// which takes a tenth of a microsecond for each page. Returns the full size if the kernel does not answer.
+// which takes a tenth of a microsecond for each page. Returns the full size if the kernel or a sandbox does not allow
+// the question.
 std::size_t readable_bytes(const ByteSpan& bytes) noexcept;
 
 }  // namespace rehearse::sim

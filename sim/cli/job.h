@@ -28,7 +28,7 @@ void require_no_folder(const std::string& log);
 // "sweep".
 void require_simulation(const sim::Scenario& scenario, const std::string& file, std::string_view what);
 
-// The options that change the scenario, as a user would type them. Replay lines and logs contain them.
+// The options that change what runs, as a user would type them. Replay lines and logs contain them.
 std::vector<std::string> options_given(const Arguments& arguments);
 
 // The command that runs one seed alone, with the other options in `arguments`: "train replay train.toml --seed=7

@@ -8,7 +8,7 @@
 #include "cli/grammar/grammar.h"
 
 // Scripts that make a shell complete the commands, options, files and programs of an executable. The scripts contain
-// these words, so that Tab starts no process.
+// these words, so that Tab does not start the executable.
 namespace rehearse::cli {
 
 struct Completed {

@@ -53,7 +53,7 @@ void on_time_limit(int signal) {
   errno = error;
 }
 
-// If the caller ignores the signal, as a shell script does for background jobs, it stays ignored.
+// If this process began with the signal ignored, as background jobs of a shell script do, the signal stays ignored.
 void take_over(int signal, const struct sigaction& action, struct sigaction& before) {
   sigaction(signal, nullptr, &before);
   if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
@@ -104,7 +104,7 @@ void expect_lost_readers() {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    // Opens it in the wrong direction, so that reading stdin or writing stdout still fails, as with a closed stream.
+    // Opens /dev/null in the wrong direction, so that reading stdin or writing stdout fails, as with a closed stream.
     const int filled = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (filled >= 0 && filled != fd) close(filled);
   }

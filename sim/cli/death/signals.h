@@ -8,7 +8,7 @@
 
 namespace rehearse::cli {
 
-// The message that the first signal prints on stderr.
+// The messages that the first signal prints on stderr: for a run, for a sweep, and for ranks that are processes.
 inline constexpr std::string_view kRunInterrupted =
     "interrupted: the run ends at the next call of a rank that can be ended, and its report follows; if a rank "
     "computes without end, a second Ctrl-C ends the process at once\n";
@@ -60,7 +60,8 @@ void leave_signals_to_others();
 void obey_the_sweep(CrashRecord& crash);
 
 // Prepares the whole process for lost readers. A reader that goes away (`| head`) then costs only further output, not
-// the run and its files. A standard stream that was closed stays closed, whatever files the process opens later.
+// the run and its files. A standard stream that was closed still fails when it is used: no file that the process opens
+// later takes its number.
 void expect_lost_readers();
 
 }  // namespace rehearse::cli

@@ -32,7 +32,7 @@ struct OptionSpec {
   std::string_view component = {};  // kRealComponent, or empty: works in every program
 };
 
-// The word after a command that is no option.
+// The word that follows a command and is not an option.
 struct OperandSpec {
   std::string_view name;      // "SCENARIO"
   std::string_view question;  // "which scenario?", asked if it is missing; empty: it is optional
