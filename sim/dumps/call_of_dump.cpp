@@ -80,7 +80,7 @@ void fill(const std::vector<DumpedTensor>& from, c10::DeviceType device, comm::T
 }
 
 // NCCL's back end records inputs and outputs of a scatter the other way round. A rank other than the root has no input,
-// so there the recorded outputs are missing.
+// so the record of such a rank has no outputs.
 bool is_turned_round(const DumpedCall& entry) {
   const auto stands_for_none = [](const DumpedTensor& tensor) {
     return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();

@@ -68,7 +68,8 @@ void DumpedJob::add_calls(const Dump& dump) {
   }
 }
 
-// If no dump names the members of a group, the group of all ranks has all of them, and any other group has its callers.
+// If no dump names the members of a group, its members are all ranks if it is the default group. Otherwise its members
+// are the ranks that called on it.
 void DumpedJob::name_groups() {
   for (auto& group : groups_) {
     auto& [id, name, ranks] = group.identity;

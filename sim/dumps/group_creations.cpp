@@ -60,7 +60,7 @@ PartiesByName parties_of(const DumpedJob& job) {
   return parties;
 }
 
-// Does a rank of `party` have the group under another name?
+// True if a rank of `party` has the group under another name.
 bool has_elsewhere(const Party& party, const DumpedGroup& group) {
   return std::any_of(party.dumps.begin(), party.dumps.end(), [&](const Dump* dump) {
     return std::any_of(dump->groups.begin(), dump->groups.end(),

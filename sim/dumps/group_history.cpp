@@ -88,7 +88,8 @@ bool GroupHistory::is_over(const Collective& collective, bool ranks_are_missing)
   return collective.completed && !(ranks_are_missing && collective.entries.front()->backend == kRetiresFailures);
 }
 
-// A rank numbers its collectives without gaps. So if its dump has two of them, the rank also made those in between.
+// A rank numbers its collectives without gaps. So if its dump has one of them, the rank also made all collectives with
+// lower numbers.
 GroupHistory::Made GroupHistory::made(int rank, std::uint64_t sequence) const {
   const auto* const dump = dump_at(rank);
   if (dump == nullptr) return Made::unknown;
@@ -202,8 +203,8 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
   }
 }
 
-// Two ranks' messages pair up in order. If the recorder of one of them has dropped calls, complete messages have no
-// place in that order any more.
+// Two ranks' messages pair up in order. If the recorder of one of the two ranks has dropped calls, nobody knows the
+// places of complete messages in that order, so this leaves them out.
 void GroupHistory::tell_messages(GroupDiagnosis& diagnosis) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {

@@ -40,7 +40,7 @@ struct GroupDiagnosis {
   std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none
   std::map<int, TitledCall> sides;          // each rank's call in the mismatch or imbalance
   std::vector<OpenCall> open;               // each rank's first open collective, and its open messages
-  std::vector<std::string> never_received;  // sends that are complete nevertheless
+  std::vector<std::string> never_received;  // sends that are complete, but without a receive
 };
 
 // The calls of one group, lined up across ranks by their sequence numbers and compared as the matcher of a simulation
@@ -77,6 +77,7 @@ class GroupHistory {
     std::map<std::uint64_t, Collective> collectives;
     std::list<Message> messages;
   };
+  // Whether a rank made a call. `unseen`: it did, but its dump does not hold all of the call. `unknown`: no dump tells.
   enum class Made { yes, unseen, no, unknown };
 
   void read(int rank, const std::vector<const DumpedCall*>& calls);

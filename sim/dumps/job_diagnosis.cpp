@@ -130,7 +130,7 @@ std::string JobDiagnosis::last_calls(const std::vector<int>& ranks) const {
 // Finds two calls on two groups that two ranks made in different orders. On each rank's device the later call waits
 // until the earlier one ends, so neither can end. Call this only if all ranks made both calls. Empty: there are none.
 std::string JobDiagnosis::crossed_groups() const {
-  std::map<std::pair<std::string, std::string>, int> orders;  // two calls in order, and a rank that made them so
+  std::map<std::pair<std::string, std::string>, int> orders;  // two calls, and a rank that made them in this order
   for (const auto& [rank, first] : stands_in_) {
     std::vector<const OpenCall*> calls;
     for (const auto& diagnosis : diagnoses_) {

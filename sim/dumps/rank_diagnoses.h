@@ -11,7 +11,7 @@
 
 namespace rehearse::sim {
 
-// One line for each rank: the call in which it waits, or its last call.
+// One line for each rank: the call in which it waits or, if it waits in none, the place of its last call.
 std::vector<RankLine> rank_lines_of(const DumpedJob& job, const JobDiagnosis& diagnosis, const Stacks& stacks);
 
 // The stacks where ranks are: at the call that differs, at the call in which they wait, or otherwise at their last

@@ -67,7 +67,7 @@ std::vector<DumpedGroup> groups_of(const Field& whole) {
   return groups;
 }
 
-// In JSON, the numbers are texts.
+// Reads a number of `pg_status`. A dump in JSON has these numbers as texts.
 std::int64_t number_of(const Field& field) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   if (!field.is_text()) return field.integer(-1, kMost);

@@ -25,7 +25,7 @@ class Stacks {
   // dump holds no stack.
   std::string place(std::size_t stack) const;
 
-  // Each frame with its whole path, as Python's analyzer writes it: "step at train.py:41".
+  // Each frame with its whole path, as PyTorch's analyzer writes it: "step at train.py:41".
   std::vector<std::string> lines(std::size_t stack) const;
 
  private:

@@ -197,7 +197,7 @@ void FaultInjector::act_on_rank(FaultPlan& plan, int rank, const std::string& ca
     case Fault::Verb::fail_alloc:
       return fail_allocation(plan, rank, " behind " + call);
     default:
-      return;  // slow and restart need no call; StoreFaults carries out the faults of keys
+      return;  // slow and restart need no call; StoreFaults and DiskFaults carry out the rest
   }
 }
 

@@ -19,6 +19,7 @@ namespace rehearse::real {
 
 // Messages to the coordinator.
 
+// A heartbeat. The coordinator also sends it to the ranks.
 struct StillAlive {};
 
 // A rank has called new_group(), as a member or not; or a member has called split() or a similar function.

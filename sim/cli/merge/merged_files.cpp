@@ -46,8 +46,8 @@ void require_of_rank(const Items& items, int rank, std::string_view what) {
   }
 }
 
-// Each of these functions adds one rank's file to `all`, which is null at first. They throw ReportFormatError and
-// JsonError.
+// The following four functions each add one rank's file to `all`, which is null at first. They throw ReportFormatError
+// and JsonError.
 void add_calls(Json& all, const std::string& text, int rank) {
   require_of_rank(sim::calls_from_json(text), rank, "call");
   const auto own = sim::parse_json(text);

@@ -21,7 +21,7 @@ namespace {
 // Replaces bytes that are not UTF-8 by U+FFFD, as printing JSON does.
 std::string utf8(std::string_view text) { return sim::parse_json(sim::json_text(text)).get<std::string>(); }
 
-// For XML text and attributes. XML 1.0 allows no control characters except tab and line ends.
+// Escapes a text for XML text and attributes. XML 1.0 allows no control characters except tab and line ends.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : utf8(text)) {

@@ -12,8 +12,8 @@ namespace rehearse::cli {
 // seed. A failed seed has its whole report. A process that died is an error; everything else is a failure.
 void write_junit(std::ostream& out, const std::string& program, const SeedResults& results);
 
-// Call this before the sweep: a night of work must not be lost to a wrong path. Throws UsageError if the file cannot be
-// written. `file` is empty if nobody asked for one.
+// Call this before the sweep, so that a wrong path does not cost the results of a long sweep. Throws UsageError if the
+// file cannot be written. `file` is empty if nobody asked for one.
 void require_junit(const std::string& file);
 
 // Returns false, and prints why, if the file cannot be written.

@@ -100,7 +100,7 @@ std::string text_of_all_seeds(sim::Scenario scenario) {
   return text;
 }
 
-// The first line in which two scenarios differ, from each of them.
+// Finds the first line in which two scenarios differ. Returns this line of each scenario.
 std::pair<std::string, std::string> first_difference(const std::string& one, const std::string& other) {
   std::istringstream left(one), right(other);
   std::string of_left, of_right;

@@ -37,7 +37,7 @@ constexpr const StoreCallRow* find_store_call(std::string_view name) {
 
 constexpr bool is_store_call(std::string_view name) { return find_store_call(name) != nullptr; }
 
-// True if the name `pattern` matches `key`: either the whole key, or what follows one of its prefixes. "epoch" matches
+// True if the name `pattern` matches `key`: either the whole key, or the part after one of its slashes. "epoch" matches
 // "world/epoch". A "*" at the end matches anything.
 inline bool is_key(std::string_view key, std::string_view pattern) {
   const bool open = pattern.ends_with('*');

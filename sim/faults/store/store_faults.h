@@ -21,8 +21,8 @@
 namespace rehearse::sim {
 
 // Store faults of a world: keys vanish, gets return old values, and ranks are cut off from the store. Rank 0 hosts the
-// store, as with torchrun's TCPStore. Stores may outlive their world: after close(), no fault happens any more, and the
-// object does not use the constructor's references.
+// store, as in PyTorch's env:// rendezvous without torchrun. Stores may outlive their world: after close(), no fault
+// happens any more, and the object does not use the constructor's references.
 class StoreFaults {
  public:
   static constexpr int kHost = 0;

@@ -25,7 +25,7 @@ struct FaultTraits {
 struct FaultVerb {
   Fault::Verb verb;
   std::string_view name;
-  std::string_view does;  // description for the page, in Markdown
+  std::string_view does;  // description for docs/FAULTS.md, in Markdown
   FaultTraits traits = {};
 };
 

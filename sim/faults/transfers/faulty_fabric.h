@@ -36,8 +36,8 @@ class FaultyFabric final : public comm::ForwardingFabric {
   // group, but at most `latest` after the send was matched with its receive.
   static void reorder(comm::Operation& call, VirtualDuration latest) { mark_of(call).latest = latest; }
 
-  // `rank`, a rank of the world, has crashed: its transfers in flight never end. They fail at once if connections
-  // break; otherwise their calls wait until they time out.
+  // `rank`, a rank of the world, has crashed, so its transfers in flight never complete. They fail at once if
+  // connections break; otherwise their calls wait until they time out.
   void lose(int rank, bool connections_break);
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;

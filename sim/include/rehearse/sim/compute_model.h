@@ -10,7 +10,7 @@ namespace rehearse::sim {
 //
 //   per_operator + max(flops / flops_per_second, bytes / bytes_per_second)
 //
-// - flops: matrix products, convolutions and attention count, by the formulas of torch.utils.flop_counter. Other
+// - flops: those of matrix products, convolutions and attention, by the formulas of torch.utils.flop_counter. Other
 //   operators count as 0.
 // - bytes: the sizes of an operator's input and output tensors. An operator that only returns a view, or memory that it
 //   does not write (empty()), counts as 0.

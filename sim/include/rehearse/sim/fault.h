@@ -19,14 +19,14 @@ namespace rehearse {
 struct Fault {
   enum class Verb {
     crash,            // the rank stops, as if its process were killed
-    exit,             // the rank calls exit(status): a crash if it restarts or peers=disconnect, else its failure
+    exit,             // the rank calls exit(status). A crash if the rank restarts or peers=disconnect, else a failure
     hang,             // the rank never comes back from the call
     pause,            // the rank stands still for `amount` before the call
     slow,             // in the whole run, the rank's computations and communication take `factor` times as long
     delay,            // the data of the call moves `amount` later
     skip_collective,  // the rank leaves the call out without noticing
     fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError
-    corrupt,          // the call's first output is wrong on the rank
+    corrupt,          // the call's first output is wrong on the rank; with=stale: all its outputs
     partition,        // transfers between `ranks` and `from` do not arrive before the partition ends
     heal,             // ends all partitions
     lose_key,         // a key of the store vanishes
@@ -44,9 +44,10 @@ struct Fault {
   enum class Peers { timeout, disconnect };
   enum class Way { both, out, in };  // for a partition: the direction that it cuts, seen from `ranks`
 
-  // Selects a call. "allreduce#12" is the all-reduce with number 12, as `at` or `call` counts; "allreduce" is the first
-  // one that occurs, and "#12" the call with number 12, of any kind. "get#2" selects a call of the store, "write#3" a
-  // write to a file in the rank's scratch folder.
+  // Selects a call. "allreduce#12" is the all-reduce with number 12, as `at` or `call` counts; "allreduce" is any
+  // all-reduce, so the fault fires at the first one (or more of them: see `times` and `p`). "#12" is the call with
+  // number 12, of any kind. "get#2" selects a call of the store, "write#3" a write to a file in the rank's scratch
+  // folder.
   struct Point {
     std::string op;            // empty: any
     std::uint64_t number = 0;  // 0: any
