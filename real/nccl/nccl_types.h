@@ -10,7 +10,7 @@
 
 namespace rehearse::real {
 
-// The type under which NCCL gets a tensor: elements of NCCL's type, `each` of them for one element of the tensor.
+// How NCCL sees a tensor: as elements of the type `type`, `each` of them for one element of the tensor.
 struct NcclElements {
   ncclDataType_t type = ncclUint8;
   std::size_t each = 1;

@@ -8,8 +8,8 @@
 namespace rehearse::real {
 
 // The reduction of a call for one communicator. For ReduceOp::PREMUL_SUM, which multiplies by the call's factor before
-// adding, the constructor makes NCCL's reduction and the destructor destroys it. The calls that use the reduction may
-// still be under way at that time.
+// adding, the constructor makes NCCL's reduction and the destructor destroys it. The destructor may run while the calls
+// that use the reduction are still under way.
 class Reduction {
  public:
   // Throws NcclError, and what reduction_of() and require_factor() throw.

@@ -18,7 +18,7 @@ class Finding {
   // Ends the world from anywhere on the executor's thread. Returns.
   void tell(std::string what) { executor_.stop(std::move(what)); }
 
-  // Ends the world in the fiber of the rank that was about to break the rule. Does not return.
+  // Ends the world in the fiber of the rank that was about to break a checker's rule. Does not return.
   [[noreturn]] void stop_here(std::string what);
 
  private:

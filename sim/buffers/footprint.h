@@ -35,8 +35,8 @@ class Footprint {
   // From the first byte to the end of the last one. Other tensors may own bytes in between.
   const ByteSpan& bounds() const noexcept { return bounds_; }
 
-  // Sorted by address. Empty if there are more than 65,536, too many to compare. Valid as long as this footprint
-  // exists.
+  // The runs of bytes without gaps, sorted by address. Empty if there are more than 65,536 runs, too many to compare.
+  // Valid as long as this footprint exists.
   std::span<const ByteSpan> runs() const noexcept {
     if (runs_ != nullptr) return *runs_;
     return {&bounds_, empty() ? std::size_t{0} : std::size_t{1}};
@@ -47,6 +47,7 @@ class Footprint {
   std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: a single run, the bounds
 };
 
-// True if both have a byte in common. False if that takes too long to find out: more than 65,536 runs of bytes.
+// True if the two footprints have a byte in common. False if that takes too long to find out: more than 65,536 runs of
+// bytes.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
 }  // namespace rehearse::sim

@@ -50,8 +50,8 @@ void SharingCheck::compare_with_past(const WatchedBuffer& buffer, const WatchedC
   }
 }
 
-// Until now the index of buffers held these uses. If the call alone holds a buffer, its memory goes away with the call,
-// so no other rank can use it.
+// Until now CallWatch's index of buffers held the uses of these buffers. If the call alone holds a buffer, its memory
+// goes away with the call, so no other rank can use it.
 void SharingCheck::forget(const WatchedCall& call) noexcept {
   for (const auto& buffer : call.buffers) {
     if (!buffer.storage.expired() && !buffer.is_held_by_call_alone()) note(buffer, call);

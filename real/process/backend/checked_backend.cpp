@@ -22,7 +22,7 @@ const at::Tensor* on_device(const comm::Operation& call) {
   return nullptr;
 }
 
-// Carries the call out later with the stream that is current now, so that the call comes after what the caller has
+// Returns a CarryOut that uses the stream that is current now, so that the call comes after what the caller has
 // launched there.
 CarryOut on_callers_stream(const comm::Operation& call, CarryOut carry_out) {
   const auto* const tensor = on_device(call);

@@ -42,10 +42,10 @@ struct RankServices {
 };
 
 // The back end of a rank that is a process. It describes and records each call as RankBackend does. The coordinator
-// compares the call with those of its peers, and then the call goes to the back end below. Blocking:
-// monitoredBarrier(), split(), shrink() and companion(). Other calls do not wait for other ranks, with one exception:
-// if calls are not checked, the first call on a group's NCCL waits until the ranks are connected. Errors: c10::Error
-// for arguments that make no sense; RankAborted once the world ends.
+// compares the call with those of its peers, and then the call goes to the back end below.
+// Blocking: monitoredBarrier(), split(), shrink() and companion(). Other calls do not wait for other ranks, with one
+// exception: if calls are not checked, the first call on a group's NCCL waits until the ranks are connected.
+// Errors: c10::Error for arguments that make no sense; RankAborted once the world ends.
 class CheckedBackend final : public comm::DescribedBackend {
  public:
   // `rank` within the group. `key`: the group's name for the coordinator.
@@ -59,8 +59,8 @@ class CheckedBackend final : public comm::DescribedBackend {
   BackendPtr companion(const std::string& name) override;
   void extend_timeout_once(std::chrono::milliseconds duration) override;
 
-  // Works like RankBackend's monitoredBarrier(). Passes the coordinator even if calls are not checked, because rank 0
-  // learns from the coordinator which ranks are missing.
+  // Works like RankBackend's monitoredBarrier(). Waits for the coordinator even if calls are not checked, because rank
+  // 0 learns from the coordinator which ranks are missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // As in RankBackend, the calls between startCoalescing() and endCoalescing() count as one collective, and each of

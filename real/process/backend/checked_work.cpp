@@ -111,7 +111,9 @@ void CheckedWork::complete(const std::exception_ptr& error, bool is_own) {
   mark();
 }
 
-// Must run in the context in which the call ended, because the current streams of that context come after the call.
+// Completes the futures that somebody has asked for. complete() runs this in the context in which the call ended,
+// because the current streams of that context come after the call. If somebody asks for a future later, this runs in
+// that caller's context.
 void CheckedWork::mark() {
   comm::WorkFutures futures;
   std::exception_ptr error;

@@ -49,8 +49,8 @@ class CheckedWork final : public c10d::Work {
   // Like wait(), but without a time limit.
   void wait_for_end() { wait_for(std::nullopt, std::chrono::milliseconds(0)); }
 
-  // `awaited` gives the session access to the other three. If a call does not wait for peers, CheckedBackend calls
-  // go().
+  // awaited() returns an object through which the session calls the other three functions. If a call does not wait for
+  // peers, CheckedBackend calls go() itself.
   AwaitedCallPtr awaited();
   void go(int source);
   void fail(const std::exception_ptr& error);

@@ -66,7 +66,7 @@ class GroupCalls {
   };
   const std::vector<GivenUp>& given_up() const noexcept { return given_up_; }
 
-  // Reacts to the time that has passed: ends votes.
+  // Ends the votes whose time is over.
   void settle(VirtualTime now);
   const std::optional<comm::Mismatch>& mismatch() const noexcept { return mismatch_; }
 
@@ -82,7 +82,7 @@ class GroupCalls {
     comm::PendingOperation call;
     VirtualTime since{};
     std::chrono::milliseconds timeout{0};  // its own timeout; 0: none
-    bool needs_all = true;                 // true: it waits for all of those ranks; false: for any one of them
+    bool needs_all = true;                 // true: it needs all ranks of `call.waits_for`; false: any one of them
   };
   std::vector<Open> open() const;
 

@@ -38,7 +38,7 @@ struct CallMade {
   CallFacts call;
 };
 
-// The kind of an exception.
+// The kind of a failure.
 enum class FailureKind {
   plain,
   check,          // CheckError
@@ -57,8 +57,8 @@ struct RankEnded {
 
 struct Interrupted {};
 
-// Rank 0 of a group no longer waits in a monitoredBarrier(). If the barrier has no time at all, this message comes
-// before the call.
+// Rank 0 of a group no longer waits in a monitoredBarrier(). If rank 0 does not wait at all (a timeout of 0), it sends
+// this message before the call.
 struct BarrierGivenUp {
   std::string group;           // the group's key
   std::uint64_t sequence = 0;  // the barrier's number

@@ -51,8 +51,8 @@ void Session::tell(const RankMessage& message) {
   }
 }
 
-// The first thread that sees the request tells the coordinator: a rank that waits, or otherwise the listener, which
-// heartbeats wake.
+// Tells the coordinator, once, that an interrupt was requested. The rank calls this while it waits; the listener also
+// calls this, whenever a message (such as a heartbeat) wakes it.
 void Session::tell_interrupt() {
   if (exec::interrupt_requested() && !sent_interrupt_.exchange(true)) tell(Interrupted{});
 }

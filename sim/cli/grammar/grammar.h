@@ -16,7 +16,7 @@ class Console;
 // exit_code_of_exception() has a code, for problems that the user must fix.
 using CommandFunction = int (*)(const Arguments& arguments, Console& console);
 
-// The kinds of words on the command line. Shell completion offers words of the kind.
+// The kinds of words on the command line. Shell completion offers words of the kind that fits.
 enum class Takes { anything, scenario, log, model, rules, transport, program, shell, folder, file };
 
 // The CMake component that registers the runner of real runs.

@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kGrace{30};  // for the other ranks to notice, an
 constexpr std::chrono::seconds kToEnd{10};  // from the first request to the second, which asks to end at once
 constexpr std::chrono::seconds kToTell{3};  // from the second request to SIGKILL: finding the rank takes a moment
 // The least time between the two requests. Two signals that arrive together count as one, and the coordinator needs a
-// moment to tell each rank for whom it waits.
+// moment to tell each rank for which ranks that rank waits.
 constexpr std::chrono::milliseconds kBetween{300};
 constexpr std::chrono::seconds kBeyondLimit{2};  // each process has the limit as well, and writes a better report
 constexpr std::string_view kPrefix = "rank-";

@@ -8,7 +8,7 @@
 #include <rehearse/graph/exported_program.h>
 #include <rehearse/parallel/bucket_splitter.h>
 
-// The output of `rehearse split`, the pieces of a model, as data.
+// The data that `rehearse split` prints: the pieces of a model.
 namespace rehearse::cli {
 
 // An input or an output of a piece.

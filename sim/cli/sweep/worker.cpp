@@ -66,7 +66,7 @@ class Worker {
     write_whole(files_.answers, files.data(), files.size());
   }
 
-  // Returns what went wrong. The report is worth having nevertheless.
+  // Returns what went wrong; empty: nothing. The worker sends the report in either case.
   std::string leave_files(sim::Attempt& attempt) {
     Report& report = attempt.report;
     const auto folder = seed_folder(scenario_, report.seed);

@@ -9,7 +9,8 @@
 // The calls of a store, by their c10d names. The texts of faults use these names.
 namespace rehearse::sim {
 
-// Writes: the call sets values, so faults that lose keys act after the call. At all other calls they act before it.
+// `writes`: the call sets values, so faults that lose keys act after the call. At calls with `reads` they act before
+// it.
 enum class StoreAccess { reads, writes };
 
 struct StoreCallRow {
