@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// How an operator accesses the memory of its arguments, according to its schema.
+// How an operator accesses the memory of its arguments, according to its schema and its name.
 struct OperatorAccess {
   enum class Of : std::uint8_t {
     nothing,  // the operator reads at most the sizes of tensors

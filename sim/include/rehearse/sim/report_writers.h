@@ -26,9 +26,9 @@ inline bool is_real(const Report& report) { return report.schedule == "real"; }
 
 // The report for people, most important parts first: the verdict and its headline; the culprits; how each rank ended
 // (ranks that ended alike share a line); calls that should have agreed, and their differences; who waits for whom;
-// findings and faults; calls from different places; lines that ranks called different numbers of times; stacks of
-// dumps; remarks; the last events; what was checked; what ran; the files written; the command that repeats the run; a
-// hint. Ends with a line end.
+// findings and faults; calls from different places; source lines that some ranks executed more often than others to
+// make calls; stacks of dumps; remarks; the last events; what was checked; what ran; the files written; the command
+// that repeats the run; a hint. Ends with a line end.
 //
 // Long parts are cut, with a count of what is left out (the JSON report has everything). At most 16 rank lines remain,
 // those of the rarest states. At least 3 events remain, and as many as keep the report near 25 lines.
