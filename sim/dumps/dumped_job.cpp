@@ -68,8 +68,8 @@ void DumpedJob::add_calls(const Dump& dump) {
   }
 }
 
-// If no dump names the members of a group, its members are all ranks if it is the default group. Otherwise its members
-// are the ranks that called on it.
+// Gives the groups their titles. Also decides who belongs to a group whose members no dump names: all ranks to the
+// default group, and the ranks that called on it to any other group.
 void DumpedJob::name_groups() {
   for (auto& group : groups_) {
     auto& [id, name, ranks] = group.identity;

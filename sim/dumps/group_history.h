@@ -40,7 +40,7 @@ struct GroupDiagnosis {
   std::string imbalance;                    // an all-to-all whose splits cannot fit; empty: none
   std::map<int, TitledCall> sides;          // each rank's call in the mismatch or imbalance
   std::vector<OpenCall> open;               // each rank's first open collective, and its open messages
-  std::vector<std::string> never_received;  // sends that are complete, but without a receive
+  std::vector<std::string> never_received;  // completed sends for which no rank made a receive
 };
 
 // The calls of one group, lined up across ranks by their sequence numbers and compared as the matcher of a simulation
