@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// LibTorch's CPU allocator while the memory of a world is counted: the former allocator behind a table that says who
-// has allocated what.
+// While the memory of a world is counted, LibTorch's CPU allocator is a counting one. It passes each allocation on to
+// the former allocator, and notes which rank made it.
 namespace rehearse::sim {
 
 class MemoryMeter;
 
-// Installs the allocator if `meter` is the only one of the process. The allocator then counts allocations in fibers of
-// the world to which `meter` is lent (exec::WorldLocal<MemoryMeter>). end_counting() for the last meter removes the
+// Installs the allocator if `meter` is the only one of the process, and if the former allocator has a raw_deleter().
+// The allocator then counts allocations in fibers of the world to which `meter` is lent
+// (exec::WorldLocal<MemoryMeter>), except while operators::are_unseen(). end_counting() for the last meter removes the
 // allocator.
 void begin_counting(MemoryMeter& meter);
 

@@ -16,7 +16,7 @@ namespace rehearse::sim {
 
 // Counts the memory of each rank's tensors against a limit: the bytes that the rank's fibers request from LibTorch's
 // CPU allocator, until anybody frees them. An allocation that would exceed the limit throws c10::OutOfMemoryError, as
-// devices do, and takes nothing.
+// on a device, and takes nothing.
 //
 // A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). While a meter exists,
 // LibTorch's CPU allocator is a counting one. Tensors may outlive the meter. Construct, use and destroy it on the
@@ -30,7 +30,8 @@ class MemoryMeter {
   MemoryMeter& operator=(const MemoryMeter&) = delete;
   ~MemoryMeter();
 
-  // Makes the rank's next allocation of at least `bytes` fail. `then` gets its size before the allocation throws.
+  // Makes the rank's next allocation of at least `bytes` fail. `then` gets the size of that allocation before the
+  // allocation throws.
   void fail_next(int rank, std::uint64_t bytes, std::function<void(std::uint64_t size)> then);
 
   // Call this when the rank restarts. The account of its new incarnation starts at zero; no account contains the memory
@@ -40,7 +41,7 @@ class MemoryMeter {
   // By rank.
   std::vector<RankMemory> uses() const;
 
-  // The counting allocator calls these. take() throws c10::OutOfMemoryError; its result is the argument of give_back().
+  // The counting allocator calls these. take() throws c10::OutOfMemoryError. Its result is the `site` for give_back().
   std::size_t take(int rank, std::uint64_t bytes);
   void give_back(int rank, std::uint64_t bytes, std::size_t site) noexcept;
 
@@ -52,7 +53,7 @@ class MemoryMeter {
   struct Account {
     std::uint64_t taken = 0, most = 0;
     std::vector<std::uint64_t> by_site, at_most;  // bytes of each place: now, and at the peak
-    bool at_most_is_now = false;  // true: nothing was given back since the peak, so by_place describes the peak
+    bool at_most_is_now = false;                  // true: nothing was given back since the peak, so by_site is the peak
     std::optional<Failure> failure;
   };
 

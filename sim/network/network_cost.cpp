@@ -131,7 +131,8 @@ Cost cost_of(const comm::Transfer& transfer) {
   return formula(transfer, n);
 }
 
-// The latencies and bytes of the call. If it has parts, their bytes add up, and the part with most latencies counts.
+// The latencies and bytes of the call. If the call has parts, takes the sum of the parts' bytes, and the largest number
+// of latencies that a part has.
 std::pair<std::uint64_t, double> latencies_and_bytes(const comm::Transfer& transfer) {
   if (transfer.calls.front()->parts.empty()) {
     const Cost cost = cost_of(transfer);

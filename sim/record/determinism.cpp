@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// For example " at t=1.2 ms"; both times if the runs differ.
+// For example " at t=1.2 ms". Names both times if they differ between the runs.
 std::string when(const RunPath& first, const RunPath& second, std::size_t decision) {
   const bool in_first = decision < first.states.size();
   const bool in_second = decision < second.states.size();
@@ -34,8 +34,8 @@ std::string place_of(const RunCalls& run, const RunCalls::Call& call) {
   return where.empty() ? "" : " at " + where;
 }
 
-// For example " (rank 2, whose last call was broadcast(...) as #6 of group "world" at train.cpp:38 in step)": who goes
-// on by the decision. Empty if unknown.
+// Names the rank that the decision lets go on: " (rank 2, whose last call was broadcast(...) as #6 of group "world" at
+// train.cpp:38 in step)". Empty if that rank is unknown.
 std::string who_goes_on(const RunPath& run, std::size_t decision) {
   if (decision >= run.states.size() || run.states[decision].rank < 0) return "";
   const auto& state = run.states[decision];
@@ -133,7 +133,8 @@ std::string text_of(const RunPath& first, const RunPath& second, const CallPair&
                      at(first, *pair.first), one == two ? "" : " " + two, at(second, *pair.second));
 }
 
-// Compares each rank's calls in their own order. The schedule decides the order between ranks.
+// Compares the calls that one rank made in the two runs, in the rank's own order. The order between ranks does not
+// count, because the schedule decides it.
 CallPair first_difference_of(const RunPath& first, const CallsOfRank& one, const RunPath& second,
                              const CallsOfRank& two) {
   for (std::size_t i = 0; i < std::max(one.size(), two.size()); ++i) {

@@ -32,13 +32,13 @@ struct RunResults {
 // The operations that a file needs.
 enum class Events {
   none,
-  all,    // not written by sweeps, large runs, and runs that died
-  known,  // not written by large runs; sweeps and runs that died fill in the known operations
+  all,    // not written by sweeps, runs that died, and large runs (see leave_out_large_files())
+  known,  // as `all`, but sweeps and runs that died write the file with the known operations
 };
 
 enum class Written {
   always,
-  when_asked,  // also for real runs: for comparison with another mode
+  when_asked,  // if the scenario asks for it, and in real runs, for comparison with another mode
 };
 
 struct ReportFile {

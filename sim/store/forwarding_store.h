@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// A store in front of another one. It forwards the functions for the timeout, for the list of keys and for queues.
-// Derived classes implement the other functions. Blocks and throws as the store below does.
+// A store in front of another one. It forwards hasExtendedApi() and the functions for the timeout, for the list of keys
+// and for queues. Derived classes implement the other functions. Blocks and throws as the store below does.
 class ForwardingStore : public c10d::Store {
  public:
   explicit ForwardingStore(c10::intrusive_ptr<c10d::Store> below) : below_(std::move(below)) {}

@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 
 // Records the files outside of scratch folders to which ranks write. A run with another seed may read what this run
-// leaves in such a file. The constructor's arguments must outlive this object.
+// leaves in such a file. `outside` must outlive this object.
 class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);

@@ -8,9 +8,10 @@
 namespace rehearse::sim {
 
 // Writes what the ranks called in the JSON form of a dump by c10d's flight recorder, for the tools that people have for
-// dumps of real jobs. The file holds the recorder's version, all groups once (so that it grows with the calls, not with
-// the square of the ranks) and, for each of the `ranks` of the world, the recorder's entries, one on a line.
-// docs/GUIDE.md shows the few lines that turn it into one dump for each rank, as the recorder's analyzer reads them.
+// dumps of real jobs. The file holds the recorder's version, all groups once and, for each of the `ranks` of the world,
+// the recorder's entries, one on a line. If each rank listed all its groups, the file would grow with the square of the
+// ranks. The recorder's analyzer expects one dump for each rank. docs/GUIDE.md shows the few lines that make such dumps
+// from this file.
 //
 // Operations whose call site was captured have frames. Times are nanoseconds of virtual time or, for a real run, of the
 // time since it began. Equal runs give equal bytes. The log must hold every event (EventLogOptions::keep_all), because

@@ -87,7 +87,7 @@ class ReplayOracle final : public Oracle {
   // The number of answered decisions, including those past the end of the log.
   std::size_t answered() const noexcept { return next_; }
 
-  // Call this after a run: throws ReplayError if the log has answers that the run did not need.
+  // Call this after a run. Throws ReplayError if the log has answers that the run did not need.
   void require_used_up() const;
 
  private:

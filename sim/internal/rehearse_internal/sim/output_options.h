@@ -22,7 +22,7 @@ struct OutputOptions {
 
   static OutputOptions only(std::string_view file);
 
-  // True if a wanted file shows all operations of a run, and leave_events_out() was not called.
+  // True if all_events is true and a wanted file shows the operations of the run.
   bool needs_all_events() const;
   // Turns on the files that serve to compare modes, unless the scenario says whether to write them.
   void want_what_modes_share();

@@ -15,7 +15,7 @@ namespace rehearse::sim {
 // Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS 2010). Each fiber has a random
 // priority, and the runnable fiber with the highest priority runs. At depth - 1 random points among the first `steps`
 // choices, the fiber that would run drops below all fibers that have not dropped yet. If a bug shows whenever `depth`
-// events come in one order, a seed finds it with a probability of at least
+// particular events come in one particular order, a seed finds it with a probability of at least
 //
 //   1 / (fibers * steps^(depth - 1))
 //
@@ -24,7 +24,7 @@ namespace rehearse::sim {
 // power of two above its length. All other kinds of choices are drawn as RandomOracle draws them with the same seed.
 //
 // Beyond the paper: a fiber that was taken 10,000 times in a row while others could run (it yields in a loop) drops
-// below all others, because otherwise they would starve. Does not throw.
+// below all others, because otherwise the others would starve. Does not throw.
 class PctOracle final : public Oracle {
  public:
   PctOracle(std::uint64_t seed, const PctOptions& options);
