@@ -72,7 +72,7 @@ std::vector<CallCounts> lines_called_unequally(const RunRecord& record, Verdict 
   const auto groups = calls_up_to_the_failure(record, verdict);
   if (groups.empty() && verdict != Verdict::ok) return {};
   LineCounts counts(log, places);
-  std::set<int> came;  // ranks that reached the failed call; the others were still on their way
+  std::set<int> came;  // ranks that reached the failed call; all other ranks were still on their way
   for (const Event& event : log.kept()) {
     if (event.call_site == 0 || comm::is_point_to_point(log.signature(event).type)) continue;
     const auto group = groups.find(log.group(event).name);

@@ -64,7 +64,7 @@ std::optional<Drift> left_out(const Calls& fewer, const Calls& more) {
   return std::nullopt;
 }
 
-// Ranks that made the same calls, as far as both got.
+// Ranks that made the same calls, except that some got further than others.
 struct AlikeCalls {
   std::vector<int> ranks;
   Calls calls;  // calls of the rank that got furthest

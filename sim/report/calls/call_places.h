@@ -18,8 +18,9 @@ namespace rehearse::sim {
 // does not concern calls (see calls_up_to_the_failure()), or if call sites were not captured.
 std::vector<CallPlaces> calls_from_different_places(const RunRecord& record, Verdict verdict, const Places& places);
 
-// For each name of a group whose calls were not matched, the last sequence number to look at. Empty for verdicts that
-// do not concern calls, and for mismatches of messages or of new_group().
+// For each name of a group whose calls were not matched, the last sequence number to look at. Empty for mismatches of
+// sends and receives or of new_group(). Also empty for verdicts that do not concern calls, unless the first failure
+// follows_a_timeout() of a call.
 using CallsUpTo = std::map<std::string, std::uint64_t>;
 CallsUpTo calls_up_to_the_failure(const RunRecord& record, Verdict verdict);
 

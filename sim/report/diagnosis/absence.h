@@ -9,8 +9,9 @@
 
 namespace rehearse::sim {
 
-// For a call that some of its ranks never made: a difference whose first side is the ranks that made the call, with the
-// call and its place. The other sides are the ranks that did not, with their last calls.
+// Describes a call that some ranks of its group never made. The first side of the difference has the ranks that made
+// the call, with the call and its place. The other sides have the ranks that did not make the call, with their last
+// calls.
 Difference absence_from(const comm::PendingGroup& group, const RunRecord& record, const RankOutcomes& ends);
 Difference absence_from(const comm::PendingOperation& call, const RunRecord& record, const RankOutcomes& ends);
 

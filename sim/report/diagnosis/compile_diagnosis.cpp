@@ -18,7 +18,7 @@ using compiler::FunctionRecord;
 
 constexpr std::string_view kCompileGroups = "compile of ";
 
-// The ranks of one compiler collective: those that came and wait, and those that they wait for.
+// The ranks of one compiler collective: the ranks that came to it, and the ranks for which these wait.
 struct CompilerCollective {
   std::set<int> here, missing;
 };

@@ -17,7 +17,7 @@ namespace rehearse::sim {
 // compiler collective, or if their compiler collectives do not match: "rank 1 compiles f (call 2: y is 4, guard y == 3
 // of entry 0), rank 0 hit entry 0 in call 2 and is in allreduce #7 on group "world"; guard collectives would have made
 // both compile; ". If there is no such collective, and one rank compiled alone: "rank 1 alone recompiled f in call 3:
-// ...; ". Empty for verdicts other than waits and mismatches.
+// ...; ". Empty for all verdicts but DEADLOCK, TIMEOUT, LIVELOCK and MISMATCH.
 std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict);
 
 // One line for each function and call in which some ranks compiled and others did not.

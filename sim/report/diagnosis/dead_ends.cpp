@@ -24,11 +24,11 @@ using comm::WaitEdge;
 struct Cause {
   std::vector<int> ranks;
   std::string call, where;
-  std::optional<std::string> polled;  // for ranks that poll: the call that polls; empty: unknown
+  std::optional<std::string> polled;  // the call that polls; empty text: unknown; nothing: no polling
   std::vector<WaitEdge> held_up;
 };
 
-// Writes the texts in the present tense (they wait forever), or in the past tense if a timeout ended the wait.
+// Writes the texts in the present tense if the ranks wait forever, or in the past tense if a timeout ended the wait.
 class DeadEnds {
  public:
   DeadEnds(const std::map<int, std::string>& polling, std::optional<VirtualTime> until)

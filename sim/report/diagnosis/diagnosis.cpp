@@ -36,9 +36,9 @@ class VerdictFinder {
   Diagnosis find() {
     verdict();
     if (is_of_waits()) diagnosis_.headline.insert(0, left_by_the_ended());
-    // Earlier causes stand first. Waits and mismatches may follow from a call that a rank left out long before. Waits
-    // may follow from a group that a rank did not make, both may follow from a function that a rank compiled alone, and
-    // everything may follow from an exception that was unwinding a rank.
+    // Earlier causes stand first. A wait or a mismatch may follow from a call that a rank left out long before, or from
+    // a function that a rank compiled alone. A wait may also follow from a group that a rank did not make. Everything
+    // may follow from an exception that was unwinding a rank.
     const auto drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
     if (!drifts.empty()) diagnosis_.headline.insert(0, drifts.front() + "; ");
     diagnosis_.headline.insert(0, group_left_out());
@@ -99,8 +99,8 @@ class VerdictFinder {
     return std::find(std::begin(kOfWaits), std::end(kOfWaits), diagnosis_.verdict) != std::end(kOfWaits);
   }
 
-  // Names crashed ranks if the headline does not mention them yet: all others may wait for a call that a crash left
-  // under way.
+  // Names crashed ranks if the headline does not mention them yet, because all other ranks may wait for a call that a
+  // crash left under way.
   std::string crash_before() const {
     if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return "";
     std::vector<int> ranks;
@@ -108,8 +108,8 @@ class VerdictFinder {
     return describe_ranks(ranks) + " crashed; ";
   }
 
-  // If a rank that ended left a note why it never made the awaited call, the note as text: "on rank 3 no gradient came
-  // for ...; ".
+  // A rank that ended may have left a note why it never made the awaited call. Returns that note as text: "on rank 3 no
+  // gradient came for ...; ".
   std::string left_by_the_ended() const {
     for (const auto& [text, of] : record_.notes) {
       const std::string ranks = describe_ranks(std::vector<int>(of.begin(), of.end()));
@@ -125,8 +125,9 @@ class VerdictFinder {
     return outcome().failures.empty() ? outcome().end_time : outcome().failures.front().at;
   }
 
-  // All ranks have returned or crashed. A call that some rank never made is still a mismatch, even though nobody waited
-  // for it.
+  // All ranks have returned or crashed. A call that some rank never made is a mismatch even if nobody waited for it.
+  // The exceptions are calls that the program gave up, or left behind after a failure, and calls for which only crashed
+  // ranks are missing.
   void returned() {
     if (static_cast<int>(crashed().size()) == options_.ranks) return set(Verdict::crashed, "all ranks crashed");
     for (const auto& call : record_.pending) {
@@ -217,8 +218,8 @@ class VerdictFinder {
     return text;
   }
 
-  // A rank's exception is the verdict unless it is only the symptom of another cause: a mismatch throws at the ranks
-  // that disagree, and a timeout ends a wait that nobody could have ended.
+  // A rank's exception is the verdict unless it only follows from another cause. If calls do not match, some of them
+  // throw, and if a rank waits for too long, its wait throws.
   void rank_failed(const exec::RankFailure& failure) {
     if (!record_.mismatches.empty()) return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
     if (is_timeout(failure)) {
@@ -248,9 +249,10 @@ class VerdictFinder {
     set(livelock ? Verdict::livelock : Verdict::deadlock, std::move(diagnosis.headline));
   }
 
-  // In a real job, where each rank is a process, a lock that another rank holds blocks nobody. So only the simulation
-  // has such a deadlock, and the headline says so. This function parses the texts of core/exec, because they have the
-  // lock's name. It returns a text only if the headline mentions the wait for the lock.
+  // In a real job, where each rank is a process, a rank is not blocked by a lock that another rank holds, or by an
+  // initialisation that another rank has begun. So only the simulation has such a deadlock, and the headline says so.
+  // This function parses the texts of core/exec, because they have the name of the lock or the initialisation. It
+  // returns a text only if the headline mentions the wait.
   std::string shared_lock(const std::string& headline) const {
     const auto& fibers = outcome().hang.empty() ? outcome().blocked : outcome().hang;
     for (const auto& fiber : fibers) {
@@ -279,8 +281,8 @@ class VerdictFinder {
   // fired are unwinding by now, so the waits that they gave up are added to the waits of the others. If all waits from
   // the failing rank on lead to ranks that have returned or crashed, or form a ring, more time would not have helped: a
   // deadlock. Otherwise it was a timeout, and the headline says in the past tense what the culprits were doing when the
-  // timeout fired. If the failing rank waited for no particular rank (a key of the store), the headline has its error
-  // first, and then all ranks that were still under way.
+  // timeout fired. If the failing rank waited for no particular rank, the headline has its error first. If it waited
+  // for a key of the store, the ranks that were still under way come next.
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;

@@ -41,8 +41,8 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
-// Why none of these ranks will come, if all share a reason: "rank 3 crashed and will never come". Empty: no such reason
-// is known.
+// Says why none of these ranks came, or why nobody knows whether they came, if one reason applies to all of them: "rank
+// 3 crashed and will never come". Empty: no such reason is known.
 std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
@@ -143,8 +143,8 @@ bool Standstill::is_hopeless(int rank, const std::vector<RankLine>& lines) const
   return true;
 }
 
-// Nobody knows which rank would have set a store's key, so this names every rank that was still under way. It does not
-// say whom those ranks hold up, because those waits did not cause this timeout.
+// Nobody knows which rank would have set a store's key, so this names the ranks that were still under way. It does not
+// say which ranks wait for them, because those waits did not cause this timeout.
 std::string Standstill::others_on_the_way(int rank, VirtualTime until) const {
   auto ends = comm::analyse_waits(calls_, {ended_.begin(), ended_.end()}).dead_ends;
   std::erase_if(ends, [rank](const comm::DeadEnd& end) { return end.rank == rank; });

@@ -20,8 +20,8 @@ class RankOutcomes;
 // call.
 enum class OtherRanks { ended, not_come };
 
-// Explains a standstill. Blames, in this order: ranks that have ended, a cycle of waits, ranks that wait for no other
-// rank. Call add() for each blocked rank; all other ranks count as ended.
+// Explains a standstill. Blames, in this order, ranks that have ended, a cycle of waits, and ranks that wait for no
+// other rank. Call add() for each blocked rank; all other ranks count as ended.
 class Standstill {
  public:
   // `crashed`: see RunRecord. `unknown`: ranks about which nobody knows whether they came, with the reason: "left no
@@ -57,7 +57,7 @@ class Standstill {
   const std::map<int, std::string> crashed_;
   const OtherRanks others_;
   const std::map<int, std::string> unknown_;
-  std::vector<comm::BlockedCall> calls_;  // an empty call: the rank could have gone on
+  std::vector<comm::BlockedCall> calls_;  // with an empty text: the rank could have gone on
   std::map<int, std::string> polling_;    // for each polling rank, the call with which it polls; empty: unknown
   std::set<int> ended_;
 };

@@ -61,8 +61,8 @@ Json told(SameFunctions same) {
 
 Json compiled_functions(const compiler::Journal& journal) {
   std::vector<SameFunctions> functions;
-  // By the text of the row, and by how many equal rows the same rank had before. So equal functions of one rank, such
-  // as two of the same name, stay apart.
+  // The key is the text of the row, and the number of equal rows that the same rank had before. So equal functions of
+  // one rank, such as two of the same name, stay apart.
   std::map<std::pair<std::string, int>, std::size_t> known;
   std::map<std::pair<std::string, int>, int> of_rank;
   for (const auto& function : journal.functions()) {

@@ -10,8 +10,8 @@
 
 namespace rehearse::sim {
 
-// The lines of a report's ranks as data of a page. Ranks with the same line share a row, because most of 65,536 ranks
-// have the same line. A row has the keys of a line in report.json, without the empty ones and with three changes:
+// The lines of a report's ranks as data of a page. Ranks with the same line share a row, because most of a large job's
+// ranks have the same line. A row has the keys of a line in report.json, without the empty ones and with three changes:
 // "ranks" and "waits_for" are runs (rank_runs()), "last" contains the place of the last call, and "times_ns" holds the
 // times of the row's ranks in their order, or one time for all.
 struct RankRows {
@@ -19,8 +19,8 @@ struct RankRows {
   std::size_t ranks_left_out = 0;
 };
 
-// If there are more than `most` rows, those with the rarest states stay: the reader looks for the one failed rank of
-// 65,536.
+// If there are more than `most` rows, the rows with the rarest states stay, because the reader looks for the one failed
+// rank of 65,536.
 RankRows rank_rows(const std::vector<RankLine>& lines, std::size_t most = 20'000);
 
 }  // namespace rehearse::sim

@@ -28,10 +28,11 @@ constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\
 constexpr std::string_view kDataEnds = "</script>";
 constexpr std::size_t kLinesOfPlainMost = 400;
 constexpr std::size_t kWaitsMost = 2000;  // lines of a ring of waits
-// How many bytes a report and its timeline may take. A page, with its scripts and source lines, then stays below 15 MB.
+// A timeline may take as many of these bytes as its report leaves. If the report fits, too, the page stays below 15 MB
+// with its scripts and source lines.
 constexpr std::size_t kRunTextMost = std::size_t{12} << 20;
 
-// Every text that may name a source line, the most important ones first.
+// The texts whose source lines the page shows, the most important ones first.
 std::vector<std::string> texts_with_places(const Report& report, const Timeline& timeline) {
   std::vector<std::string> texts = {report.headline};
   const auto add = [&](const std::string& text) {

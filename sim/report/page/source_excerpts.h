@@ -16,8 +16,8 @@ struct SourceExcerpt {
 };
 
 // The lines that `texts` name, as "train.cpp:41", with the lines around them; neighbours form one excerpt. `files` maps
-// names to paths. Takes the first places, at most 80, and leaves out files that do not exist or are too short. Reads
-// files; does not throw.
+// names to paths. Takes the first places, at most 80, and leaves out an excerpt if its file does not exist, or ends
+// before a line that the texts name. Reads files; does not throw.
 std::vector<SourceExcerpt> source_excerpts(const std::vector<std::string>& texts,
                                            const std::map<std::string, std::string>& files);
 

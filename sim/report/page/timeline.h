@@ -9,8 +9,9 @@
 
 namespace rehearse::sim {
 
-// The calls of ranks with their times, in the form in which the page draws them. Plain data: it may come from a run
-// that has just ended, or from a trace.json that a run left. Times are nanoseconds; kNever: it did not happen.
+// The calls of ranks with their times, in the form in which the page draws them. Plain data, made from a run that has
+// just ended, or from a trace.json that a run left. Times are nanoseconds. kNever stands for the time of an event that
+// did not happen.
 struct Timeline {
   static constexpr std::int64_t kNever = -1;
 
@@ -34,7 +35,7 @@ struct Timeline {
     std::uint32_t site = 0;
     CallType type = CallType::collective;
     std::int32_t peer_offset = 0;  // for a message: the peer's rank minus the caller's
-    bool any_peer = false;         // for a receive: the peer is unknown
+    bool any_peer = false;         // for a message: the peer is unknown
     std::int32_t tag = 0;
     auto operator<=>(const Kind&) const = default;
   };
@@ -42,7 +43,7 @@ struct Timeline {
     std::uint32_t kind = 0;
     std::uint32_t number = 0;  // within its group, from 1; collectives and messages have separate numbers
     std::int64_t created = 0;
-    std::int64_t started = kNever;  // the last rank, or the peer, arrived
+    std::int64_t started = kNever;  // when the last rank, or the peer, arrived
     std::int64_t ended = kNever;
     bool failed = false;  // true: it ended in a failure
     bool operator==(const Call&) const = default;
@@ -68,8 +69,8 @@ struct Timeline {
   std::map<std::string, std::string> files;  // the paths of files in sites: "train.cpp" is "/src/train.cpp"
 };
 
-// Keep the latest calls, or spans, of each rank, so that all ranks together have at most `most`. But each rank with
-// calls keeps at least one call.
+// Keep the latest calls, or spans, of each rank, so that all ranks together have at most `most`. Exception:
+// shorten_calls() leaves at least one call to each rank that has calls.
 void shorten_calls(Timeline& timeline, std::size_t most);
 void shorten_spans(Timeline& timeline, std::size_t most);
 

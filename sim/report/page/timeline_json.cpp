@@ -65,7 +65,7 @@ class CallWriter {
 
   const Timeline& timeline_;
   ByteText bytes_;
-  std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // the rank's last call on each group
+  std::map<std::pair<std::uint32_t, bool>, std::int64_t> numbers_;  // the rank's last number, by group and `message`
   std::int64_t before_ = 0;
   std::unordered_map<std::uint64_t, Interval> intervals_;
 };

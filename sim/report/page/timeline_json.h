@@ -18,7 +18,7 @@ Json rank_times(const std::vector<VirtualTime>& times);
 // The timeline as data of a page. Tables are lists. Calls and spans are bytes (ByteText) in base64, rank by rank:
 //
 //   number of calls, and for each of them
-//     its kind, doubled; plus 1 unless its number follows that of the rank's last call on the group
+//     its kind, doubled; plus 1 unless its number follows that of the rank's last collective (or message) on the group
 //     if it does not follow: the distance of the two numbers minus 1
 //     created, relative to the end of the rank's previous call (or to its creation if it never ended)
 //     started, relative to `started` of the first earlier rank whose call of the same collective has ended; without

@@ -26,13 +26,14 @@ bool is_timeout(const exec::RankFailure& failure);
 // nested exceptions, each as "caused by: ...".
 std::string text_of(const exec::RankFailure& failure);
 
-// The first line of the exception's text (if it is long, its first sentences), and likewise of the notes that were
-// added to the exception, and of its nested exceptions. For TorchScript, the line that says what went wrong.
+// Joins the first line of the exception's text, of each note that was added to the exception, and of each nested
+// exception. Of a long line, takes the first sentences. Of a text of TorchScript, takes the line that says what went
+// wrong.
 std::string gist_of(const exec::RankFailure& failure);
 
-// True if a timeout seems to have caused the failure: a program may catch a timeout and throw an error of its own.
-// False if the error's text names the call itself, or if the rank failed later than the timeout: then the program had
-// dealt with the timeout.
+// True if a timeout seems to have caused the failure, because a program may catch a timeout and throw an error of its
+// own. False if the error's text names the call itself. Also false if the rank failed later than the timeout, because
+// the program had then dealt with the timeout.
 bool follows_a_timeout(const exec::RankFailure& failure);
 
 }  // namespace rehearse::sim

@@ -12,7 +12,8 @@
 namespace rehearse::sim {
 namespace {
 
-// The ranks whose call differs from that of `rank`, ascending. `rank` waits for them, whoever came first.
+// The ranks whose call differs from the call of `rank`, ascending. The report says that `rank` waits for them, even if
+// its call came last.
 std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   std::vector<int> opponents;
   const auto add = [&](const comm::Mismatch::Side& side) {
@@ -116,8 +117,8 @@ void RankOutcomes::mismatched(RankLine& line) {
   line.waits_for = opponents_of(line.rank, mismatch);
 }
 
-// The world ended while destructors of the rank ran. If they ran because its call did not match those of other ranks,
-// the reader wants to see that call, not the destructor.
+// The world ended while destructors of the rank ran. If they ran because the rank's call did not match the other ranks'
+// calls, the reader wants to see that call, not the destructor.
 void RankOutcomes::unwound(const exec::Unwinding& unwinding, RankLine& line) {
   exec::RankFailure failure;
   failure.error = unwinding.error;

@@ -42,8 +42,8 @@ const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
   // A wait for a key of the store waits for no particular rank.
   if (!timeout_of(failure)) return wait.waits_for.empty() ? &wait : nullptr;
   if (wait.at == failure.at) return &wait;
-  // Time has passed since the wait: destructors waited before the error left the rank, or the program had caught that
-  // timeout.
+  // Time has passed since the wait. Either destructors waited before the error left the rank, or the program had caught
+  // that timeout and fails because of another one.
   const auto text = text_of(failure);
   const auto missing = "missing " + describe_ranks(wait.waits_for);
   const bool is_of_call = text.find(wait.call + ": Timed out waiting ") != std::string::npos;

@@ -8,9 +8,9 @@
 
 namespace rehearse::sim {
 
-// Names exceptions of ranks that were in destructors when the world ended: "rank 2 unwinds from 'disk is full', thrown
-// at train.cpp:69 in save; ". The ranks made the calls in the destructors only because of these exceptions. Empty if
-// there are none.
+// Names exceptions of ranks that were in destructors when the world ended: "rank 2 was unwinding an exception, 'disk is
+// full', thrown at train.cpp:69 in save; ". The ranks made the calls in the destructors only because of these
+// exceptions. Empty if there are none.
 std::string unwinding_first(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

@@ -114,7 +114,8 @@ class TraceWriter {
     }
   }
 
-  // Starts where the last participant makes its call, and ends in the slice of a call that waited for that participant.
+  // The arrow starts where the last participant makes its call, and ends in the slice of a call that waited for that
+  // participant.
   void put_arrow(const Slice& from, const Slice& to) {
     const VirtualTime start = from.event.time_created;
     const VirtualTime end = std::max(start, to.event.time_created);

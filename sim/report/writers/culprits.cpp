@@ -153,8 +153,8 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
   return sorted(ends.empty() ? odd_ones_of(ring, waits) : std::move(ends));
 }
 
-// If some ranks compile and the other culprits have gone on, the smaller of the two sides; if both are equal, the ranks
-// that compile.
+// If some ranks compile and the other culprits have gone on, returns the smaller of these two sides. If the sides are
+// equally large, returns the ranks that compile.
 std::vector<int> of_standstill(const Report& report) {
   auto waits = of_waits(waits_of(report.rank_lines));
   auto compiling = ranks_that_compile(report.headline);

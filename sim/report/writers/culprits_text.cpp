@@ -82,7 +82,7 @@ std::optional<std::string_view> between(std::string_view headline, std::string_v
 }
 
 // The headline may know where the trouble began: where the culprits fell out of step, threw, or which call they left
-// out. That says more than where they ended. Empty if it does not.
+// out. That says more than where the culprits ended. Empty if the headline does not know it.
 std::string begin_in_headline(const Report& report, const std::vector<int>& culprits) {
   const auto ranks = describe_ranks(culprits);
   const bool one = culprits.size() == 1;
@@ -101,7 +101,8 @@ std::string begin_in_headline(const Report& report, const std::vector<int>& culp
 }
 
 // If a rank made another call than the others, it may have left a loop early. Says how often it called from the line
-// where the others are: ", after 4 calls from train.cpp:8 in step; ranks 0,2-3 made 5". Empty if that does not differ.
+// where the others are: ", after 4 calls from train.cpp:8 in step; ranks 0,2-3 made 5". Empty if the culprits called
+// from there as often.
 std::string calls_before(const Report& report, const std::vector<int>& culprits) {
   if (report.verdict != Verdict::mismatch || report.differences.empty()) return "";
   const auto& others = report.differences.front().first;
@@ -115,7 +116,7 @@ std::string calls_before(const Report& report, const std::vector<int>& culprits)
   return "";
 }
 
-// A check that the program made itself: the rank on which it failed need not be to blame.
+// True if the program's own check failed. Then the rank on which the check failed need not be to blame.
 bool is_of_own_check(const Report& report) {
   const auto is_failed = [](const RankLine& line) { return line.state == RankOutcome::failed; };
   return report.verdict == Verdict::check_failed && report.findings.empty() &&

@@ -8,9 +8,9 @@
 
 namespace rehearse::sim {
 
-// Where to look first: "culprit: rank 3 at train.cpp:41 in step". Empty if the headline has the place already, if no
-// place is known, or if most ranks are culprits; dumps name their culprits in any case. Lines are wrapped at `width`
-// bytes.
+// Where to look first: "culprit: rank 3 at train.cpp:41 in step". If the headline says where the trouble began, the
+// line repeats that instead. Otherwise empty if the headline has the place already, if no place is known, or if most
+// ranks are culprits. A report on dumps always names its culprits. Lines are wrapped at `width` bytes.
 std::string culprits_text(const Report& report, std::size_t width);
 
 }  // namespace rehearse::sim

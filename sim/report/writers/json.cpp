@@ -82,7 +82,8 @@ class JsonBuilder final : public nlohmann::json_sax<Library> {
   }
 
   Json root_;
-  // From the root inwards. A container grows only after all containers in it were closed, so these pointers stay valid.
+  // The open containers, from the root inwards. A container grows only after all containers in it were closed, so these
+  // pointers stay valid.
   std::vector<Open> open_;
   std::string key_;
 };

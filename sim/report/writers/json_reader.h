@@ -20,13 +20,13 @@
 
 namespace rehearse::sim {
 
-inline constexpr int kRanksMost = 1 << 24;  // more than any job has; a reader takes memory for each rank
+inline constexpr int kRanksMost = 1 << 24;  // more than any job has; limits the memory that a reader takes for ranks
 
 // Reads one JSON object and knows its path, for errors: `is no report of rehearse: rank_lines[2].state is missing`.
 // Members throw ReportFormatError. `object` and the text of `what` must outlive the reader.
 class JsonReader {
  public:
-  // `ranks`: the number of ranks, for get_rank() and get_ranks().
+  // `ranks`: the number of ranks, against which the functions for ranks check numbers.
   JsonReader(const Json& object, std::string_view what, std::string path = "", int ranks = kRanksMost)
       : object_(object), what_(what), path_(std::move(path)), ranks_(ranks) {
     if (!object_.is_object()) fail(path_.empty() ? "the whole" : path_, "is not an object");
@@ -41,7 +41,7 @@ class JsonReader {
     }
   }
 
-  // Returns T() for a missing key: reports of older versions lack some keys.
+  // Returns T() for a missing key, because reports of older versions lack some keys.
   template <class T>
   T get_if_there(const char* key) const {
     return has(key) ? get<T>(key) : T();

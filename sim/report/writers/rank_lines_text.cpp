@@ -23,7 +23,8 @@ constexpr std::size_t kLabelWidthMax = 24;
 
 using Group = RankGroup;
 
-// If there are too many groups, those with the rarest states stay: the reader looks for the one failed rank of 1,024.
+// If there are too many groups, the groups with the rarest states stay, because the reader looks for the one failed
+// rank of 1,024.
 std::vector<Group> most_telling(std::vector<Group> groups) {
   if (groups.size() <= kGroupsShown) return groups;
   std::map<RankOutcome, std::size_t> ranks_in_state;

@@ -11,7 +11,8 @@
 namespace rehearse::sim {
 
 // The part of a report that says how each rank ended. Ranks that ended alike share a line.
-// `clock`: what "t=" counts, such as "virtual time"; the first use of "t=" says so.
+// `clock`: what "t=" counts, such as "virtual time". The text says it at the first "t=". `width`: where lines are
+// wrapped, in bytes.
 std::string rank_lines_text(const std::vector<RankLine>& lines, std::string_view clock, std::size_t width);
 
 }  // namespace rehearse::sim

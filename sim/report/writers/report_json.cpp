@@ -47,7 +47,7 @@ Json json_of(const Difference::Side& side) {
   return {{"ranks", side.ranks}, {"fingerprint", side.fingerprint}, {"where", side.where}};
 }
 
-// The number of a call; 0: nobody knows it.
+// Stands for the number of a call if nobody knows that number.
 constexpr std::uint64_t kNoNumber = 0;
 
 Json json_of(const Difference& difference) {

@@ -64,7 +64,7 @@ class TextWriter {
     return fmt::format("{} ({})", field.name, fmt::join(values, ", "));
   }
 
-  // Shows the calls (of very many, the first ones), and only the fields in which they differ.
+  // Shows the calls of the first six sides, and only the fields in which the calls differ.
   std::string difference(const Difference& difference) const {
     const auto of = fmt::format(", #{} on group \"{}\"", difference.sequence, difference.group);
     std::string text = line("different calls" + (difference.group.empty() ? "" : of) + ":");
@@ -183,7 +183,7 @@ class TextWriter {
     return text;
   }
 
-  // The newest events, as many as there is room for.
+  // The newest events: as many as there is room for, but at least kEventsLeast.
   std::string events(std::size_t other_lines) const {
     const std::size_t all = report_.last_events.size();
     if (all == 0) return "";
@@ -228,7 +228,8 @@ class TextWriter {
 
   std::string_view clock() const { return is_real(report_) ? "real time" : "virtual time"; }
 
-  // When the last rank stopped. If a timeout ended a hang, the run took longer than anything happened in it.
+  // The time at which the last rank stopped. If a timeout ended a hang, the run's end is later, but nothing happened in
+  // between.
   VirtualTime standstill_or_end() const {
     if (report_.verdict != Verdict::deadlock && report_.verdict != Verdict::livelock) return report_.end_time;
     VirtualTime last{};

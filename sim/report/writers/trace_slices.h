@@ -24,8 +24,8 @@ struct Arrow {
 };
 
 // For each collective that started: arrows from the last rank to arrive to each other rank. For each send: an arrow to
-// its receive, unless its peer also receives from any source with the same tag, because then nobody knows which send
-// which receive took.
+// its receive, unless its peer also receives from any source with the same tag, because then nobody knows to which
+// receive a send belongs.
 std::vector<Arrow> arrows_of(const comm::EventLog& events, const std::vector<Slice>& slices);
 
 }  // namespace rehearse::sim
