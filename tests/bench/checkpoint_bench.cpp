@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Time of a training step of a transformer whose layers are checkpoints.
+// Time of a training step of a transformer, with plain layers and with layers that are checkpoints.
 #include <benchmark/benchmark.h>
 
 #include "models/checkpointed_transformer.h"

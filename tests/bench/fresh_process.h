@@ -7,8 +7,8 @@
 namespace rehearse::bench {
 
 // Runs this program again with `arguments`, as a process without warm caches or used memory. Returns the numbers that
-// it prints. Throws std::runtime_error if the process does not start, exits with anything but 0, or prints anything
-// else.
+// it prints. Throws std::runtime_error if the process does not start, ends with a status other than 0, or prints
+// anything but numbers.
 std::vector<double> numbers_of_fresh_process(const std::vector<std::string>& arguments);
 
 }  // namespace rehearse::bench

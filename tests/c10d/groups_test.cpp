@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: our groups support c10d::ProcessGroup's ways to split and merge groups. Group::shrink() adds one that
+// Contract: our groups support c10d::ProcessGroup's ways to split and merge groups. Group::shrink() adds a way that
 // c10d::ProcessGroup lacks. All of them work under any schedule of the ranks.
 #include <vector>
 

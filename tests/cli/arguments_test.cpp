@@ -157,7 +157,7 @@ TEST_F(Arguments, PathThatIsAFolder_IsRefused) {
   for (const char* command : {"run", "replay"}) refuses({command, "."}, ".: cannot be read: Is a directory\n");
 }
 
-// The command neither reads endless files to their end nor waits for a pipe's writer.
+// The command does not go on reading an endless file, and does not wait for a pipe's writer.
 TEST_F(Arguments, PathThatIsNoFile_IsRefused) {
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

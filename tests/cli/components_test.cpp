@@ -13,7 +13,7 @@
 
 // Contract: a program offers only what it links. For the rest, an error names the CMake component that provides it.
 // This binary links rehearse::main, but neither rehearse::split nor rehearse::real. The programs that the other tests
-// start link all of them.
+// start link rehearse::split, too, and rehearse::real if it is built.
 namespace rehearse::cli {
 namespace {
 

@@ -9,9 +9,9 @@
 
 #include "cli/process.h"
 
-// Contract: after Ctrl-C, the command still leaves report, log and trace. A second Ctrl-C ends the process; in a sweep,
-// it ends all workers, too. If the disk is full, the files are lost, but not the report. If the reader of the output
-// goes away, neither the files nor the report are lost.
+// Contract: after Ctrl-C, the command still leaves report, log and trace. If a rank never switches, a second Ctrl-C
+// ends the process. A sweep that is interrupted or killed leaves no worker behind. If the disk is full, the files are
+// lost, but not the report. If the reader of the output goes away, no file is lost.
 namespace rehearse::test {
 namespace {
 
@@ -38,7 +38,7 @@ class Interrupt : public ::testing::Test {
 
   Finished shell(const std::string& line) const { return run_process("/bin/sh", {"-c", line}, folder_); }
 
-  // Runs the command in a shell that allows no file a single byte.
+  // Runs the command in a shell in which no file may become longer than zero bytes.
   Finished with_a_full_disk(const std::string& command) const {
     return shell("{ { (ulimit -f 0; trap '' XFSZ; '" CLI_JOB "' " + command +
                  "; echo \"exit code $?\" >&2) 2>&1 >&4 | cat >&2; } 4>&1 | cat; }");

@@ -8,7 +8,7 @@
 #include "cli/process.h"
 
 // Contract: with --json, stdout is one JSON document whatever the program prints. Only terminals get colors, and only
-// if no setting forbids them. The guide's table of exit codes is the command's.
+// if no setting forbids them. The guide's table has all exit codes that --help lists.
 namespace rehearse::test {
 namespace {
 

@@ -9,9 +9,9 @@
 
 #include "cli/process.h"
 
-// Contract: a run leaves a page with all of its calls, unless it crashes. A failing seed of a sweep leaves a page with
-// its last calls. A validation, and a sweep with failures, leave one page for all runs. `html` makes a page from a log
-// or a report, and uses no other run's files.
+// Contract: a run leaves a page with all of its calls or, if it crashes, with its report alone. A failing seed of a
+// sweep leaves a page with its last calls. A validation, and a sweep with failures, leave one page for all runs. `html`
+// makes a page from a log or a report, and uses no other run's files.
 namespace rehearse::test {
 namespace {
 

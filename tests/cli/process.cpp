@@ -37,7 +37,7 @@ class Argv {
 [[noreturn]] void become(const std::filesystem::path& program, const Argv& argv, const std::filesystem::path& folder,
                          const std::vector<std::string>& environment) {
   for (const auto& variable : environment) putenv(const_cast<char*>(variable.c_str()));
-  // A script's background processes ignore SIGINT, and the tests may run as one.
+  // A script's background processes ignore SIGINT, and the tests may be such a process.
   signal(SIGINT, SIG_DFL);
   if (chdir(folder.c_str()) == 0) execv(program.c_str(), argv.get());
   _exit(127);

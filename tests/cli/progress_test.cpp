@@ -8,8 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-// Contract: a terminal gets one line, redrawn at most ten times a second. A log gets a line for each tenth of the
-// steps. If their number is not known, it gets a line for each doubling. In a sweep, it gets a line every five seconds.
+// Contract: a terminal gets one line, redrawn at most ten times a second. A log gets a line for the first step and for
+// each tenth of the steps. If the number of steps is not known, the log gets a line whenever the step has doubled. In a
+// sweep, the log gets a line every five seconds.
 namespace rehearse::cli {
 namespace {
 

@@ -9,7 +9,7 @@
 #include "cli/process.h"
 
 // Contract: `split` prints the buckets and pieces that the splitter makes of a model of torch.export. It reports a file
-// that it cannot read, or options that contradict each other, in one line.
+// that it cannot read, or options that contradict each other, in one line, after which a line of usage may follow.
 namespace rehearse::test {
 namespace {
 

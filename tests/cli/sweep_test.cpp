@@ -38,7 +38,7 @@ class Sweep : public ::testing::Test {
     return job(arguments);
   }
 
-  // Runs the last line as a shell would (it has no quotes).
+  // Runs the last line as a shell would. The line has no quotes.
   Finished replay(const std::string& output) const {
     const auto line = output.substr(output.rfind("replay: job ") + 12);
     const auto space = line.find(' ');
