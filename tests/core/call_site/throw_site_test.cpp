@@ -15,7 +15,8 @@
 #include "core/call_site/user_frame.h"
 #include "core/exec/no_rank_state.h"
 
-// This code is outside of our namespaces. Without line tables, user_frames() leaves out the code inside them.
+// This code is outside of our namespaces, because without line tables, user_frames() leaves out all code inside of
+// them.
 namespace {
 
 using namespace rehearse::exec;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: an operator on fakes accepts the dimensions that it accepts on real tensors, and throws for all others. No
-// dimension ends the process, not even a wrong one for a tensor without dimensions. The test leaves out operators such
-// as flip, roll and sort, because their kernels check the dimension only when they compute.
+// dimension ends the process, not even a wrong one for a tensor without dimensions. This holds also for operators such
+// as flip, roll and sort, whose kernels check the dimension only when they compute.
 #include <optional>
 #include <vector>
 

@@ -13,7 +13,8 @@
 // Ranks are fibers of one thread. A mode that one rank turns on must not affect the others.
 namespace user {
 
-// Outside of namespace rehearse. Without line tables, reports take the functions in it for library code.
+// This code is outside of namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 __attribute__((noinline)) float read_memory(const at::Tensor& x) { return *x.data_ptr<float>() + 1; }
 __attribute__((noinline)) float read_value(const at::Tensor& x) { return x.sum().item<float>() + 1; }
 

@@ -18,7 +18,8 @@ namespace {
 constexpr Sizes kHint{6, 10};
 constexpr Sizes kOthers[] = {{9, 4}, {2, 3}, {5, 16}};
 
-// The operators whose results are inferred by sampling. For all others, the cases must not need sampling.
+// The operators whose results come from infer_by_sampling(). For all other operators of the cases, a rule must give the
+// results.
 const std::set<std::string> kSampled = {
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",

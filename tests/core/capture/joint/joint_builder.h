@@ -22,7 +22,8 @@ class JointBuilder {
     ++joint.inputs;
     return number(graph().placeholder(name));
   }
-  // The gradient of values[value], a matrix in row-major layout.
+  // Adds the gradient of a result, in row-major layout. `value`: the index of the result in the list that finish()
+  // gets.
   Node& tangent(std::size_t value) {
     joint.tangents.push_back({value, {.dim_order = {0, 1}}});
     return tensor(graph().placeholder("tangent_" + std::to_string(value)));

@@ -69,7 +69,8 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
   }
 }
 
-// x * (2 * n) with a symbolic number n: 2 * n is saved as a number, and the backward's dead exp saves nothing.
+// x * (2 * n) with a symbolic number n: 2 * n is saved as a number, and nothing is saved for the backward's exp, whose
+// result nobody uses.
 TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   JointBuilder b;
   auto& n = b.size_input("n");

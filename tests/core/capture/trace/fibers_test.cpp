@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many ranks capture at once, also while a backward and a Reducer run.
+// Many ranks capture at once. A rank may also capture between a DDP model's forward and its backward, for which the
+// Reducer waits.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

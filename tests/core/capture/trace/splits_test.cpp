@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compares captured graphs with those that PyTorch's Dynamo recorded of the same models. Also compares the pieces into
-// which DDP's buckets cut both.
+// Compares captured graphs with the graphs that PyTorch's Dynamo recorded of the same models: how many calls they have,
+// and how large their buckets are. Cut into pieces, a graph must give the same results.
 #include <cstdint>
 #include <vector>
 

@@ -95,7 +95,7 @@ TEST_F(CallsOfThree, ThreeShapes_AreAllReported) {
   EXPECT_EQ(calls_.mismatch().fields, (std::vector<Mismatch::Field>{{"shape", "[2]", "[3]", {"[4]"}}}));
 }
 
-// A flight recorder's dump may lack the split sizes. Then the check compares no sizes, and the calls fit.
+// A flight recorder's dump may lack the split sizes. Then the check compares no split sizes, and the calls fit.
 TEST_F(CallsOfThree, SplitsThatAreNotKnown_FitAll) {
   const auto known = alltoall({3, 2, 3}, {3, 2, 3}), unknown = alltoall({}, {});
   EXPECT_TRUE(add(0, unknown));

@@ -98,7 +98,7 @@ TEST_P(FunctionalOps, Broadcast_NewAndInPlace) {
   });
 }
 
-// Launches several calls together and waits for them in reverse order, with other work in between.
+// Launches several calls together and waits for them in reverse order.
 TEST_P(FunctionalOps, Overlapping_WaitedForInAnyOrder) {
   on_ranks(ranks, [this](RankContext& ctx) {
     const auto reduce = op<Tensor(const Tensor&, std::string, std::string)>("_c10d_functional::all_reduce");

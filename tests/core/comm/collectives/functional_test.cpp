@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: functional.h gives the values and gradients that one process gets when it computes all ranks' parts with
-// ordinary tensors. All numbers are small integers, so results are equal, not just close.
+// ordinary tensors. All numbers are small integers, or such integers divided by four, so results are equal, not just
+// close.
 #include <rehearse/comm/functional.h>
 
 #include <torch/csrc/autograd/function.h>
@@ -121,8 +122,8 @@ TEST_P(Functional, AllToAll_Even) {
       });
 }
 
-// Every rank has `ranks` rows. It sends one row to each rank except for the last two ranks, which get no row and two
-// rows.
+// Every rank has `ranks` rows. It sends no row to the last rank but one, two rows to the last rank, and one row to each
+// other rank.
 TEST_P(Functional, AllToAll_Uneven) {
   const auto rows = [this](int to) { return to == ranks - 1 ? 2 : to == ranks - 2 ? 0 : 1; };
   compare(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: after a mismatch, the other ranks still get time to make their calls, which count as votes. If more than
-// half of the group agrees, the report names the odd ones, whoever came first. The world then ends, and nothing is
-// launched.
+// half of the group agrees, the report names the other ranks, whichever rank came first. The world then ends, and
+// nothing is launched.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: sends and receives match by (peer, tag) in order. Sizes and dtypes must agree (c10d's back ends silently
-// cut the message off, or leave the rest of the tensor unchanged). Messages that find no match show in the wait-for
+// Contract: sends and receives match by (peer, tag) in order. Sizes and dtypes must agree, except that a fabric may
+// accept a message that is shorter than its receive, as Gloo does. Messages that find no match show in the wait-for
 // graph.
 #include <algorithm>
 
@@ -144,7 +144,7 @@ TEST_F(PointToPoint, UnusedTag_IsHintedAt) {
             "recv #1 from rank 0 with tag 4 on group \"world\" (nothing has been sent; rank 0 has sent with tag 3)");
 }
 
-// A receive of 6 elements for a send of 4, with NCCL.
+// A receive of 6 elements for a send of 4, which NCCL does not accept.
 TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_CALL(fabric, launch).Times(0);
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -160,7 +160,7 @@ TEST_F(PointToPoint, Size_MustAgree) {
   EXPECT_EQ(mismatches[0].fields, (std::vector<Mismatch::Field>{{"elements", "4", "6"}}));
 }
 
-// A receive of 6 elements for a send of 4, with Gloo.
+// A receive of 6 elements for a send of 4, which Gloo accepts.
 TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
   ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
   ON_CALL(fabric, launch).WillByDefault([](const Transfer&, Completion& done) { done.on_complete(); });
@@ -181,7 +181,7 @@ TEST_F(PointToPoint, ShorterMessage_FitsWhereTheFabricTakesIt) {
   EXPECT_EQ(messages[0].times, 2u);
 }
 
-// Gloo would close the connection.
+// A receive of 4 elements for a send of 6. Even Gloo would close the connection.
 TEST_F(PointToPoint, LongerMessage_FitsNowhere) {
   ON_CALL(fabric, takes_shorter_messages).WillByDefault(testing::Return(true));
   run(2, [](int rank, const ProcessGroup& group) {

@@ -106,8 +106,8 @@ TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
 
 struct Training {
   Report report;
-  // For each rank and step: the number of all-reduces launched between the end of each piece's backward and the begin
-  // of the previous piece's backward. The last piece comes first.
+  // For each rank and step: the number of all-reduces launched between the end of each piece's backward and the
+  // beginning of the previous piece's backward. The last piece comes first.
   std::vector<std::vector<int>> launched_between;
 };
 

@@ -172,7 +172,8 @@ TEST(CacheKey, InferenceModeCounts) {
   EXPECT_NE(Ingredients().key(), without);
 }
 
-// The key has the build ids of the executable, which contains Rehearse, and of LibTorch, which is a shared library.
+// A program's id has the build ids of the executable, which contains Rehearse, and of LibTorch, which is a shared
+// library.
 TEST(CacheKey, AProgramIsItsCode) {
   EXPECT_THAT(program_id(), ::testing::StartsWith("Rehearse " + exec::executable_build_id() + ", LibTorch 2.11.0"));
   const std::string libtorch = exec::build_id_at(&at::globalContext());

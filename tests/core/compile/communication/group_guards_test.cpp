@@ -19,7 +19,8 @@
 #include <rehearse_internal/exec/world_local.h>
 #include <rehearse_internal/job/world_groups.h>
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace {
 
 using namespace rehearse;
