@@ -57,7 +57,7 @@ class Standstill {
   const std::map<int, std::string> crashed_;
   const OtherRanks others_;
   const std::map<int, std::string> unknown_;
-  std::vector<comm::BlockedCall> calls_;  // with an empty text: the rank could have gone on
+  std::vector<comm::BlockedCall> calls_;  // a call with an empty text: its rank could have gone on
   std::map<int, std::string> polling_;    // for each polling rank, the call with which it polls; empty: unknown
   std::set<int> ended_;
 };

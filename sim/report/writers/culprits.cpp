@@ -127,8 +127,8 @@ std::vector<int> of_check(const Report& report) {
   return failed.empty() ? ranks_named_first(report.headline) : failed;
 }
 
-// The ranks of the ring that are not in the call in which more than half of the ring is. If there is no such call, or
-// if all ranks are in it: the whole ring.
+// The ranks of the ring that are not in the call in which more than half of the ring waits. If there is no such call,
+// or if all ranks wait in it: the whole ring.
 std::set<int> odd_ones_of(const std::set<int>& ring, const std::vector<AwaitedRanks>& waits) {
   std::map<std::string, std::set<int>> by_call;
   for (const auto& wait : waits) {
