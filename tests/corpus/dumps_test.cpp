@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a real job that hung leaves only the flight recorder's dumps. If the verdict on a program of the corpus is
-// about its calls, `explain` finds in the dumps the ranks that the run itself names, or some of them, or none. A table
-// in docs/EXPLAIN.md counts these cases and, for other verdicts, those of other ranks, for `explain` and for PyTorch's
-// analyzer; tests/data/flight_recorder/fr_trace.tsv has the analyzer's answers. If REHEARSE_UPDATE_GOLDEN=1 is set, the
-// test writes the table. REHEARSE_CORPUS_DUMPS=folder keeps the dumps, for the analyzer.
+// about its calls, `explain` finds in the dumps the ranks that the run itself names, or some of them, or none. For
+// every verdict, a table in docs/EXPLAIN.md counts how often `explain` and PyTorch's analyzer name these ranks, some of
+// them, other ranks, or none. tests/data/flight_recorder/fr_trace.tsv has the analyzer's answers. If
+// REHEARSE_UPDATE_GOLDEN=1 is set, the test writes the table. REHEARSE_CORPUS_DUMPS=folder keeps the dumps, for the
+// analyzer.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

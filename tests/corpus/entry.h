@@ -8,8 +8,8 @@
 
 #include <rehearse/sim/world.h>
 
-// Programs with the mistakes of published bug reports. They are outside namespace rehearse: without line
-// tables, reports take the functions in it for library code.
+// Programs with the mistakes of published bug reports. They are outside namespace rehearse, because without line
+// tables, reports take the functions of that namespace for library code.
 namespace corpus {
 
 using rehearse::RankContext;

@@ -11,7 +11,8 @@
 
 #include "core/compile/recompile_counts.h"
 
-// Outside Rehearse's namespace. Without line tables, reports take the functions in it for library code.
+// This function is outside namespace rehearse, because without line tables, reports take the functions of that
+// namespace for library code.
 namespace user {
 
 // The addition is not a tail call, so its line is known.
@@ -156,8 +157,8 @@ TEST(MarkDynamic, WhatOnlyBoundsTheSize_IsNone) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// The graph sees in-place changes of a parameter's data. Guards notice if its requires_grad, sizes or dtype change, or
-// the module's mode.
+// The graph sees in-place changes of a parameter's data. Guards notice if the parameter's requires_grad, sizes or dtype
+// change, or if the module's mode changes.
 TEST(Parameters, ChangesOfKindAreGuarded) {
   torch::nn::Linear net(8, 3);
   const auto eager = [&](const at::Tensor& x) { return net->forward(x); };

@@ -17,7 +17,7 @@ namespace rehearse::test {
 struct ElasticRun {
   Report report;
   std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
-  std::vector<std::int64_t> took_up;   // by round: the first step of the rank that had the most rounds
+  std::vector<std::int64_t> took_up;   // by round: its first step, as the rank with the most rounds noted it
 
   // The start step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }

@@ -18,7 +18,8 @@
 
 namespace {
 
-// This function is outside of Rehearse's namespaces. Without line tables, reports take code in them for library code.
+// This function is outside of Rehearse's namespaces, because without line tables, reports take code of those namespaces
+// for library code.
 [[noreturn]] void leave(int status) { std::exit(status); }
 
 }  // namespace

@@ -67,7 +67,8 @@ TEST(GroupCalls, Gathering_KeepsTheOrderOfRanks) {
   });
 }
 
-// Rank 0 sends two elements to itself and none to rank 3. The others send one to each rank.
+// In the second call, rank 0 sends two elements to itself, one each to ranks 1 and 2, and none to rank 3. The other
+// ranks send one to each rank.
 TEST(GroupCalls, AllToAll_TakesReceivedSplitsBeforeSentOnes) {
   on_ranks([](RankContext& ctx) {
     const auto input = of(ctx.rank(), {1, 10, 100, 1000});

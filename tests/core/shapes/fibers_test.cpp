@@ -14,7 +14,8 @@
 
 #include "core/call_site/user_frame.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace {
 
 namespace exec = rehearse::exec;

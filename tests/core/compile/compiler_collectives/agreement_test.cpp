@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank absorbs facts of all ranks' arguments, in rank order. Which ones it absorbs depends only on the
-// facts.
+// Contract: a rank absorbs facts of all ranks' arguments, in rank order. Its choice depends only on the facts.
 #include "compile/compiler_collectives/agreement.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +61,7 @@ TEST(FactsToAbsorb, OfAnotherKindDtypeOrNumberOfDimensions_StayTheOthers) {
   EXPECT_THAT(facts_to_absorb(all, {sym_int(12)}), ElementsAre(sym_int(12)));
 }
 
-// An std::optional that holds a value has two facts with one source.
+// A std::optional that holds a value has two facts with the same source: its length and the value.
 TEST(FactsToAbsorb, BehindALength_AreComparedWithTheOwnValue) {
   const InputFacts mine{length(1), tensor({5})}, none{length(0)};
   EXPECT_THAT(facts_to_absorb({{length(1), tensor({4})}, mine, none}, mine),
@@ -70,7 +69,8 @@ TEST(FactsToAbsorb, BehindALength_AreComparedWithTheOwnValue) {
   EXPECT_THAT(facts_to_absorb({mine, none}, none), ElementsAre(length(1), length(0)));
 }
 
-// A std::variant that is a number on one rank compiles there for each value.
+// If a std::variant is a number on one rank, that rank compiles for each value. So no rank absorbs the sizes of the
+// variant's tensor: they stay constants, and the other ranks compile as often.
 TEST(FactsToAbsorb, WhereARankHasAConstant_SizesStayConstantToo) {
   const InputFacts mine{length(0), tensor({5})}, number{length(1), integer(12)};
   EXPECT_THAT(facts_to_absorb({mine, number}, mine), ElementsAre(length(0), length(1)));

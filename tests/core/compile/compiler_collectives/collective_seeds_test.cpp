@@ -185,8 +185,9 @@ TEST_F(TestMultiProc, test_compiler_collectives_type_mismatch) {
 }
 
 // The types stay, and the values change. PyTorch's test leaves out such calls, because PyTorch hangs in them. A
-// std::int64_t is a constant of the graph, so the ranks with the number compile at each call. The length of a tensor in
-// a std::variant is a constant, too, so rank 0 compiles together with these ranks.
+// std::int64_t is a constant of the graph, so the ranks with the number compile at each call. Because the std::variant
+// is a number on these ranks, the length of rank 0's tensor stays a constant, too. So rank 0 compiles at each call,
+// together with these ranks.
 TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
   for (const bool guards_too : {false, true}) {
     on_ranks([guards_too](RankContext& ctx) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank checks all numbers that another rank sends at compile time. If a rank skips a call, or bytes are
-// damaged on the way, every run ends in the same way. If the bytes cannot be right, a CompileError names the rank.
+// Contract: a rank checks all numbers that another rank sends at compile time. If a fault makes a rank skip a call, or
+// damages bytes on the way, two runs with this fault end in the same way. If the bytes cannot be right, a CompileError
+// names a rank: the one that sent them, or the one that skipped the call.
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace damaged_collectives {
 namespace {
 

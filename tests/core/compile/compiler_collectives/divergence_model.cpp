@@ -61,7 +61,7 @@ class Walk {
     for (auto& rank : ranks_) rank.guarded(all);
   }
 
-  // The k-th compilation of each rank matches the k-th of the others. Compilations of segments exchange no lengths.
+  // The k-th compilations of all ranks match. A compilation of a branch exchanges no lengths.
   void compile_all() {
     for (auto& rank : ranks_) {
       if (rank.in_branch) continue;

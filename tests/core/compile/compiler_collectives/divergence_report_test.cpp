@@ -13,7 +13,8 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace divergence_reports {
 namespace {
 

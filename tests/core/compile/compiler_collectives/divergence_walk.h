@@ -24,7 +24,7 @@ class CacheModel {
 
  private:
   struct Entry {
-    std::optional<std::int64_t> length;  // none: serves all lengths, or all long or short ones (Kind::Reduces)
+    std::optional<std::int64_t> length;  // none: all lengths; Kind::Reduces: all that are long, or all that are short
     bool is_long = false;
     bool branches[2] = {};
   };
@@ -34,7 +34,8 @@ class CacheModel {
   bool varies_ = false;
 };
 
-// A model of one rank. Each public function continues until the rank must wait for other ranks, or has made all calls.
+// A model of one rank. begin_call(), guarded(), compiled() and reduced() continue until the rank must wait for other
+// ranks, or has made all calls.
 struct RankModel {
   enum class At { Guard, Compile, Reduce, Barrier, End };
 
@@ -45,8 +46,8 @@ struct RankModel {
   bool negative() const { return program.negative[rank][call]; }
 
   void begin_call();
-  // Continues after the guards. `is_served`: the cache has all that the call needs; with guard collectives, the caches
-  // of all ranks do.
+  // Continues after the guards. `is_served`: the cache has the entry or branch that the call needs; with guard
+  // collectives, the caches of all ranks have it.
   void guarded(bool is_served);
   // The rank has compiled: adds the entry or the branch to its cache and continues.
   void compiled();

@@ -11,7 +11,8 @@
 
 #include "compile/compiler_collectives/compiler_collectives.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace store_gather_test {
 namespace {
 
@@ -67,7 +68,7 @@ TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   });
 }
 
-// In the end, the store has one message and one counter of each rank.
+// In the end, the store has one message and one counter of each rank. A rank that is alone uses no store.
 TEST(StoreGather, KeysOfEarlierRounds_AreDeleted) {
   on_sizes([](RankContext& ctx) {
     CompilerCollectives collectives(of_gpus(ctx, ctx.store()));

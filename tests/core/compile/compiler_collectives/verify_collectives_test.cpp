@@ -3,7 +3,8 @@
 // collectives as any other.
 #include "core/compile/compiler_collectives/seed_fixture.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace verify_collectives {
 namespace {
 

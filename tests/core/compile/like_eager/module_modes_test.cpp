@@ -24,8 +24,8 @@ torch::nn::Sequential network() {
   return torch::nn::Sequential(torch::nn::Linear(3, 3), torch::nn::BatchNorm1d(3), torch::nn::Dropout(0.5));
 }
 
-// Calls `mine` compiled and `twin` in eager mode, with alternating modes of their modules. Results and next random
-// numbers must be equal. Expects one compilation for each mode.
+// Calls `mine` compiled and `twin` in eager mode, and switches the modes of their modules after every second call.
+// Results and next random numbers must be equal. Expects one compilation for each mode.
 template <class Function, class Switch>
 void expect_like_eager(Function mine, Function twin, Switch switch_modes) {
   auto compiled = compile(mine);

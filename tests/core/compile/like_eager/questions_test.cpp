@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that answer a question about tensors instead of returning a tensor. The capture gives the answer.
+// LibTorch's functions that answer a question about tensors and return no tensor. During a capture, the capture gives
+// the answer.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -37,8 +38,9 @@ TEST(Questions, AreAnsweredAsInEagerMode) {
   }
 }
 
-// The rows of nonzero() lie in columns, and so do tensors computed from them, unless they have at most one row. The
-// layout of such a tensor depends on data, so code that asks for it must take the branch of eager mode.
+// nonzero() returns a column-major tensor, and tensors computed from it have such a layout, too. If there is at most
+// one row, this layout is also contiguous. So data decides whether the tensor is contiguous, and code that asks must
+// take the branch of eager mode.
 TEST(Questions, AboutALayoutThatDependsOnData_AreAnsweredAsInEagerMode) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function functions[] = {

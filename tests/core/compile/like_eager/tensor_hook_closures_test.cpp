@@ -248,8 +248,8 @@ TEST(TensorHooks, BackwardTwice) {
   }
 }
 
-// With the "eager" back end, a second derivative through a hook is that of eager mode. If the hook uses a tensor that
-// requires a gradient, the second derivative is an error.
+// With the "eager" back end, a second derivative through a hook is that of eager mode. But if the hook uses a tensor
+// that requires a gradient, the second derivative is an error.
 TEST(TensorHooks, DifferentiatedAgain) {
   const auto function = [](const at::Tensor& x, const at::Tensor& c) {
     const at::Tensor y = x.sin();

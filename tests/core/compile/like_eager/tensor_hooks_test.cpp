@@ -225,10 +225,10 @@ TEST(TensorHooks, HaveEagerModesGradients) {
   }
 }
 
-// If a backward graph could not contain a hook, the graph would run under eager autograd. Only the programs in `eager`
-// do.
+// A graph runs under eager autograd if no backward graph could contain its hooks. This holds only for the programs in
+// `eager`.
 TEST(TensorHooks, AreInTheBackwardGraph) {
-  // A hook that a caller registers on such a result must run after the function's hook.
+  // These programs register a hook on a result. A hook that a caller registers on the same result must run after it.
   const std::set<std::string> eager = {"a view of an argument, as a result", "of a result"};
   for (const Program& program : kPrograms) {
     auto compiled = compile(program.run, {.fullgraph = true});

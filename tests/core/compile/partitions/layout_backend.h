@@ -19,14 +19,15 @@
 namespace rehearse::test {
 
 enum class OutputLayout {
-  ChannelsLast,  // for tensors of 4 dimensions
-  Reversed,      // the first dimension is the innermost
-  Padded,        // two elements before the first row, and one after each row
+  ChannelsLast,  // only of tensors of 4 dimensions
+  Reversed,      // the first dimension is the innermost; only of tensors of at least 2 dimensions
+  Padded,        // two elements before the first row, and one between rows; of the same tensors as Reversed
 };
 enum class Statement { True, None, False };
 
-// Lets another back end compile, and copies each output whose layout is free into `layout`. `statement`: whether
-// LayoutBackend states these layouts (True), no layouts (None), or those of the other back end (False).
+// Lets another back end compile, and copies its outputs into `layout`, except outputs whose layout is fixed, or whose
+// number of dimensions OutputLayout leaves out. `statement`: whether LayoutBackend states these layouts (True), no
+// layouts (None), or those of the other back end (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")
@@ -64,7 +65,7 @@ class LayoutBackend final : public compiler::Backend {
   // capture.
   std::size_t other_inputs() const { return other_inputs_; }
 
-  bool obeys = true;  // leave outputs in BackendInput::fixed_layouts alone
+  bool obeys = true;  // false: also changes the outputs whose layouts BackendInput::fixed_layouts fixes
 
  private:
   bool is_wanted(std::size_t dimensions) const {

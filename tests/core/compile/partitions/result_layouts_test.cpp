@@ -38,7 +38,8 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
   }
 }
 
-// The schema passes `out` by name. The result shares memory with `out` and with all views of `out`.
+// In the operator's schema, `out` is a keyword argument. The result shares memory with `out` and with all views of
+// `out`.
 TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor sum = x * 1;
@@ -99,7 +100,7 @@ TEST(OutputLayoutsOfResults, OfCallsWithoutGradMode) {
   }
 }
 
-// No element shows where an empty tensor begins, but code can ask.
+// An empty tensor has no elements, but code can ask for its storage offset, which must be that of eager mode.
 TEST(OutputLayoutsOfResults, OfEmptyTensors) {
   for (const Statement statement : {Statement::True, Statement::None}) {
     const auto function = [](const at::Tensor& x) { return -x; };

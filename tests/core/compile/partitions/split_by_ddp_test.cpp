@@ -58,7 +58,7 @@ TEST(SplitByDdp, CutsByItsCapsAndTellsItsBuckets) {
   EXPECT_EQ(split->pieces()[1].bucket_bytes, 2 * kLayer);
 }
 
-// The second size of x starts as a symbol, and the first layer fixes it. The split graph still takes x as it is.
+// At first, the second size of x is a symbol, and then the first layer fixes it. The split graph must still accept x.
 TEST(SplitByDdp, CutsAGraphWhoseSymbolsAreFixedByTheCode) {
   auto net = layers(4);
   const auto split = std::make_shared<SplitByDdp>(parallel::DdpBuckets{.bucket_bytes_cap = 2 * kLayer});

@@ -149,7 +149,8 @@ TEST_F(TestSingleProc, test_graph_split_inductor_transpose) {
   });
 }
 
-// The seed test has a tensor subclass in place of AsyncTensor. Its tensors wait when something is added to them.
+// The seed test has a tensor subclass in place of AsyncTensor. A tensor of that subclass waits when something is added
+// to it.
 TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   on_ranks([this](RankContext& ctx) {
     auto compiled =

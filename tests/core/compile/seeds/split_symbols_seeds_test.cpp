@@ -91,7 +91,7 @@ TEST_F(TestFakeDistributedSingleProc, test_unbacked_symbol_splitting_no_binding)
   expect_listed(stats, compiles);
 }
 
-// Strides that cross the cut stay symbolic, so the second length does not recompile.
+// Strides that cross the cut stay symbolic, so the second length needs no compilation.
 TEST_F(TestFakeDistributedSingleProc, test_ddp_optimizer_inductor_strides_dont_specialize) {
   test::TwoLinears net;
   FakeDDP<test::TwoLinears> ddp(net, cap_mb());

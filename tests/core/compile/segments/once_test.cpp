@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code before a read runs once in each call: when the call compiles, hits, takes another branch, or exceeds the
+// Code before a read runs once in each call, whether the call compiles, hits, takes another branch, or exceeds the
 // recompile limit.
 #include <cstdint>
 #include <functional>

@@ -176,7 +176,7 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
         EXPECT_TRUE(compiled(kFloats).equal(eager.function(kFloats))) << "state " << state << ", limit " << limit;
       }
       if (GetParam().changes_by_itself || limit < 8) return;
-      // Each set() makes a new tensor object, which counts as another tensor.
+      // In the case ReplacedTensorMember, each set() makes a new tensor object, which counts as another tensor.
       EXPECT_EQ(compiled.stats().compiles, std::string(GetParam().name) == "ReplacedTensorMember" ? 7 : 4);
     });
   }

@@ -10,7 +10,8 @@
 #include "core/call_site/user_frame.h"
 #include "core/exec/world_fixture.h"
 
-// User code is outside our namespaces. Without line tables, user_frames() leaves out the functions in them.
+// This function is outside our namespaces, as user code is. Without line tables, user_frames() leaves out the functions
+// of our namespaces.
 namespace a_users_job {
 
 [[gnu::noinline]] void loses_its_shard() { throw std::runtime_error("boom"); }

@@ -15,7 +15,8 @@
 #include "core/exec/world_fixture.h"
 #include "exec/monitor/quiet.h"
 
-// Outside our namespace, as user code is. Without line tables, reports take the functions in it for library code.
+// This function is outside namespace rehearse, as user code is. Without line tables, reports take the functions of that
+// namespace for library code.
 [[gnu::noinline]] void pass_gate(int file) {
   char byte = 0;
   EXPECT_EQ(rehearse::exec::read_at_once(file, &byte, 1), 1);
@@ -69,7 +70,7 @@ class Gate {
   int files_[2] = {-1, -1};
 };
 
-// The test's own time limit applies.
+// Has no time limit of its own: if the thread never blocks, the test runner's limit ends the test.
 void wait_until_blocked(pid_t thread) {
   while (blocked_call(thread) != "read()") std::this_thread::yield();
 }

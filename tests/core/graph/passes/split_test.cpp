@@ -143,7 +143,7 @@ TEST(SplitBy, StatesThatCannotBeSetAgainAreRefused) {
 
 std::shared_ptr<GraphModule> leaf(const std::string& type) { return std::make_shared<GraphModule>(type); }
 
-// With these names, fx overwrites one of them, and calls the wrong module.
+// With these names, fx overwrites one submodule by another, and then calls the wrong one.
 TEST(SplitBy, NamesThatWouldClashAreKeptApart) {
   GraphModule module;
   for (const char* name : {"a.b", "a_b", "a_b_1", "body_x", "body.x", "submod_0"})

@@ -139,7 +139,7 @@ TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
   });
 }
 
-// FSDP divides gradients in half precision before it adds them up.
+// FSDP divides half-precision gradients by the number of ranks before it adds them up.
 TEST(FsdpOptions, HalfPrecision_DoesNotOverflow) {
   run_ranks({.ranks = 8}, [](RankContext& ctx) {
     torch::nn::Linear net(6, 8);

@@ -15,7 +15,8 @@
 
 #include "core/comm/whole_world.h"
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace {
 
 using namespace rehearse;
