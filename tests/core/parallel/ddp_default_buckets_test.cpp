@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: without options, buckets are PyTorch's: the first of 1 MiB, then 25 MiB each. The test uses a model that is
-// larger than that.
+// Contract: without caps in the options, buckets are PyTorch's: at first there is one bucket, and later the limits are
+// 1 MiB for the first bucket and 25 MiB for the others. With find_unused_parameters, these limits hold from the start.
+// The model is larger than both limits together.
 #include <algorithm>
 #include <numeric>
 #include <utility>

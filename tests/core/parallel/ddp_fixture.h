@@ -19,7 +19,8 @@ namespace rehearse_test {
 // Closed-form values that depend on `salt`: small multiples of 1/16, so their sums are exact.
 at::Tensor values(at::IntArrayRef sizes, int salt, at::ScalarType dtype = at::kDouble);
 
-// Fills every parameter of the module. Modules filled with the same salt are equal.
+// Fills every parameter of the module. Two modules of the same structure are equal if they are filled with the same
+// salt.
 void fill(torch::nn::Module& module, int salt = 0);
 
 torch::nn::Linear double_linear(int inputs, int outputs);
@@ -36,7 +37,7 @@ TORCH_MODULE(Mlp);
 at::Tensor batch_of(int rank, int step, int rows = 4, int columns = 6);
 at::Tensor whole_batch(int ranks, int step, int rows = 4, int columns = 6);
 
-// p -= rate * gradient, for each parameter that has a gradient.
+// p -= rate * gradient, once for each parameter tensor that has a gradient.
 void descend(const std::vector<at::Tensor>& parameters, double rate);
 
 std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors);

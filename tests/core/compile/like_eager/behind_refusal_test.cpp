@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Code after a refusal, with or without a read before it. The rest of the call runs in eager mode, on the caller's
-// arguments.
+// arguments. If that is impossible, the call throws, and later calls run in eager mode.
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Forward-mode differentiation: a graph has no tangents, so a call with dual tensors runs in eager mode.
+// Forward-mode differentiation: a graph has no tangents, so a call with dual tensors runs in eager mode, or is an error
+// with fullgraph.
 #include <cstdint>
 #include <tuple>
 

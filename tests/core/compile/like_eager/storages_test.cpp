@@ -102,7 +102,8 @@ TEST(Storages, OfOneCompilationForEachLength) {
   }
 }
 
-// If the function asks for the size of a storage, another size needs another graph.
+// If the function asks for the size of a storage, a guard compares it. In this test, the sizes of the tensor stay the
+// same, so a storage of another size needs another graph.
 TEST(Storages, QuestionsAreGuards) {
   const auto function = [](const at::Tensor& x, const at::Tensor& whole) {
     const c10::SymInt had = storage_bytes(whole);
@@ -132,7 +133,7 @@ TEST(Storages, QuestionsAreGuards) {
   }
 }
 
-// If the function asks for the storage size of a tensor outside its arguments, another size needs another graph, too.
+// A guard also compares the storage size of a tensor outside the arguments, if the function asks for it.
 TEST(Storages, QuestionsAboutATensorOutside) {
   const at::Tensor outside = at::ones({5});
   auto compiled = rehearse::compile([&](const at::Tensor& x) { return storage_bytes(outside) == 0 ? x * 2 : x * 3; },
@@ -175,7 +176,7 @@ TEST(Storages, ThatAotEagerLeavesToAutograd) {
 }
 
 // If sizes are symbols, a back end may run the graph on fakes to determine the layouts of the graph's outputs. In this
-// run, too, a tensor that the graph changes must not be a leaf.
+// run, too, a tensor that the graph changes must not be a leaf, because autograd refuses to change a leaf in place.
 TEST(Storages, WhereSizesAreSymbols) {
   auto compiled = rehearse::compile(
       [](const at::Tensor& x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Back ends that change the memory layout of outputs. Later pieces are compiled for the new layout, and give eager
-// mode's results.
+// Back ends that change the memory layout of outputs. Later pieces give eager mode's results. They are compiled for the
+// new layout if the back end states it, and if their results do not depend on the layout.
 #include <functional>
 #include <memory>
 #include <tuple>

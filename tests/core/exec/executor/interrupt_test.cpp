@@ -18,8 +18,8 @@ class Interrupt : public Worlds {
   void SetUp() override { clear_interrupt(); }
   void TearDown() override { clear_interrupt(); }
 
-  // Rank 0 requests the interrupt in the middle of its body, as a signal handler would. The other ranks call
-  // `meanwhile` forever.
+  // All ranks call `meanwhile` forever. Before that, rank 0 sleeps and then requests the interrupt, as a signal handler
+  // would.
   RunOutcome interrupted(const std::function<void()>& meanwhile) {
     auto w = world();
     unwound_ = 0;
@@ -97,7 +97,8 @@ TEST_P(Interrupt, BeforeTheRun_StartsNoRank) {
   EXPECT_TRUE(started);
 }
 
-// The interrupt comes between two steps, or when no rank can run. A second run ends at the same place.
+// The interrupt comes between two steps, or when no rank can run. A second run gets this place by InterruptedAgain, and
+// ends there.
 TEST_P(Interrupt, Again_EndsAtTheSamePlace) {
   const auto run_with = [&](int steps_before) {
     auto w = world();

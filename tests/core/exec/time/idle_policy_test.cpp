@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The decisions of virtual time at a standstill, without a fiber, a clock or an executor.
+// The decisions of virtual time at a standstill, without a fiber, a clock or an executor. One test lets an executor ask
+// another policy.
 #include <optional>
 #include <string>
 #include <vector>

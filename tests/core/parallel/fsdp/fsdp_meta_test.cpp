@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules on the meta device: FSDP allocates the shards only, and training equals that of a module with values.
+// Modules on the meta device: FSDP never allocates the whole model at once, and training equals that of a module with
+// values.
 #include <string>
 #include <vector>
 

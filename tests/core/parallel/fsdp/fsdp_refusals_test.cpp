@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Uses that cannot work are errors that name the parameter and its unit.
+// Uses that cannot work are errors. An error about one parameter names it, and its unit if it has one.
 #include <memory>
 #include <sstream>
 #include <string>

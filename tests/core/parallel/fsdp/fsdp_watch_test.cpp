@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A world's checks at each forward and at the end of a sharded model name the rank, the parameter and the row.
+// A world's checks at each forward and at the end of a sharded model name the rank. If a parameter differs, they name
+// the parameter and the row, too.
 #include <functional>
 #include <string>
 

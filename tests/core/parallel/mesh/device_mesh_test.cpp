@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a mesh arranges the world's ranks as a grid. Each line of the grid has a group, and all ranks must agree on
-// the mesh.
+// Contract: a mesh arranges all or some ranks of the world as a grid. Each line of the grid has a group, and all ranks
+// must agree on the mesh.
 #include <rehearse/parallel/device_mesh.h>
 
 #include <functional>
