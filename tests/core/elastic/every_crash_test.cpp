@@ -75,8 +75,8 @@ TEST(EveryCrash, EachSchedule_EndsAsWithoutFaults) {
   }
 }
 
-// Two ranks crash, each in several of its calls. So rank 2 crashes before, during and after the recovery from rank 0's
-// crash.
+// Rank 0 crashes in several of its calls, and rank 2 in each of its calls. So rank 2 crashes before, during and after
+// the recovery from rank 0's crash.
 TEST(TwoCrashes, EndAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   int both = 0;

@@ -54,7 +54,8 @@ struct Shards {
   int took_up, calls;
 };
 
-// Kills the process in different calls: in the middle of the forward or the backward, or at a checkpoint.
+// Kills one rank's process in each run, in different calls: in the middle of the forward or the backward, or at a
+// checkpoint.
 TEST(KilledProcess, OfAShardedJob_LeavesTheOthersToGoOn) {
   constexpr int kProcesses = 3;
   const Shards expected(Processes("shards", kProcesses).run().at(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenMP regions of ranks have real threads of their own, and the ranks continue after them.
+// An OpenMP region of a rank has real threads of its own, and the rank goes on after the region.
 #include <array>
 #include <atomic>
 #include <chrono>

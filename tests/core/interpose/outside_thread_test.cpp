@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: in real time, a signal of a real thread wakes the ranks that wait for it, and no signal is lost, whenever
-// it comes. In virtual time, no wait waits for a thread.
+// it comes. In virtual time, a wait that only a real thread could end is a deadlock.
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -141,7 +141,7 @@ TEST(OutsideThread, AllRanksOnOneObject_AreWokenTogether) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// The executor is never idle here. It sees the signal at its next poll.
+// Rank 1 can always run, so the executor is never idle. It sees the signal at its next poll of the idle policy.
 TEST(OutsideThread, Signal_IsSeenBesideARankThatYields) {
   std::mutex mutex;
   std::condition_variable changed;
