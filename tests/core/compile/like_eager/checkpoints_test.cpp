@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a checkpoint in a compiled function is one node whose body the backward runs again. If its code cannot run
 // again with the same outcome, its operators are nodes of the graph, and explain() says why. In both cases, results,
-// gradients and random draws are those of eager mode.
+// gradients and random draws are those of eager mode, except if the code writes to a buffer: eager mode writes twice.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <memory>

@@ -32,7 +32,8 @@ TEST(ExceptionsFromEager, HowMuchMemoryATensorHas) {
   EXPECT_FALSE(compiled(rows[2]).equal(function(rows[2])));
 }
 
-// bernoulli() fills its result in place.
+// In eager mode, bernoulli() fills its result in place, and the version of the result counts this change. In a compiled
+// function, the version is another number.
 TEST(ExceptionsFromEager, HowOftenAnOperatorChangesItsResult) {
   const auto function = [](const at::Tensor& x) {
     const at::Tensor drawn = x.bernoulli();

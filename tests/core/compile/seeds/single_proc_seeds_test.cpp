@@ -165,8 +165,8 @@ TEST_F(TestSingleProc, test_async_subclass_no_specialize) {
   });
 }
 
-// If the watched variable has another group, the function compiles again. The test uses the empty Group that a rank
-// gets if it is not a member.
+// If the watched variable has a group that it had in no earlier call, the function compiles again. The test uses the
+// empty Group that a rank gets if it is not a member.
 TEST_F(TestMultiProc, test_get_pg_attr) {
   on_ranks([this](RankContext& ctx) {
     Group group = ctx.group();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if a function makes equal values anew in each call, verification sees no change. The tests cover tensors
-// from lists and vectors, tensors on static memory, and paths through loops with reads. Different values are a change.
+// from lists and vectors, tensors on static memory, and paths through loops with reads. Different values are a change,
+// except in static memory, which the graph reads itself.
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -273,7 +273,7 @@ Stateful order_of_a_list() {
       [](auto& steps, int k) { std::rotate(steps.begin(), steps.begin() + k, steps.end()); });
 }
 
-// Real tensors have no hook at data_ptr(), which LibTorch does not dispatch.
+// LibTorch does not dispatch data_ptr() and has no hook at it, so no guard sees these reads of a real tensor.
 Stateful memory_of_a_parameter() {
   return with<torch::nn::Linear>(
       linear(),

@@ -182,8 +182,8 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
   }
 }
 
-// FirstHit: the error names what changed before the first hit, with both operators and their lines. Nothing is
-// compiled.
+// FirstHit: the error names what changed before the first hit: the operators of both runs with their lines, or what
+// else differs. Nothing more is compiled.
 TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function);
