@@ -73,7 +73,7 @@ std::vector<IValue> inputs_of(const GraphModule& module, Data& data, const Symbo
   return inputs;
 }
 
-// The symbols that the inputs determine. The run finds the others.
+// The symbols that the inputs determine. The run determines the other symbols.
 Symbols known_symbols(const GraphModule& module, const Symbols& symbols) {
   Symbols known;
   for (const Node* input : module.graph().placeholders()) {
@@ -194,7 +194,7 @@ class Comparison {
   const Symbols kSymbols = {{"s0", 6}, {"s1", 4}, {"u0", 3}};
 };
 
-// An optional output that is missing: alone, and in a list.
+// PyTorch recorded None as a value: alone, and in a list.
 TEST(RecordedRun, ValuesOfKindNoneAreNotThere) {
   const json nodes = json::parse(R"([
       {"name": "x", "op": "placeholder", "target": "x", "args": [], "val": {"kind": "none"}},

@@ -97,7 +97,9 @@ TEST(FsdpOverlap, NextGather_BeginsBeforeTheUnitHasEnded) {
   constexpr double kFlops = 1e7;
   const rehearse::sim::NetworkModel network{.latency = {}, .bytes_per_second = 1e9};
   const auto timeline = second_step(network, kFlops);
-  const double layer = computing(kFlops) / (3 * kDepth - 1);  // a backward takes 2 of these, the first layer's takes 1
+  // The time of a layer's forward. A layer's backward takes twice this time, except that of the first layer, which takes
+  // it once.
+  const double layer = computing(kFlops) / (3 * kDepth - 1);
   for (std::size_t i = 1; i < kDepth; ++i) {
     const std::chrono::duration<double> begins = timeline.calls[i].created - timeline.calls[0].completed;
     EXPECT_NEAR(begins.count(), static_cast<double>(i - 1) * layer, 0.01 * layer) << i;

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 using Fsdp = FullyShardedDataParallel<Mlp>;
 
-// Code that changes the model without FSDP's knowledge, at three places of the second of three steps.
+// The mistake of a test: code that runs at one of three places of the second of three steps.
 struct Spoils {
   std::function<void(RankContext&, Fsdp&)> in_forward = {}, before_backward = {}, after_step = {};
 };
