@@ -97,8 +97,7 @@ TEST(FsdpOverlap, NextGather_BeginsBeforeTheUnitHasEnded) {
   constexpr double kFlops = 1e7;
   const rehearse::sim::NetworkModel network{.latency = {}, .bytes_per_second = 1e9};
   const auto timeline = second_step(network, kFlops);
-  // The time of a layer's forward. A layer's backward takes twice this time, except that of the first layer, which takes
-  // it once.
+  // The time of a layer's forward. The backward of a layer takes twice this time, that of the first layer only once.
   const double layer = computing(kFlops) / (3 * kDepth - 1);
   for (std::size_t i = 1; i < kDepth; ++i) {
     const std::chrono::duration<double> begins = timeline.calls[i].created - timeline.calls[0].completed;
