@@ -57,7 +57,7 @@ const Change kChanges[] = {
      }},
 };
 
-// Applies `change` to `x`. Returns the changed argument, and the gradient of the factor.
+// Applies `change` to `x`. Returns the changed argument, and the gradient of the number `s` that `change` uses.
 std::pair<at::Tensor, at::Tensor> outcome(const std::function<void(const at::Tensor&, const at::Tensor&)>& change,
                                           const at::Tensor& x) {
   const at::Tensor s = at::full({}, 1.5, at::kDouble).requires_grad_();
