@@ -55,7 +55,7 @@ class Verifier {
     edges_ += node_->input_nodes().size();
   }
 
-  // Every listed user must use the node. check_output() also compares the number of users with that of arguments, so
+  // Every listed user must use the node. check_output() also compares the number of users with that of inputs, so
   // together the two checks show that both sides agree.
   void check_users() {
     uses_ += node_->users().size();
