@@ -150,7 +150,8 @@ class Job {
   }
 
   // Shrinks and prints the first difference of each kind that a program has. All others get one line only, and so do
-  // findings that shrink to the same operations as an earlier one.
+  // findings that shrink to the same operations as an earlier one. Of the deaths of its workers, a job shrinks only the
+  // first.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;
@@ -199,7 +200,7 @@ Progress sum_of(const Progress* jobs, int count) {
   return sum;
 }
 
-// Runs as many processes as options.jobs says.
+// Runs options.jobs jobs side by side. Each one is a process that has one worker at a time.
 int fuzz(const Options& options) {
   at::set_num_threads(1);
   const std::size_t bytes = sizeof(Progress) * static_cast<std::size_t>(options.jobs);

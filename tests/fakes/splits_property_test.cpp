@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: for any matrix of splits and any sizes, rank `to` receives from rank `from` what that rank sent. RapidCheck
-// prints the smallest counterexample and how to reproduce it.
+// Contract: for any matrix of splits and any sizes, each rank receives from each rank what that rank sent to it.
+// RapidCheck prints the smallest counterexample and how to reproduce it.
 #include <rapidcheck.h>
 
 #include "group_fixture.h"

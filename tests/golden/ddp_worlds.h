@@ -26,7 +26,7 @@ void leaves_a_layer_out(RankContext& ctx);
 // The same mistake, one step earlier: DDP itself finds it in the rank's next forward.
 void leaves_a_layer_out_before_the_last_step(RankContext& ctx);
 
-// Correct: the last rank's data bypasses a layer, as DDP's options allow. A second model trains on sub-groups, too.
+// Correct: the data of some ranks bypasses a layer, as DDP's options allow. A second model trains on sub-groups, too.
 void leaves_a_layer_out_as_agreed(RankContext& ctx);
 
 // The last rank registers two layers of the same shape in another order, so its buckets hold other parameters. PyTorch

@@ -290,7 +290,7 @@ TEST(WrongPrograms, KeyThatIsSetTooLate_NamesTheLateRank) {
                                           "weights_ready); rank 1 was still in a sleep at wrong_programs.cpp:"));
 }
 
-// Threads that are still active during a hang could not have ended it.
+// The heartbeat only sleeps again and again, so it cannot end the hang.
 TEST(WrongPrograms, HeartbeatBesideAHang_IsStillADeadlock) {
   for (const std::uint64_t seed : {1, 2, 3, 4}) {
     const auto report = run_world(returns_early_beside_a_heartbeat, 3, seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every c10d operation that PyTorch's NCCL back end supports gives the same results on devices as in host
-// memory, for all its dtypes and reductions and any sizes. Tensors in host memory still use the host's fabric.
+// Contract: the c10d operations that PyTorch's NCCL back end supports give the same results on devices as in host
+// memory, for its reductions and for several dtypes and sizes. Tensors in host memory still use the host's fabric.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>

@@ -116,7 +116,7 @@ TEST_F(Failures, InitialisationWithoutEnd_TimesOut) {
   EXPECT_THAT(texts_of_allreduce(), Each(HasSubstr("the communicators of group \"world\" were not made within 20 ms")));
 }
 
-// The call is launched, but the devices never execute it.
+// The call is launched, but device 1 never executes it.
 TEST_F(Failures, ErrorBehindTheHostsBack_FailsWhatIsUnderWayAndWhatComes) {
   EXPECT_CALL(*nccl, comm_get_async_error).WillRepeatedly([](ncclComm_t, ncclResult_t* error) {
     *error = ncclRemoteError;

@@ -12,9 +12,9 @@
 
 namespace rehearse::real {
 
-// NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. A piece ends when all
-// ranks of the group's communicators have reached their own pieces and the bytes are moved. Calls that would hang in
-// NCCL also hang here.
+// NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. A piece ends when each
+// of its collectives and messages has met its counterparts on the other ranks, and the bytes are moved. Calls that
+// would hang in NCCL also hang here.
 class FakeNccl : public NcclApi {
  public:
   FakeNccl();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All ranks call the same collectives, but in another order or with other contents.
+// Ranks disagree about the order of their collectives, or about the contents.
 #include <ATen/ATen.h>
 
 #include <algorithm>

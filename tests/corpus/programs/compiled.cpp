@@ -24,7 +24,7 @@ void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
 
 at::Tensor shifted(const at::Tensor& x, std::int64_t by) { return x + by; }
 
-// In the bug report, tracing ran real collectives. Here it runs none: if one rank traces alone, it only gets a remark.
+// In the bug report, tracing ran real collectives. Here it runs none, so a rank that traces alone gets only a remark.
 void traces_on_one_rank(RankContext& ctx, bool corrected) {
   const auto body = [&ctx](const at::Tensor& x, std::int64_t by) {
     return rehearse::functional::all_reduce(shifted(x, by), ctx.group());

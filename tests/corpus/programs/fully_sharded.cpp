@@ -92,7 +92,7 @@ struct HasFrozenImpl : torch::nn::Module {
 };
 TORCH_MODULE(HasFrozen);
 
-// The frozen module's memory must be there for the backward of later code, and be freed after it.
+// The backward must not free the frozen module's memory too early, but must have freed it at the end.
 void freezes_a_module_with_an_unused_input(RankContext& ctx, bool) {
   FullyShardedDataParallel fsdp(HasFrozen(), ctx.group(), {.units = UnitPolicy::named({"learns", "frozen"})});
   for (int step = 0; step < 2; ++step) {

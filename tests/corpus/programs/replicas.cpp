@@ -22,7 +22,7 @@ void step(const torch::nn::Module& module) {
   }
 }
 
-// The loop does not finalise gradients, so every rank trains by itself.
+// The training loop leaves out the step that reduces gradients, so every rank trains by itself.
 void never_reduces(RankContext& ctx, bool corrected) {
   torch::nn::Linear net(4, 1);
   ctx.check_replicas(net);
@@ -42,7 +42,7 @@ struct BranchesImpl : torch::nn::Module {
 };
 TORCH_MODULE(Branches);
 
-// Only the first micro-batch, under no_sync(), uses nn1. In the bug report, the second's reduction ignored it.
+// Only the first micro-batch, under no_sync(), uses nn1. In the bug report, the second one reduced without nn1.
 void uses_a_branch_under_no_sync(RankContext& ctx, bool) {
   DistributedDataParallel ddp(Branches(), ctx.group(), {.find_unused_parameters = true});
   const auto train = [&](bool second) { ddp.forward(own_batch(ctx), second).sum().backward(); };

@@ -33,7 +33,7 @@ void restarts_with_an_old_store(RankContext& ctx, bool corrected) {
   store_based_barrier(corrected ? with_prefix("attempt_1", ctx.store()) : ctx.store(), ctx.size());
 }
 
-// wait() for two keys, while one of them exists already. In the bug report, the server missed that one, and hung.
+// wait() for two keys, while one of them exists already. In the bug report, the server missed that key.
 void waits_for_a_key_that_is_there(RankContext& ctx, bool) {
   if (ctx.rank() == 0) {
     ctx.store()->set("1", "yes");

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Aborting a communicator waits for its peers. The garbage collector chooses the order of aborts, on each rank.
+// Aborting a communicator waits for its peers. On each rank, the garbage collector chooses their order.
 void destroy(const rehearse::Group& group) {
   group.barrier()->wait();  // <- B120
 }

@@ -20,11 +20,11 @@ struct Choice {
   static constexpr int kNumbers = 4;
 
   int shapes = 0, dtypes = 0, numbers = 0;
-  bool optionals = false;  // passes optional tensors, too
+  bool optionals = false;  // passes optional arguments, too
   bool strided = false;    // tensors are not contiguous
   int kind = 0;            // of tensors: strided, sparse, quantized, compressed sparse rows
   bool empty = false;      // the varying size is 0
-  int index = 0;           // unique among all choices
+  int index = 0;           // unique among the operator's choices
   int recipe = -1;         // the index of the recipe, if there is one
   int draw = 0;            // number of the draw of a recipe's values
 
@@ -42,8 +42,9 @@ struct Sample {
   Inputs inputs;
 };
 
-// Returns nothing if the schema needs something that the tables do not have. `needs_grad`: floating-point tensors
-// require gradients, and tensors that the operator writes are computed from leaves.
+// Returns nothing if the schema needs something that the tables do not have, or if the row of shapes does not fit the
+// operator (see fits()). `needs_grad`: dense floating-point and complex tensors require gradients, and those that the
+// operator changes in place (other than `out`) are computed from leaves.
 std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size,
                                   bool needs_grad);
 

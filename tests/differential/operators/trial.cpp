@@ -161,7 +161,7 @@ bool is_special(const c10::FunctionSchema& schema, const Stack& stack) {
 // Recognises operators that take no dense CPU tensor: eager mode's error says so, or the name has one of the namespaces
 // or parts above.
 bool is_for_others(const std::string& name, const std::string& error) {
-  if (error.starts_with("Could not run '")) return true;  // it goes on: with arguments from the CPU back end
+  if (error.starts_with("Could not run '")) return true;  // the rest is "with arguments from the 'CPU' backend"
   const auto begins = [&](const char* each) { return name.starts_with(each); };
   const auto has = [&](const char* each) { return name.find(each) != std::string::npos; };
   return std::any_of(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), begins) ||

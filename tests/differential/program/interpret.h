@@ -20,7 +20,8 @@ struct Interpreted {
   Tensors values;  // by number; undefined if no statement computed it, or if its block has ended
 };
 
-// Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing.
+// Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing or if the
+// generator must not keep a checkpoint (see run_in_checkpoint()).
 Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps,
                       Net* net, Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements that leave the graph: eager regions, opaque functions, and members that keep values between calls. Also
-// in-place operators, attention, losses and views.
+// Eager regions, opaque functions, and members that keep values between calls. Also in-place operators, attention,
+// losses and views.
 #include <rehearse/capture/opaque.h>
 #include <rehearse/compile/eager_region.h>
 
@@ -120,7 +120,7 @@ const Operation kKeepingOperations[] = {
      "at::scaled_dot_product_attention($0, $1, $2)",
      [](G g) -> Tensors { return {at::scaled_dot_product_attention(g[0], g[1], g[2])}; },
      Match::Same},
-    // Copies, because memory after a loss is uninitialised, and as_strided() would read it.
+    // Copies, because memory after a loss is uninitialised, and as_strided() of a later statement would read it.
     {"mse_loss",
      "reduce",
      "ff",

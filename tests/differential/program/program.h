@@ -65,7 +65,7 @@ struct Argument {
   Form form = Form::Plain;
 };
 
-// The results from which the test runs the backward.
+// The tensors from which the test runs the backward: results, and arguments that have a history.
 enum class Backward { AllTogether, SumOfAll, FirstAlone, OneByOne, None };
 
 // The tensor that the caller changes in place between the call and the backward. Result: the first tensor from which
@@ -94,7 +94,7 @@ std::set<std::string> families_of(const std::vector<Statement>& statements);
 int families_in(const std::vector<Statement>& statements);
 bool communicates(const std::vector<Statement>& statements);
 // Returns whether there are writes under PreserveVersion. The second function replaces them by writes that autograd
-// sees.
+// counts.
 bool has_uncounted_writes(const std::vector<Statement>& statements);
 Program with_counted_writes(Program program);
 // The number of values: one more than the largest value's number.

@@ -91,8 +91,8 @@ bool Proposer::matches(int value, int first, Match match) const {
 
 std::optional<int> Proposer::choose(char wants, const std::vector<int>& before, Match match, bool changed) {
   std::vector<int> fitting;
-  // Only special statements may change the module's own tensors, because such changes may extend autograd graphs over
-  // several calls.
+  // Only statements of the family "state" may change the module's own tensors, because such changes may extend autograd
+  // graphs over several calls.
   const int free_end = program_.first_free() + static_cast<int>(free_names().size());
   for (int value = 0; value < static_cast<int>(values_.size()); ++value) {
     const bool free = value >= program_.first_free() && value < free_end;

@@ -95,7 +95,7 @@ class Writer {
     }
   }
 
-  // Parameters have the names of the inputs.
+  // The lambda's parameters have the names of the statement's inputs.
   void write_checkpoint(const Statement& statement, int depth) {
     std::string parameters, sum;
     for (const int input : statement.inputs) {

@@ -15,7 +15,8 @@ using G = const Given&;
 
 Tensors answer(bool yes) { return Tensors(yes ? 1 : 0); }
 
-// The function rethrows the thread's exception. The thread uses a tensor of the function, not only parameters.
+// The function rethrows the thread's exception. The thread uses a tensor of the function, not only the module's
+// parameters.
 at::Tensor in_thread(G g) {
   const at::Tensor y = g[0] * g.factor;
   return std::async(std::launch::async, [&] { return y + 1; }).get();

@@ -30,8 +30,8 @@ struct Observed {
 struct Difference {
   std::string kind;  // equal for differences of what looks like one bug
   std::string text;
-  std::string fact = {};            // the name of the fact that differs, if it is one
-  bool zeros_or_undefined = false;  // one twin has zeros, the other an undefined tensor
+  std::string fact = {};            // the name of the fact that differs; empty if something else differs
+  bool zeros_or_undefined = false;  // one run has zeros, the other an undefined tensor
 };
 
 using Forward = std::function<Tensors(const Tensors& arguments, std::int64_t count, std::int64_t& steps)>;
@@ -58,7 +58,7 @@ Observed observe(const Inputs& inputs, const Around& around, const std::function
 Observed observe(const Program& program, const CallSpec& call, Net& net, const Forward& forward,
                  Changing changing = Changing::InPlace);
 
-// The names of the gradients of parameters that are undefined.
+// The names of the undefined gradients of parameters.
 std::set<std::string> undefined_gradients(const Observed& seen);
 
 // Returns the first difference.

@@ -143,7 +143,8 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
   return compare_calls(program, calls, *eager_net, *net, eager, compiled, setting.layouts.has_value());
 }
 
-// Ends the graph somewhere in the middle, at a value that a statement has computed.
+// Inserts a read near the middle, which ends the graph there. It reads the last value that a pointwise, module or
+// matmul statement before it has computed, or else the first argument.
 void add_read(Program& program) {
   if (program.statements.empty()) return;
   Statement read;
@@ -243,7 +244,7 @@ Program prepared(Program program, const Setting& setting) {
   if (setting.behind_read) add_read(program);
   // A reducer takes one backward for each forward.
   if (setting.way == Way::Ddp && program.backward == Backward::OneByOne) program.backward = Backward::SumOfAll;
-  if (setting.way == Way::Ddp) program.change = Change::None;  // gradients are means over all ranks
+  if (setting.way == Way::Ddp) program.change = Change::None;  // the run with copies has no DDP
   return program;
 }
 

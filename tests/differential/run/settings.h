@@ -31,7 +31,7 @@ const std::vector<Setting>& settings();
 
 struct Outcome {
   std::optional<Difference> difference;
-  int call = -1;                              // in which the twins differ
+  int call = -1;                              // the last call that ran; any difference is in this call
   std::string refusal;                        // why the function runs in eager mode; empty if it does not
   bool gives_outside = false;                 // see Net::gave_outside
   std::string eager_error;                    // of the last call

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Correct jobs: every collective, messages, groups, labels, data-parallel training.
+// Correct jobs: collectives, messages, groups, labels, a compiled function, data-parallel training.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>

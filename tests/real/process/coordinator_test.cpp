@@ -249,7 +249,7 @@ TEST_F(CoordinatorOfTwo, RanksThatWaitForEachOther_AreWaitedForUntilTheCheckTime
   EXPECT_FALSE(sent_.empty());
 }
 
-// A collective needs all ranks: one that has ended will not come, whatever the third does.
+// A collective needs all ranks. The rank that has ended will not come, whatever the third rank does.
 TEST_F(CoordinatorOfThree, CollectiveWithoutARankThatHasEnded_IsWaitedForUntilTheCheckTimeout) {
   call(0, 1, 1s, {2}, 1800s);
   receive(1, RankEnded{}, 2s);

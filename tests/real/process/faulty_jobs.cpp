@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Jobs in which one rank, mostly the last, behaves differently from the others.
+// Jobs in which something goes wrong, or nearly. In most of them, the last rank behaves differently from the others.
 #include <chrono>
 #include <csignal>
 #include <string>
@@ -194,7 +194,7 @@ void long_step(RankContext& context, Tensors&) {
   std::this_thread::sleep_for(std::chrono::minutes(10));
 }
 
-// Later than the others, but before they give up.
+// The last rank comes later than the others, but before they give up.
 void late(RankContext& context, Tensors& results) {
   auto tensor = at::ones({2});
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -202,7 +202,7 @@ void late(RankContext& context, Tensors& results) {
   results.push_back(tensor);
 }
 
-// Comes back, but long after the others have given up.
+// The last rank comes, but long after the others have given up.
 void too_late(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(6));
   std::vector<at::Tensor> tensors{at::ones({2})};
@@ -211,7 +211,7 @@ void too_late(RankContext& context, Tensors&) {
   context.group()->allreduce(tensors, options)->wait(std::chrono::minutes(1));
 }
 
-// Computes for longer than the check timeout, within the call's timeout.
+// The last rank computes for longer than the check timeout, but not as long as the call's timeout.
 void long_computation(RankContext& context, Tensors&) {
   if (is_odd_one(context)) std::this_thread::sleep_for(std::chrono::seconds(3));
   sum(context);

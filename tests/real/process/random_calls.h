@@ -10,7 +10,7 @@
 
 #include <rehearse_internal/comm/described_backend.h>
 
-// Random programs of ranks that call c10d. Most are correct, many have a mistake or two.
+// Random programs of ranks that call c10d. Three of four get one to three mistakes.
 namespace rehearse::real {
 
 // One call of one rank.
@@ -39,7 +39,7 @@ struct RandomCall {
   std::vector<int> members;                  // of a new group
   std::string name;
   std::int64_t pause = 1;  // before the call, in microseconds
-  bool waits = false;      // for all its earlier calls
+  bool waits = false;      // for this call and all earlier ones
 };
 
 struct RandomProgram {

@@ -127,7 +127,7 @@ struct PartlyUsed : torch::nn::Module {
   torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
 };
 
-// If no rank fills a bucket, no rank reduces it. Here no later forward follows, which would report that.
+// If no rank fills a bucket, no rank reduces it. A later forward would report that, but here none follows.
 TEST(AutomaticChecks, WhatTheLastStepLeftUnreduced_IsFoundWithItsCause) {
   const auto report = run(checking({.replicas = true}), [](RankContext& ctx) {
     DistributedDataParallel ddp(std::make_shared<PartlyUsed>(), ctx.group());
@@ -259,7 +259,7 @@ TEST(DdpThatIsNeverCalled, IsRemarkedWhereItsModuleWasTrained) {
       << report.remarks[0];
 }
 
-// The rank trains its module without a reduction: beside a DDP that only evaluates, or in no_sync().
+// Each rank trains its module without a reduction: beside a DDP that only evaluates, or in no_sync().
 TEST(DdpThatNeverReduces, IsFoundAtItsEndAndRemarked) {
   struct Case {
     bool evaluates;

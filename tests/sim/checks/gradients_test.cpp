@@ -301,7 +301,7 @@ TEST(Gradients, ThatAreMissing_AreNamed) {
             headline("zero or missing: no backward reached the parameter, or the gradient was cleared"));
 }
 
-// Buffers, generator and gradients are unchanged, and the run gets no further event, time or decision.
+// Buffers, generator and gradients are unchanged.
 TEST(Gradients, TheReferenceLeavesNothingBehind) {
   const auto body = [](bool checks) {
     return [=](RankContext& ctx) {

@@ -75,7 +75,8 @@ TEST(RecordedDumps, OfNccl_ReceiveTooMany) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{0});
 }
 
-// Messages of batches: one that rank 1 did not make, and one with other sizes, which NCCL did not notice on rank 0.
+// Two jobs with batches of messages. In the first, rank 1 did not make its batch. In the second, a message has other
+// sizes, which NCCL did not notice on rank 0.
 TEST(RecordedDumps, OfNccl_BatchesOfMessages) {
   EXPECT_EQ(
       explained("nccl_batch").headline,

@@ -105,8 +105,8 @@ TEST(Targets, AtATime_ThoseThatHadReturnedAreMissedWhereTheyAreNamed) {
   EXPECT_EQ(report.faults[0].why_not, "on rank 1: the run ended at 5 ms, or the rank before");
 }
 
-// All-reduces with labels, and a barrier without a label after every second all-reduce. Ranks 0 and 1 also call on a
-// group of their own.
+// Eight all-reduces with labels, and a barrier without a label after the first, third, fifth and seventh of them. Ranks
+// 0 and 1 also call on a group of their own.
 void by_turns(RankContext& ctx) {
   auto part = ctx.new_group({0, 1}, "part");
   for (int step = 0; step < 8; ++step) {

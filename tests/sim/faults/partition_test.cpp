@@ -109,7 +109,7 @@ TEST(Partition, OfSendsAndReceives_GoesByTheirEnds) {
   EXPECT_EQ(held.end_time, plain.end_time + milliseconds(3));
 }
 
-// Transfers in flight at that time arrive: here the first all-reduce.
+// Transfers that are in flight when the cut begins arrive: here the first all-reduce.
 TEST(Partition, AtATime_HealedAtATime) {
   const auto plain = run(std::vector<std::string>{});
   const auto report = run({"partition rank=0 after=0s", "heal after=3ms"});

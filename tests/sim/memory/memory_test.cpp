@@ -13,7 +13,8 @@
 
 #include <rehearse/sim/world.h>
 
-// These tests are outside namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 using namespace rehearse;
 
 namespace {

@@ -185,7 +185,7 @@ std::string error_of_reading(const fs::path& file) {
   return "no error";
 }
 
-// Refuses an endless file and a huge one, without the memory that reading them would take.
+// read_run_log() refuses an endless file and a huge one, without the memory that reading them would take.
 TEST_F(RunLogFile, WithoutEnd_IsRefused) {
   EXPECT_EQ(error_of_reading("/dev/zero"), "/dev/zero: is not a run log of rehearse");
   const auto file = folder_ / "run.rlog";

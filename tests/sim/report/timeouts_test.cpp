@@ -13,7 +13,8 @@
 #include <rehearse/sim/world.h>
 #include <rehearse_internal/exec/this_rank.h>
 
-// Outside of namespace rehearse. Without line tables, reports take the functions in it for library code.
+// These tests are outside namespace rehearse, because without line tables, reports take the functions of that namespace
+// for library code.
 namespace timeouts_test {
 namespace {
 
@@ -90,8 +91,8 @@ Report run(const World::Body& body, std::chrono::milliseconds timeout = 1s, std:
 
 void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(t)->wait(), TimeoutError); }
 
-// A sleeping rank misses the first call, and both ranks catch the timeout. The second call's transfer takes longer than
-// the timeout.
+// A sleeping rank misses the first call, and both ranks catch the timeout. Rank 0 makes the second call at the moment
+// when rank 1's timeout ends, which is too late for the transfer.
 TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = run(

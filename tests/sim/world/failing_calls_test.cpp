@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a program that repeats failing calls forever ends as a livelock that names it, within little real time,
-// whatever the calls and their failures. Virtual time passes for it, so that the event for which it waits may come.
+// Contract: a program that repeats failing calls forever ends as a livelock, within little real time, whatever the
+// calls and their failures, and the report names the rank. Virtual time passes meanwhile, so that an event for which
+// the program waits may come.
 #include <chrono>
 #include <functional>
 #include <stdexcept>

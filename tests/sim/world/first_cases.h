@@ -4,7 +4,7 @@
 #include <rehearse/sim/world.h>
 
 // The most common bugs, as people write them. The rank in the middle (size / 2) of three or more makes the mistake.
-// Outside rehearse, because its frames are not user code.
+// These programs are outside namespace rehearse, because frames of that namespace are not user code.
 namespace first_cases {
 
 using rehearse::RankContext;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: behaviour that ends no run here, but would cause trouble elsewhere, gets a remark: timeouts that a program
-// catches, and one group used by several threads.
+// Contract: if a program catches a timeout and goes on, which would cause trouble outside of the simulation, it gets a
+// remark. If a run fails, a remark names a group that several threads of a rank used.
 #include <chrono>
 #include <functional>
 #include <thread>

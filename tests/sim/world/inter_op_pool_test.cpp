@@ -23,7 +23,7 @@ namespace {
 namespace this_rank = exec::this_rank;
 using testing::HasSubstr;
 
-// Each rank lets the pool make a reduction, and waits for the result.
+// Each rank gives at::launch() a task that makes a reduction, and waits for the result.
 void reduces_in_the_pool(RankContext& ctx) {
   std::promise<at::Tensor> reduced;
   const at::NoGradGuard no_grad;
@@ -76,7 +76,7 @@ TEST(InterOpPool, Tasks_OfARank_MayWaitForEachOther) {
   }
 }
 
-// The pool only logs a task's exception, as LibTorch's pool does.
+// A task's exception is only logged, as in LibTorch's pool.
 TEST(InterOpPool, TaskThatThrows_EndsNothing) {
   World world({.ranks = 2});
   const auto report = world.run([](RankContext& ctx) {

@@ -74,14 +74,14 @@ Found seeds_that_find(const OrderBug& bug) {
   return found;
 }
 
-// 1 / (n * k^(d-1)) of `seeds`, rounded up.
+// 1 / (n * k^(d-1)) of `seeds`, rounded up, for n ranks, k choices and depth d.
 std::uint64_t bound(const OrderBug& bug, std::uint64_t choices, std::uint64_t seeds = kSeeds) {
   std::uint64_t one_in = bug.steps.size();
   for (int change = 1; change < bug.depth; ++change) one_in *= choices;
   return (seeds + one_in - 1) / one_in;
 }
 
-// One seed in 13 assumes this value for k.
+// One seed in 13 assumes that the run has this number of choices.
 std::uint64_t assumed(const OrderBug& bug) { return std::max<std::uint64_t>(16, std::bit_ceil(bug.choices)); }
 
 void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& stated) {

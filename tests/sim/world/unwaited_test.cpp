@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: once a rank has seen the end of a later call in any way, it knows that its earlier collectives have ended.
-// For messages, that later call must be a barrier. Only calls whose end the rank cannot know get a remark.
+// Contract: once a rank has seen the end of a group's call in any way, it knows that its earlier collectives on that
+// group have ended. For earlier messages, the call must be a barrier. Only calls whose end the rank cannot know get a
+// remark.
 #include <functional>
 #include <string>
 #include <vector>

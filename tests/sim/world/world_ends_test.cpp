@@ -70,8 +70,8 @@ TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   }
 }
 
-// Polls isCompleted() for a call that one rank never makes: nothing can change any more. The world has no timeout,
-// because isCompleted() would be true after one.
+// Two ranks poll isCompleted() for a call that the third rank never makes, so nothing can change any more. The world
+// has no timeout, because isCompleted() would be true after one.
 TEST(WorldEnds, PollForACallThatARankLeavesOut_NamesCallAndRank) {
   World world({.ranks = 3, .timeout = std::chrono::milliseconds(0)});
   const auto report = world.run([](RankContext& ctx) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// page_samples FOLDER: writes the pages that browser_test.py opens. The page of a run has the report of the run beside
-// it, as JSON.
+// page_samples FOLDER SOURCES: writes the pages that browser_test.py opens into FOLDER. The page of a run has the
+// report of the run beside it, as JSON. SOURCES contains train.txt, the source file that a page shows.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
