@@ -35,7 +35,7 @@ struct Options {
   int part = 1, parts = 1;
 };
 
-// One line of the table: family, name and fate; for readers also the reason and the number of samples.
+// One line of the table: family, name and fate. The other fields are not in the file.
 struct Row {
   std::string family, name, fate, samples, why, sampled, detail;
 

@@ -22,7 +22,8 @@ enum class Expected {
   gloo_is_lax,  // a mistake that gloo lets pass, with an arbitrary result; ours refuses
 };
 
-// Some calls of c10d on one group, the same on every rank. Returns the values that this rank then holds.
+// `body` makes some calls of c10d on one group, the same on every rank, and returns the values that its rank then
+// holds.
 struct Case {
   std::string name;
   std::function<Tensors(const ProcessGroup& group)> body;

@@ -10,8 +10,8 @@
 
 namespace rehearse_test::differential {
 
-// The dtypes of the tensors for each `out` argument. Calls the variant of the operator that returns its results, with
-// `arguments`, and takes the dtypes of these results. Returns nothing if there is no such variant. Throws the variant's
+// Returns the dtypes of the tensors for each `out` argument. To find them, calls the variant of the operator that has
+// no `out` arguments and returns its results. Returns nothing if there is no such variant. Throws the variant's
 // exceptions.
 std::optional<std::vector<std::vector<c10::ScalarType>>> out_dtypes(const c10::FunctionSchema& schema,
                                                                     const torch::jit::Stack& arguments);

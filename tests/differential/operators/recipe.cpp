@@ -57,7 +57,8 @@ at::Tensor filled(char fill, const std::vector<std::int64_t>& sizes, c10::Scalar
   }
 }
 
-// Returns a tensor with the same values in memory with gaps. Returns `made` itself if it has no dimensions.
+// Returns a tensor with the same values, with gaps in memory between them. Returns `made` itself if it has no
+// dimensions.
 at::Tensor with_gaps(const at::Tensor& made) {
   if (made.dim() == 0) return made;
   at::Tensor wide = at::zeros_like(made).repeat_interleave(2, -1);

@@ -269,7 +269,7 @@ const Operation kModes[] = {
     {"detach", "region", "f", 1, {}, "$0.detach()", [](G g) -> Tensors { return {g[0].detach()}; }},
 };
 
-// A block that yields nothing returns the sum of the inputs.
+// If the block yields nothing, the checkpoint returns the sum of its inputs.
 const Operation kCheckpoints[] = {
     {"checkpoint",
      "checkpoint",

@@ -41,7 +41,8 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
                      [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
 }
 
-// A checkpoint runs its code twice. It would repeat effects other than on tensors, and writes that no version counts.
+// A checkpoint contains none of these families. It runs its code twice, so it would repeat effects other than on
+// tensors, and writes that no version counts.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
                                              "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 

@@ -11,7 +11,7 @@ namespace rehearse_test::differential {
 
 struct Recipe {
   std::vector<std::string> families;  // programs use only these
-  int statements = 14;                // a program grows to so many, with those in blocks, unless too many tries fail
+  int statements = 14;                // the least number, including those in blocks; fewer if too many tries fail
 };
 
 // Makes a program from a seed. Tries the program in eager mode while it grows, and keeps only statements with which

@@ -244,7 +244,7 @@ Program prepared(Program program, const Setting& setting) {
   if (setting.behind_read) add_read(program);
   // A reducer takes one backward for each forward.
   if (setting.way == Way::Ddp && program.backward == Backward::OneByOne) program.backward = Backward::SumOfAll;
-  if (setting.way == Way::Ddp) program.change = Change::None;  // the run with copies has no DDP
+  if (setting.way == Way::Ddp) program.change = Change::None;  // the run that changes a copy has no DDP
   return program;
 }
 

@@ -66,7 +66,7 @@ class TorchCuda : public ::testing::Test {
 
 constexpr int kSkipped = 77;
 
-// Needs a process that has loaded nothing yet, so the suite's name makes it run first.
+// Needs a process that has loaded nothing yet. GoogleTest runs suites whose names end in DeathTest first.
 [[noreturn]] void load_after_libtorch_was_asked() {
   const bool asked = at::hasCUDA();
   if (const auto missing = load_libtorch_cuda(); !missing.empty()) std::exit(kSkipped);

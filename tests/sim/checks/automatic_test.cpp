@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: automatic checks look at each forward of a DistributedDataParallel and at its end, and do not change a
-// correct run.
+// Contract: automatic checks look at a DistributedDataParallel at each forward and when it is destroyed, and do not
+// change a correct run.
 #include <memory>
 #include <stdexcept>
 

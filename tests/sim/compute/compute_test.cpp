@@ -167,7 +167,7 @@ TEST(Compute, ThreadsOfARank_AreNotCounted) {
   EXPECT_EQ(nanoseconds(kFlops, [&] { std::thread([&] { at::mm(a, a); }).join(); }), 0);
 }
 
-// Its backward takes virtual time, so the rank suspends inside a backward pass.
+// A function whose backward takes virtual time, so that the rank suspends inside a backward pass.
 struct SlowIdentity : torch::autograd::Function<SlowIdentity> {
   static at::Tensor forward(torch::autograd::AutogradContext* autograd, const at::Tensor& x, RankContext* ctx) {
     autograd->saved_data["ctx"] = reinterpret_cast<std::int64_t>(ctx);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: faults of ranks that may happen at a group's call may also happen at a call of the store, between any two
-// of a rank's calls. Faults of transfers and of collectives may not.
+// Contract: a fault that may happen at a group's call may also happen at a call of the store, between any two of a
+// rank's calls, unless it changes a transfer or leaves out a collective.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the culprits of a run, found from its report, also if no rank failed and none waits.
+// Contract: a report shows the culprits of its run, even if no rank failed and none waits.
 #include "report/writers/culprits.h"
 
 #include <algorithm>

@@ -91,8 +91,8 @@ Report run(const World::Body& body, std::chrono::milliseconds timeout = 1s, std:
 
 void survives(const Group& group, at::Tensor& t) { EXPECT_THROW(group.allreduce(t)->wait(), TimeoutError); }
 
-// A sleeping rank misses the first call, and both ranks catch the timeout. Rank 0 makes the second call at the moment
-// when rank 1's timeout ends, which is too late for the transfer.
+// A sleeping rank misses the first call, and both ranks catch the timeout. Rank 0 makes the second call so shortly
+// before the end of rank 1's timeout that the transfer is too late.
 TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     const auto report = run(

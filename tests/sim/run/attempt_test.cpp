@@ -10,8 +10,8 @@
 
 #include "run/log_replay.h"
 
-// Contract: the same functions run worlds for every caller. They run a world, run it again and compare, or replay a
-// log.
+// Contract: the same functions run worlds for the command and for check(). They run a world, run it again and compare,
+// or replay a log.
 
 namespace rehearse::sim {
 namespace {

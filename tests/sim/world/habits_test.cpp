@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a program catches a timeout and goes on, which would cause trouble outside of the simulation, it gets a
-// remark. If a run fails, a remark names a group that several threads of a rank used.
+// Contract: a remark says if a program catches a timeout and goes on, because that would cause trouble outside of the
+// simulation. If a run fails, a remark names a group that several threads of a rank used.
 #include <chrono>
 #include <functional>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thousand whole worlds, one after another, need the memory of one: LibTorch's state of each rank, groups, a step of
-// DDP, the store and the report, however the world ends.
+// A thousand whole worlds, one after another, need no more memory than one, however they end. Each world has LibTorch's
+// state of each rank, groups, a step of DDP, the store and a report.
 #include <cstdint>
 #include <stdexcept>
 
