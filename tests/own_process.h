@@ -32,7 +32,7 @@ std::string text_of(const std::filesystem::path& file);
 pid_t start_own_process(std::vector<std::string> arguments, std::vector<std::string> environment,
                         const std::filesystem::path& output);
 
-// Call it in such a process: if the test is killed, the process ends, too.
+// Call this in a process that start_own_process() started. If the test is killed, the process ends, too.
 void end_with_the_test();
 
 }  // namespace rehearse::test

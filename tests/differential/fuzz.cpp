@@ -150,8 +150,7 @@ class Job {
   }
 
   // Shrinks and prints the first difference of each kind that a program has. All others get one line only, and so do
-  // findings that shrink to the same operations as an earlier one. Of the deaths of its workers, a job shrinks only the
-  // first.
+  // findings that shrink to the same operations as an earlier one. A job shrinks only the first death of its workers.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;

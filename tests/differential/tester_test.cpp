@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests the tester itself: it sees each difference between a program and its twin. A seed always makes the same
-// program.
+// Tests the tester itself: it sees each difference between a program in eager mode and its twin. A seed always makes
+// the same program.
 #include <functional>
 #include <set>
 #include <stdexcept>

@@ -99,7 +99,7 @@ constexpr auto kSameBranches = [](auto& ddp, int rank, int step) {
 };
 
 // Ranks 0, 1, 2, 3, ... accumulate 1, 2, 3, 1, ... gradients before they reduce. With `first_reduces`, the first step
-// accumulates none, which a static graph requires.
+// accumulates none, as a static graph requires.
 template <class Step>
 auto accumulating(Step step_of, bool first_reduces = false) {
   return [=](auto& ddp, int rank, int step) {

@@ -13,14 +13,14 @@
 namespace rehearse::real {
 
 // NCCL for FakeCuda's devices. An NCCL group becomes one piece of work in each of its streams. A piece ends when each
-// of its collectives and messages has met its counterparts on the other ranks, and the bytes are moved. Calls that
-// would hang in NCCL also hang here.
+// of its collectives and messages has met its counterparts on the other ranks, and the bytes are moved. It also ends if
+// the communicator is aborted. Calls that would hang in NCCL also hang here.
 class FakeNccl : public NcclApi {
  public:
   FakeNccl();
   ~FakeNccl() override;
 
-  // The history of communicators in order, for example "init 0/2", "split 1/2", "destroy 0/2", "abort 1/2".
+  // The history of communicators in order, for example "init 0/2", "split 1", "destroy 0/2", "abort 1/2".
   std::vector<std::string> happened() const;
   int groups_ended() const { return groups_ended_; }
 

@@ -8,7 +8,7 @@
 
 namespace rehearse_test::differential {
 
-// The result of a test case: nothing, a difference, or the death of the process that ran it.
+// The result of a test case: nothing, a difference, an error of the tester, or the death of the process that ran it.
 struct Verdict {
   std::string kind;  // empty: the program does the same in eager mode and compiled
   std::string text;

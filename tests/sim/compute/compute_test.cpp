@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an operator takes exactly the model's time, on the rank that computes. Operators on other threads of the
-// rank are not counted. By default, computing takes no time.
+// Contract: an operator takes the model's time, rounded to nanoseconds, on the rank that computes. Operators on other
+// threads of the rank are not counted. By default, computing takes no time.
 #include <stdexcept>
 #include <thread>
 

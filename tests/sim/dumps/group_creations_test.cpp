@@ -43,7 +43,7 @@ TEST(GroupCreations, OddOneOut_IsTheCulprit) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{2});
 }
 
-// What a rank without a dump passed is not known, so two of four are no majority.
+// Nobody knows what a rank without a dump passed, so two of four are no majority.
 TEST(GroupCreations, RanksWithoutADump_MayHaveAgreedWithEither) {
   DumpMaker job(4);
   job.add_group("1", {0, 1, 2}, "undefined", {0, 1});

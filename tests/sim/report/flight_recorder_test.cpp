@@ -61,7 +61,7 @@ TEST(FlightRecorder, IsJson_ARankThatCalledNothingToo) {
   EXPECT_EQ(empty["groups"].size(), 1u);
 }
 
-// Rank 0 makes its group first. Ranks 1 and 2 make another group, and rank 3 a group of which it is no member.
+// Rank 0 makes its group first. Ranks 1 and 2 make another group. Rank 3 makes that group, too, but is no member of it.
 TEST(FlightRecorder, GroupsThatRanksMadeDifferently_SayWhoMadeThem) {
   EventLogMaker made(4);
   const auto id = made.writer.add_group({"group1", "undefined", {0, 3}});

@@ -128,7 +128,7 @@ TEST(PctCapacity, Depth3_OfLongRuns) {
   expect_found(bug, 5, {86, 26, 1, 0});
 }
 
-// Both ranks read before either writes. In such a short run, a random walk finds that as well.
+// Both ranks read before either writes. In a run as short as this, a random walk finds that even more often.
 TEST(PctCapacity, Depth2_OfAShortRun) {
   const OrderBug bug{
       {2, 2}, 2, 5, [](const Places& places) { return places[0][0] < places[1][1] && places[1][0] < places[0][1]; }};
