@@ -21,15 +21,15 @@ namespace {
 // The words of a command line in the form that execv() takes.
 class Argv {
  public:
-  explicit Argv(const std::vector<std::string>& arguments) : crash_{"job"} {
-    crash_.insert(crash_.end(), arguments.begin(), arguments.end());
-    for (auto& word : crash_) pointers_.push_back(word.data());
+  explicit Argv(const std::vector<std::string>& arguments) : words_{"job"} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (auto& word : words_) pointers_.push_back(word.data());
     pointers_.push_back(nullptr);
   }
   char* const* get() const { return pointers_.data(); }
 
  private:
-  std::vector<std::string> crash_;
+  std::vector<std::string> words_;
   std::vector<char*> pointers_;
 };
 

@@ -87,7 +87,10 @@ std::string non_finite_kind(const at::Tensor& tensor) {
 
 std::string non_finite_text(const at::Tensor& tensor) {
   const auto values = values_of(tensor);
-  return mask_text(non_finite_kind(tensor), values, non_finite_mask(values));
+  const auto mask = non_finite_mask(values);
+  const auto nans = nan_mask(values).sum().item<std::int64_t>();
+  const bool is_mixed = nans != 0 && nans != mask.sum().item<std::int64_t>();
+  return mask_text(is_mixed ? "NaN and Inf" : non_finite_kind(tensor), values, mask);
 }
 
 bool has_nan(const at::Tensor& tensor) {

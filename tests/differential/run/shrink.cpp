@@ -189,7 +189,7 @@ class Shrinker {
     if (best_.program.change != Change::None) {
       Case candidate = best_;
       candidate.program.change = Change::None;
-      smaller = keep(std::move(candidate));
+      if (keep(std::move(candidate))) smaller = true;
     }
     for (const Backward backward : {Backward::None, Backward::AllTogether, Backward::SumOfAll}) {
       if (best_.program.backward == backward) break;

@@ -74,8 +74,7 @@ TEST_F(Coalescing, SplitsOfACoalescedAlltoall_AreComparedToo) {
   run(2, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);
     allreduce(group, at::ones({1}));
-    alltoall(group, at::ones({4}), at::ones({4}), {2, 2},
-             rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{2, 2});
+    alltoall(group, at::ones({4}), at::ones({4}), {2, 2}, {2, 2});
     alltoall(group, at::ones({rank == 0 ? 4 : 5}), at::ones({4}),
              rank == 0 ? std::vector<std::int64_t>{2, 2} : std::vector<std::int64_t>{3, 2}, {2, 2});
     group->endCoalescing(at::kCPU)->wait();
