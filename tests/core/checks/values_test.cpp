@@ -76,7 +76,7 @@ TEST(StateValues, NonFiniteIsFoundInEveryLayout) {
     EXPECT_TRUE(has_non_finite(values.t()));
     EXPECT_EQ(non_finite_text(values), "Inf in 1 of 20 elements, first at [2, 3]");
     values[1][0] = kNan;
-    EXPECT_EQ(non_finite_text(values), "NaN in 2 of 20 elements, first at [1, 0]");
+    EXPECT_EQ(non_finite_text(values), "NaN and Inf in 2 of 20 elements, first at [1, 0]");
   }
   EXPECT_FALSE(has_non_finite(at::ones({3}, at::kLong)));
   EXPECT_FALSE(has_non_finite(at::empty({0})));

@@ -13,9 +13,10 @@ namespace rehearse::checks {
 // do not see its operators.
 bool has_non_finite(const at::Tensor& tensor);
 
-// For a tensor that contains a NaN or an Inf. The kind of the first of these values: "NaN" or "Inf". The text begins
-// with that kind, and counts NaN and Inf together: "NaN in 3 of 32 elements, first at [0, 2]".
+// For a tensor that contains a NaN or an Inf: the kind of the first of these values, "NaN" or "Inf".
 std::string non_finite_kind(const at::Tensor& tensor);
+// For such a tensor, for example "NaN in 3 of 32 elements, first at [0, 2]". If it contains both, the text begins with
+// "NaN and Inf", and the count is of both.
 std::string non_finite_text(const at::Tensor& tensor);
 
 // The same for NaN only: "NaN in 1 of 32 elements, first at [0, 2]".
