@@ -29,7 +29,7 @@ struct GlobalState {
 
   // Leaves types and module modes unset.
   static GlobalState current();
-  // Restores grad mode, the default dtype and deterministic algorithms in the calling fiber.
+  // Restores grad mode in the calling fiber, and the default dtype and deterministic algorithms for the whole process.
   void restore() const;
   bool operator==(const GlobalState&) const = default;
 };

@@ -83,7 +83,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   // Runs in the fiber of the rank that compiles, outside of any capture. Gets the pieces of a split graph in the order
-  // of their calls. If it throws, the call that needed the graph throws the same, and the cache stays as it was.
+  // of their calls. If it throws, the call that needed the graph throws the same, and adds no entry to the cache.
   virtual CompiledGraph compile(const BackendInput& input) = 0;
 
   // To take part in CompileOptions::cache_dir, a back end overrides these two functions and sets CompiledGraph::store.

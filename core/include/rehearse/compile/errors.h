@@ -6,7 +6,7 @@
 
 namespace rehearse::compiler {
 
-// A function could not be compiled. what() is complete by itself. The cache stays as it was before the call.
+// A function could not be compiled. what() is complete by itself. The call adds no entry to the cache.
 class CompileError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,9 +35,9 @@ class BorderMismatch : public CompileError {
   using CompileError::CompileError;
 };
 
-// A back end returns, or states, outputs that its graph does not have: another number of them, another size or dtype,
-// or other strides for an output that shares memory. With CompileOptions::check_backend also: strides that differ from
-// what it stated. what() names the back end, the graph and the output.
+// A back end returns or states another number of outputs than its graph has, or other strides for an output that shares
+// memory. Or it states another size or dtype. With CompileOptions::check_backend also: it returns a tensor whose dtype,
+// size or strides differ from what it stated. what() names the back end, the graph and the output.
 class BackendMismatch : public CompileError {
  public:
   using CompileError::CompileError;
