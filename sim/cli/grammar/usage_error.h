@@ -16,7 +16,8 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws a UsageError. Its text is `what`, followed by the usage of the command (null: of the whole program).
+// Throws a UsageError. Its text has the names of the program and the command, then `what`, and then the usage of the
+// command (null: of the whole program).
 [[noreturn]] void refuse(const std::string& name, const CommandSpec* command, std::string_view what);
 
 }  // namespace rehearse::cli
