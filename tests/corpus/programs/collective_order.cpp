@@ -19,7 +19,7 @@ void closes_bucket_when_full(RankContext& ctx, bool corrected) {
   std::string bucket;
   for (const auto& gradient : ready) {
     bucket += (bucket.empty() ? "" : ",") + gradient;
-    if (bucket.size() < 5) continue;  // two gradients of two elements each
+    if (bucket.size() < 5) continue;  // "g0,g1": two gradients fill it
     const auto label = ctx.label(bucket);
     ctx.group().reduce_scatter(at::zeros({2}), {at::ones({2}), at::ones({2})})->wait();  // <- B034
     bucket.clear();

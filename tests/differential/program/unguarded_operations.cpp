@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements with effects or questions that no operator shows: number arguments, threads, facts about a tensor other
-// than its sizes, and numbers from data that may be negative.
+// Statements that do something besides calling operators: change a number argument, start a thread, or ask for a fact
+// about a tensor other than its sizes. Also statements that take a number from data, which may be negative.
 #include <future>
 
 #include <rehearse/capture/forward_capture.h>

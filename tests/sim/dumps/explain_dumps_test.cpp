@@ -182,7 +182,8 @@ TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
   }
 }
 
-// A dump does not contain the sizes from each rank to each other rank, so the totals may differ.
+// Ranks may send different numbers of elements. If a rank passed one tensor, its dump does not show how many elements
+// went to which rank.
 TEST(ExplainDumps, AllToAlls_MayDifferInSizes_AndNotInDtype) {
   DumpMaker job(2);
   for (const int rank : {0, 1}) job.call(rank, "all_to_all", {4 + rank});

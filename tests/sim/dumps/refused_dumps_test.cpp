@@ -137,7 +137,8 @@ TEST_F(RefusedDumps, RankWithoutCalls_IsOfTheJob) {
   EXPECT_EQ(refusal({first, file("dump_rank_1", pickled(job_.dump(1)))}), "");
 }
 
-// c10d makes such names from the members. Groups with a number for a name may differ because of a mistake in the job.
+// c10d names some groups by a hash of their members, so other members show another job. It names other groups by a
+// number. Their members may differ because of a mistake in the job.
 TEST_F(RefusedDumps, GroupOfOtherMembers_IsOfAnotherJob) {
   const std::string name = "0123456789abcdef0123456789abcdef01234567";
   DumpMaker one(4), other(4);
