@@ -67,8 +67,8 @@ class EntryCache {
   // The function runs eagerly from now on. Warns.
   void refuse(const std::string& why);
   bool is_refused() const noexcept { return !refusal_.empty(); }
-  // Notes that the code keeps tensors beside its results. Returns whether an earlier capture did so too, and no entry
-  // was added since.
+  // Call this if the code keeps tensors (Capture::keeps_tensors). Returns whether it did so in an earlier capture, too,
+  // and no entry was added since.
   bool note_kept() noexcept { return ++captures_that_kept_ >= 2; }
 
   const CompileStats& stats() const noexcept { return stats_; }

@@ -32,7 +32,8 @@ Role role_of_operator(const c10::OperatorHandle& op) {
   return argument->isWrite() ? Role::InPlace : Role::View;
 }
 
-// True for in-place operators like t_() and squeeze_(), after which views of the same base have another form.
+// True for in-place operators like t_() and squeeze_(), which change the sizes, strides or offset of their tensor. Also
+// true if the graph has no metadata of the tensor from before or after the operator.
 bool changes_form(const Node& in_place) {
   const Node* const changed = in_place.args()[0].node();
   const graph::TensorMeta* const before = changed != nullptr ? changed->meta().tensor() : nullptr;

@@ -44,9 +44,10 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   // Whether the fabric has carried out the collective.
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
 
-  // Called when all collectives before this one have ended. begin_in_turn() starts a waiting barrier; end_in_turn()
-  // ends a collective that the fabric has carried out, and puts the slot back into the pool. (A monitored barrier ends
-  // without waiting for its turn.)
+  // begin_in_turn() starts a waiting barrier. end_in_turn() ends a collective that the fabric has carried out, and puts
+  // the slot back into the pool. The matcher calls them when the turn of this collective has come: all collectives
+  // before it have ended, apart from monitored barriers and, for end_in_turn(), barriers that still wait. (A monitored
+  // barrier ends without waiting for its turn.)
   void begin_in_turn() noexcept;
   void end_in_turn() noexcept;
 

@@ -29,10 +29,11 @@ struct LeafShape {
 };
 
 // The result of running the user's code on fakes once. If the capture ended early, `module` is null, and `refusal` says
-// why; `refusal` is empty if a read ended the capture.
+// why. If a read or an eager region ended the capture, `refusal` is empty.
 struct Capture {
   std::string refusal;
-  // The code keeps a tensor apart from its results, and `refusal` says so, even if the capture did not end early.
+  // After the call, the code still holds a tensor elsewhere than in its results: another tensor, or one of the results.
+  // `refusal` says so, even if the capture did not end early.
   bool keeps_tensors = false;
   // Fakes of results that the code also keeps elsewhere, with the positions of these results. Only if the capture did
   // not end early.

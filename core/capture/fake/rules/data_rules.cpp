@@ -40,7 +40,7 @@ Outputs local_scalar_dense(const Call& call) {
   return {c10::IValue(at::Scalar(call.mode.add_unbacked_number()))};
 }
 
-// One row for each nonzero element, in column-major order.
+// The result has one row for each nonzero element. Its memory layout is column-major.
 Outputs nonzero(const Call& call) {
   const c10::SymInt count = unbacked(call);
   return {result(call, Layout{{count, call.tensor(0).dim()}, {1, count}}, c10::kLong)};

@@ -22,7 +22,8 @@ inline void preempt_users_call(Fiber& fiber, void* return_address) {
 // reads and writes do not count. `return_address`: the return address of the interposed libc function.
 void preempt_file_call(void* return_address);
 
-// Whether `file` is a regular file other than a standard stream. False in worlds that do not test such races.
+// Whether `file` is a regular file other than a standard stream. False outside of ranks, and in worlds that do not test
+// such races.
 bool may_be_shared(int file) noexcept;
 
 }  // namespace rehearse::exec::interpose

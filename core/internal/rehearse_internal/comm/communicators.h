@@ -80,13 +80,14 @@ class Communicators final : public exec::WaitExplainer {
   void name_payload(int rank, const at::Tensor& tensor, const std::string& name);
   void forget_payload(int rank, const c10::TensorImpl* tensor) noexcept;
 
-  // The operations still in flight, for reports after the end of the world, in the order of the calls. After a run in
-  // which all ranks returned, these are calls for which another rank never made its call (and whose Work was dropped or
-  // never waited for). `only_of`: this rank only; negative: all ranks.
+  // The operations still in flight, for reports after the end of the world, in the order of the calls. Also lists calls
+  // of an incomplete collective that have timed out. If a call is in flight although all ranks returned, another rank
+  // never made its call, or the transfer had not ended. (The program dropped the Work or never waited for it, or the
+  // call is a buffered send.) `only_of`: this rank only; negative: all ranks.
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 
-  // Both in the order of each kind's first call.
+  // Both lists have one item for each kind of call, in the order of the first calls of each kind.
   std::vector<UnwaitedCalls> unwaited_calls() const;
   std::vector<ShortMessages> short_messages() const;
 
