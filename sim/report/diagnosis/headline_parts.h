@@ -21,9 +21,9 @@ std::string still_running(const std::vector<RankLine>& lines);
 // For example "; rank 2 failed, too: out of disk". Leaves out errors that follow from the failure of another rank.
 std::string other_failures(const exec::RankFailure& first, const std::vector<exec::RankFailure>& all);
 
-// A program may catch a timeout and throw an error of its own. For example "rank 1 has ended without allreduce #7 on
-// group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step; then ". Empty if the failure does not
-// follow from a timeout.
+// The timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For example
+// "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step;
+// then ". Empty if the failure does not follow from a timeout.
 std::string timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
 // For example "has ended without"; "never came to" if not all of the ranks have returned.
