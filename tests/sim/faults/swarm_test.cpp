@@ -69,8 +69,8 @@ TEST(Swarm, EachFamilyTakesPartInHalfOfTheRuns) {
   EXPECT_GT(texts.size(), 20u);
 }
 
-// A swarm chooses between a number in the rank's or the group's count of calls, a probability, and (if the scenario has
-// a bound) a time.
+// A swarm chooses one of four conditions for a fault: the number of the call among the rank's calls, the number of the
+// call in its group, a probability for each call, or a time. It chooses times only if SwarmOptions::within bounds them.
 TEST(Swarm, DrawsWhen_OfEachKind) {
   const auto within = std::chrono::microseconds(200);
   int calls = 0, numbers = 0, chances = 0, times = 0;

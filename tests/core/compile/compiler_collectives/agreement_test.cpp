@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank absorbs facts of all ranks' arguments, in rank order. Its choice depends only on the facts.
+// Contract: a rank absorbs facts about the arguments of all ranks, in rank order. Which of them it absorbs depends only
+// on the facts.
 #include "compile/compiler_collectives/agreement.h"
 
 #include <gmock/gmock.h>
