@@ -384,7 +384,7 @@ TEST(Run, AssertionInARestartedRank_StillCounts) {
     EXPECT_EQ(ctx.incarnation(), 0);
     if (ctx.incarnation() == 0) ctx.group().barrier()->wait();
   };
-  const auto failures = failures_of([&] { run({.ranks = 2, .faults = {crash}}, body); });
+  const auto failures = failures_of([&] { run({.ranks = 2, .faults = {parse_fault(crash)}}, body); });
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), HasSubstr("ctx.incarnation()"));
   EXPECT_THAT(message(failures[0]), HasSubstr("[rank 1 at 1."));

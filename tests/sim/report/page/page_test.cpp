@@ -62,8 +62,8 @@ TEST(RankRows, RanksThatEndedAlike_ShareARow) {
   EXPECT_EQ(
       json_text(rank_rows(golden::deadlock_report().rank_lines).rows),
       R"([{"ranks":[0,1,3,7],"state":"blocked","times_ns":[1203000],"doing":"allreduce #7 on group \"world\"",)"
-      R"("last":"broadcast #6 on group \"world\"","where":"train.cpp:41 in train_step","waits_for":[2,2]},)"
-      R"({"ranks":[2,2],"state":"returned","times_ns":[903000],"last":"broadcast #6 on group \"world\" at train.cpp:38 in train_step"}])");
+      R"("last":"allreduce #6 on group \"world\"","where":"train.cpp:44 in train_step","waits_for":[2,2]},)"
+      R"({"ranks":[2,2],"state":"returned","times_ns":[903000],"last":"allreduce #6 on group \"world\" at train.cpp:44 in train_step"}])");
 }
 
 TEST(RankRows, OtherTimes_AreListedInTheOrderOfTheRanks) {
@@ -274,9 +274,10 @@ TEST(ReportPage, EveryVerdict_HoldsItsReport) {
 TEST(ReportPage, BeforeScriptsRun_ItHasTheVerdictAndTheTextOfTheReport) {
   const auto page = page_of(golden::deadlock_report());
   EXPECT_THAT(page, HasSubstr("<title>DEADLOCK: lm_ddp, seed 7</title>"));
-  EXPECT_THAT(page, HasSubstr("</span>DEADLOCK</h1>\n<p class=\"headline\" id=\"headline\">allreduce #7 on group "
-                              "&quot;world&quot;: missing rank 2</p>"));
-  EXPECT_THAT(page, HasSubstr("<noscript><pre class=\"wrap plain\">DEADLOCK: allreduce #7"));
+  EXPECT_THAT(page, HasSubstr("</span>DEADLOCK</h1>\n<p class=\"headline\" id=\"headline\">rank 2 is out of step from "
+                              "#5 of group &quot;world&quot; on: "));
+  EXPECT_THAT(page, HasSubstr("; allreduce #7 on group &quot;world&quot;: rank 2 has ended and will never come</p>"));
+  EXPECT_THAT(page, HasSubstr("<noscript><pre class=\"wrap plain\">DEADLOCK: rank 2 is out of step"));
   EXPECT_THAT(page, Not(HasSubstr("{{")));
 }
 
