@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compile/segmented_compiler.h"
 
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <rehearse/compile/errors.h>
 #include <rehearse_internal/capture/errors.h>
@@ -58,10 +61,23 @@ void SegmentedCompiler::give_up(const std::exception& error, const Segmented& se
   if (segmented.capture.has_ended()) throw;  // code that ran eagerly must not run twice
 }
 
+// Throws CompileError if the code, which has run up to a read or region, cannot run again from its start.
+void SegmentedCompiler::require_repeatable(const SegmentRun& run) {
+  if (!run.changed_sizes()) return;
+  const std::string why = fmt::format(
+      "'{}' changes the sizes of an argument before it reads data or enters an eager region, and the code "
+      "after that must be captured, for which the function would have to run again from its start",
+      call_.options.name);
+  refuse(why);
+  throw CompileError(why +
+                     ". This call ends here; later calls run the function uncompiled. Change the sizes of a copy");
+}
+
 // The code was refused after the call had passed some steps. Runs the code again, up to the last of these steps under
 // the tracer and from there on eagerly.
 Refused SegmentedCompiler::run_rest(const std::vector<LeafShape>& shape, Segmented& segmented) {
   if (segmented.run.passed().empty()) return {};
+  require_repeatable(segmented.run);
   SegmentedCapture rest(*segmented.tree, segmented.owner, segmented.run);
   rest.stop_before_refused();
   Capture done = call_.capture(shape, &rest);
@@ -144,6 +160,7 @@ Answer SegmentedCompiler::serve(Entry& hit, bool verifies) {
 
 Answer SegmentedCompiler::run_live(Entry& hit, Segmented& segmented) {
   const bool verifies = segmented.owner.refuse_change;
+  require_repeatable(segmented.run);
   if (verifies) call_.cache.entries.note_verification();
   auto made = capture(with_sizes_of(hit.capture.shape, call_.leaves), segmented);
   hit.verified = hit.verified || verifies;

@@ -45,6 +45,7 @@ class SegmentedCompiler {
 
  private:
   void give_up(const std::exception& error, const Segmented& segmented);
+  void require_repeatable(const SegmentRun& run);
   Refused run_rest(const std::vector<LeafShape>& shape, Segmented& segmented);
   CallResult note_unrepeatable(Capture made);
   std::optional<CallResult> run_compiled(const Entry& hit, SegmentRun& run);

@@ -131,7 +131,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
   BufferCheck& check_;
   const int rank_;
   UndefinedMemory& undefined_;
-  std::vector<ByteSpan> resizes_;  // the memory of the arguments' storages, if the operator may exchange it
+  std::vector<ByteSpan> resizes_;    // the memory of the arguments' storages, if the operator may exchange it
   const std::string* op_ = nullptr;  // the operator's name
 };
 

@@ -135,10 +135,11 @@ at::Tensor copy_to(const PlaceInMemory& place, const at::Tensor& tensor) {
   {
     const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
     copy.copy_(first);
+    if (copy.sizes() != tensor.sizes()) copy = copy.expand(tensor.sizes());
   }
   // Without grad mode, a view of a tensor that requires grad also requires grad, but has no history.
   if (tensor.requires_grad() && !copy.requires_grad()) copy.set_requires_grad(true);
-  return copy.sizes() == tensor.sizes() ? copy : copy.expand(tensor.sizes());
+  return copy;
 }
 
 }  // namespace rehearse::compiler

@@ -50,6 +50,14 @@ SegmentRun::SegmentRun(const LeafList& leaves) : leaves_(leaves), sizes_(leaves.
   }
 }
 
+bool SegmentRun::changed_sizes() const {
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].kind != LeafKind::Tensor || leaves_[i].tensor->is_nested()) continue;
+    if (leaves_[i].tensor->sizes() != at::IntArrayRef(sizes_[i])) return true;
+  }
+  return false;
+}
+
 c10::IValue SegmentRun::value(const InputBinding& input) const {
   if (input.kind == InputBinding::Kind::Size) return sizes_[input.index].at(static_cast<std::size_t>(input.dimension));
   return value_of(input, leaves_, values_);

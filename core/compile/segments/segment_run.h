@@ -51,6 +51,9 @@ class SegmentRun {
   bool is_entangled() const noexcept { return entangled_; }
   // True if a segment changed whether a tensor of the caller requires grad.
   bool changed_inputs() const noexcept { return changed_inputs_; }
+  // True if a segment or region changed the sizes of a tensor of the caller. Then the code cannot run again from its
+  // start: it would find other sizes.
+  bool changed_sizes() const;
 
  private:
   void run_region(Step& step);

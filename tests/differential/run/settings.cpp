@@ -200,6 +200,11 @@ Outcome check_as_it_is(const Program& program, const Setting& setting, const std
 bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, const Setting& setting,
                               const std::vector<CallSpec>& calls) {
   if (!outcome.difference || !outcome.difference->kind.starts_with("wrong gradient")) return false;
+  if (setting.layouts && has_uncounted_writes(program.statements)) {
+    Setting without_layouts = setting;
+    without_layouts.layouts = std::nullopt;
+    if (!check_as_it_is(program, without_layouts, calls).difference) return true;
+  }
   if (!has_uncounted_writes(program.statements) || (!setting.behind_read && outcome.refusal.empty())) return false;
   return changed_since(check_as_it_is(with_counted_writes(program), setting, calls).eager_error);
 }

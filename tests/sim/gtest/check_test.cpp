@@ -387,7 +387,7 @@ TEST(Run, AssertionInARestartedRank_StillCounts) {
   const auto failures = failures_of([&] { run({.ranks = 2, .faults = {parse_fault(crash)}}, body); });
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_THAT(message(failures[0]), HasSubstr("ctx.incarnation()"));
-  EXPECT_THAT(message(failures[0]), HasSubstr("[rank 1 at 1."));
+  EXPECT_THAT(message(failures[0]), HasSubstr("[rank 1 at 1 ms"));
 }
 
 TEST(Verdict, Printed_IsItsName) { EXPECT_EQ(::testing::PrintToString(Verdict::check_failed), "CHECK FAILED"); }

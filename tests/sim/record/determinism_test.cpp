@@ -99,10 +99,10 @@ TEST(FirstDifference, OnlyEventsDiffer_SaysSo) {
 // Three ranks make a call at the same time, and a second call a microsecond later. Rank 1's second call comes late.
 RunPath path_with_calls(VirtualDuration late) {
   RunPath run = path();
-  run.calls.texts = {"allreduce(sum, float32[3], cpu)", "world"};
+  run.calls.texts = {"allreduce(sum, float32[3], cpu)", "world", ""};
   const auto at = [](std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); };
-  for (const int rank : {0, 1, 2}) run.calls.calls.push_back({at(10), rank, 1, 0, 1});
-  for (const int rank : {0, 2, 1}) run.calls.calls.push_back({rank == 1 ? at(11) + late : at(11), rank, 2, 0, 1});
+  for (const int rank : {0, 1, 2}) run.calls.calls.push_back({at(10), rank, 1, 0, 1, 2});
+  for (const int rank : {0, 2, 1}) run.calls.calls.push_back({rank == 1 ? at(11) + late : at(11), rank, 2, 0, 1, 2});
   return run;
 }
 
@@ -121,7 +121,7 @@ TEST(FirstDifference, Calls_TheRankWhoseCallDiffersIsNamed) {
       "the first run, at t=13 us in the second; ");
   RunPath other = path_with_calls({});
   other.calls.texts.push_back("barrier()");
-  other.calls.calls[4].what = 2;
+  other.calls.calls[4].what = 3;
   EXPECT_EQ(
       call_that_differs(other),
       "the first call that differs is rank 2's allreduce(sum, float32[3], cpu) as #2 of group \"world\" at t=11 us "

@@ -10,6 +10,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse/compile/eager_region.h>
+#include <rehearse/compile/errors.h>
 #include <rehearse/parallel/checkpoint.h>
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/capture/fake_errors.h>
@@ -232,6 +233,43 @@ TEST(BehindARefusal, ACheckpointRunsAgainWithWhatItsCodeHolds) {
   };
   expect_like_eager(true);
   expect_like_eager(false);
+}
+
+// The first part of the call has run, and has changed the argument's sizes, before the rest is refused. So the code
+// cannot run again from its start.
+TEST(BehindARefusal, AnArgumentThatChangedItsSizes_EndsTheCall) {
+  const auto function = [](const at::Tensor& x) {
+    x.unsqueeze_(0);
+    const bool positive = (x.sum() > 0).item<bool>();
+    at::Tensor y = x.detach().clone();
+    y.set_data(x.detach());
+    return positive ? y * 2 : y * 3;
+  };
+  auto compiled = compile(function);
+  try {
+    compiled(at::ones({3, 5}));
+    ADD_FAILURE() << "no error";
+  } catch (const CompileError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("changes the sizes of an argument before it reads data"));
+  }
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+  }
+}
+
+// The second call needs a branch that was not compiled.
+TEST(BehindARefusal, AnArgumentThatChangedItsSizes_MayTakeAnotherBranch) {
+  const auto function = [](const at::Tensor& x) {
+    x.unsqueeze_(0);
+    return (x.sum() > 0).item<bool>() ? x * 2 : x * 3;
+  };
+  auto compiled = compile(function);
+  EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+  const at::Tensor negative = at::full({3, 5}, -1.0);
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_TRUE(compiled(negative.clone()).equal(function(negative.clone())));
+    EXPECT_TRUE(compiled(at::ones({3, 5})).equal(function(at::ones({3, 5}))));
+  }
 }
 
 }  // namespace

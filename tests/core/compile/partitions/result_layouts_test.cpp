@@ -60,17 +60,27 @@ TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
 }
 
 TEST(OutputLayoutsOfResults, AViewThatIsMadeWithoutGradModeInside) {
-  const auto function = [](const at::Tensor& x) {
+  using Function = at::Tensor (*)(const at::Tensor& x);
+  const Function part = [](const at::Tensor& x) {
     const at::Tensor y = x * 2;
     const at::NoGradGuard no_grad;
     return y.narrow(0, 0, 2);
   };
-  const at::Tensor x = at::ones({3, 4}).requires_grad_(), eager = function(x);
-  for (const OutputLayout layout : {OutputLayout::Padded, OutputLayout::Reversed}) {
-    auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(layout, Statement::True)});
-    const at::Tensor result = compiled(x);
-    EXPECT_EQ(result.requires_grad(), eager.requires_grad());
-    EXPECT_EQ(result.is_leaf(), eager.is_leaf());
+  const Function repeated = [](const at::Tensor& x) {
+    const at::Tensor y = x * 2;
+    const at::NoGradGuard no_grad;
+    return y.unsqueeze(0).expand({2, 3, 4});
+  };
+  for (const Function function : {part, repeated}) {
+    const at::Tensor x = at::ones({3, 4}).requires_grad_(), eager = function(x);
+    for (const OutputLayout layout : {OutputLayout::Padded, OutputLayout::Reversed}) {
+      auto compiled = compile(function, {.backend = std::make_shared<LayoutBackend>(layout, Statement::True)});
+      const at::Tensor result = compiled(x);
+      EXPECT_TRUE(result.equal(eager));
+      EXPECT_EQ(result.strides(), eager.strides());
+      EXPECT_EQ(result.requires_grad(), eager.requires_grad());
+      EXPECT_EQ(result.is_leaf(), eager.is_leaf());
+    }
   }
 }
 
