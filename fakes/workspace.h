@@ -64,7 +64,7 @@ inline Region output_region(const at::Tensor& tensor) { return write_region(*ten
 
 // True if the ranks' tensors (one each, picked by `tensor_of`) may be taken in the order of memory instead of the
 // logical order. This holds if all have the same layout without gaps, for example channels_last: then corresponding
-// elements stand at the same place. False for contiguous tensors, whose two orders are the same.
+// elements stand at the same place. False for contiguous tensors: their two orders are the same.
 template <class TensorOf>
 bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
   const at::Tensor& first = tensor_of(*calls[0]);

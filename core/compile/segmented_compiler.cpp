@@ -65,8 +65,8 @@ void SegmentedCompiler::give_up(const std::exception& error, const Segmented& se
 void SegmentedCompiler::require_repeatable(const SegmentRun& run) {
   if (!run.changed_sizes()) return;
   const std::string why = fmt::format(
-      "'{}' changes the sizes of an argument before it reads data or enters an eager region, and the code "
-      "after that must be captured, for which the function would have to run again from its start",
+      "'{}' changes the sizes of an argument before it reads data or enters an eager region. To capture the code after "
+      "that, the function would have to run again from its start, and would find the new sizes",
       call_.options.name);
   refuse(why);
   throw CompileError(why +

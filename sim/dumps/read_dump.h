@@ -14,8 +14,8 @@ namespace rehearse::sim {
 inline constexpr int kDumpMajor = 2;
 inline constexpr int kDumpMinorMost = 11;
 
-// Reads the dump of one rank. Like read_dumps_of_all_ranks() and read_call(), it throws DumpError, whose text begins
-// with the field.
+// Reads the dump of one rank. Like read_dumps_of_all_ranks() and read_call(), it throws DumpError. The error's text
+// begins with the field.
 Dump read_dump(const Field& whole, std::string file, int rank, Stacks& stacks);
 
 // True for a flight_recorder.json that Rehearse wrote, which holds all ranks in one file.

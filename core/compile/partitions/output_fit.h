@@ -31,8 +31,8 @@ void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vec
 //   - if `checks`: compares all outputs with `stated`, and throws BackendMismatch for a difference;
 //   - copies outputs that must be restored to their recorded layout, if `compiled` states another layout or none;
 //   - throws BackendMismatch if it would have to copy a fixed output.
-// Returns `compiled.run` itself if none of this can happen. `module`: the graph, whose placeholders have the symbols'
-// values.
+// Returns `compiled.run` itself if none of this can happen. `module`: the graph. Its placeholders have the values of
+// the symbols.
 CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModule& module,
                           const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles,
                           const GraphOfBackend& whose, bool checks);

@@ -62,7 +62,7 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 // the same key and different graphs, but only with Verify::Always or guard collectives.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
-  std::vector<GuardSet> guards;  // for all paths but the first, whose guards Entry::capture has
+  std::vector<GuardSet> guards;  // for all paths but the first; Entry::capture has the first one's
 };
 
 }  // namespace rehearse::compiler

@@ -43,8 +43,8 @@ struct FlexAttentionOptions {
 // all scores at once, so it must be pointwise. The functions may use other tensors, which may require grad.
 //
 // Memory: all batch * heads * queries * keys scores exist at once, and so does what their backward saves. In a captured
-// function, if grad mode is on, the call is one node, `wrap`, whose body is a graph. Other tensors that the two
-// functions use are operands of the node.
+// function, if grad mode is on, the call is one node, `wrap`. The body of the node is a graph. Other tensors that the
+// two functions use are operands of the node.
 //
 // Fibers, threads: as operators. Blocking: never. Errors: c10::ValueError for sizes that do not fit, and if a function
 // returns something else than scores or a mask; c10::Error of operators.

@@ -68,7 +68,7 @@ class FullyShardedDataParallel {
   }
   // Shards over a mesh. With one dimension, it shards as over the group of that dimension. With two dimensions, it does
   // hybrid sharding, PyTorch's HSDP. The ranks of a line of the second dimension share out the rows, one shard each.
-  // The ranks of a line of the first dimension hold the same shard, whose gradients an additional all-reduce sums.
+  // The ranks of a line of the first dimension hold the same shard. An additional all-reduce sums its gradients.
   FullyShardedDataParallel(Net net, const DeviceMesh& mesh, FullyShardedOptions options = {})
       : net_(std::move(net)),
         output_dtype_(options.mixed_precision ? options.mixed_precision->output_dtype : std::nullopt),

@@ -27,7 +27,7 @@ struct TermView {
 struct AtomView {
   AtomKind kind = AtomKind::Symbol;
   std::vector<Expr> operands;          // FloorDiv and Mod: dividend, divisor. Min and Max: two or more
-  std::optional<Condition> condition;  // for Where, whose value is 1 if the condition holds, else 0
+  std::optional<Condition> condition;  // for Where; its value is 1 if the condition holds, else 0
 };
 
 std::vector<TermView> terms_of(const Expr& expr);
