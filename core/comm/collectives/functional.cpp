@@ -128,7 +128,10 @@ at::Tensor differentiable_all_reduce(const at::Tensor& input, const std::string&
 // LibTorch's gradient formulas pass the engine's gradients on to operators that need contiguous tensors, so this makes
 // the gradients contiguous.
 at::Tensor wait(const at::Tensor& launched, bool with_gradient) {
-  if (with_gradient) launched.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
+  if (with_gradient) {
+    launched.register_hook(
+        [](const at::Tensor& gradient) { return gradient.defined() ? gradient.contiguous() : gradient; });
+  }
   return wait_tensor(launched);
 }
 

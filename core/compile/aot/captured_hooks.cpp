@@ -14,9 +14,20 @@ namespace {
 
 using Asked = std::function<bool(const graph::Node& hook, const graph::GraphModule& module)>;
 
+// True if the body returns the gradient that it gets: the hook only makes the gradient row-major.
+bool returns_its_gradient(const graph::GraphModule& body) {
+  const graph::Graph& graph = body.graph();
+  return graph.placeholders().size() == 1 && graph.output_node()->prev() == graph.placeholders().front();
+}
+
+bool changes_values(const graph::Node& hook, const graph::GraphModule& of) {
+  const auto body = of.find_submodule(hook.args().at(0).node()->target());
+  return body == nullptr || !returns_its_gradient(*body);
+}
+
 const graph::Node* find_hook(const graph::GraphModule& module, const Asked& asked) {
   for (const graph::Node& node : module.graph()) {
-    if (node.target() == graph::kRegisterHook && asked(node, module)) return &node;
+    if (node.target() == graph::kRegisterHook && changes_values(node, module) && asked(node, module)) return &node;
   }
   for (const auto& [name, body] : module.submodules()) {
     if (const graph::Node* const found = find_hook(*body, asked)) return found;
@@ -48,11 +59,9 @@ const graph::Node* hook_of_result(const graph::GraphModule& module) {
   const graph::Node* const output = module.graph().output_node();
   if (output == nullptr) return nullptr;
   const auto results = output->input_nodes();
-  for (const graph::Node& node : module.graph()) {
-    if (node.target() != graph::kRegisterHook) continue;
-    if (std::find(results.begin(), results.end(), node.args().at(1).node()) != results.end()) return &node;
-  }
-  return nullptr;
+  return find_hook(module, [&results](const graph::Node& hook, const graph::GraphModule&) {
+    return std::find(results.begin(), results.end(), hook.args().at(1).node()) != results.end();
+  });
 }
 
 const graph::Node* writing_hook(const graph::GraphModule& module) {

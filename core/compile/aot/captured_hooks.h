@@ -9,7 +9,8 @@
 
 namespace rehearse::compiler {
 
-// Finds tensor hooks with captured code: nodes register_hook(body, tensor, operands...).
+// Finds tensor hooks with captured code: nodes register_hook(body, tensor, operands...). Skips hooks that only make the
+// gradient row-major, because they may run in any order with other hooks.
 
 // The first hook, including hooks in bodies. Null if there is none.
 const graph::Node* first_hook(const graph::GraphModule& module);

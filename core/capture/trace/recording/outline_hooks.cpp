@@ -39,11 +39,15 @@ void outline_hook(GraphModule& module, const BodyNodes& nodes) {
   add_registration(module, nodes, body, target);
 }
 
+// A hook that returns its gradient does something if it has read the layout: contiguous() returns a row-major gradient
+// itself, and copies another one.
 bool does_nothing(const BodyNodes& nodes) {
   if (!nodes.nodes().empty() || !nodes.end().users().empty()) return false;
-  bool returns_other = false;
-  for_each_node(nodes.end().args()[1], [&](Node& result) { returns_other = &result != &nodes.begin(); });
-  return !returns_other;
+  const bool layout_was_read = *nodes.end().args()[2].get_if<bool>();
+  bool changes_gradient = false;
+  for_each_node(nodes.end().args()[1],
+                [&](Node& result) { changes_gradient = layout_was_read || &result != &nodes.begin(); });
+  return !changes_gradient;
 }
 
 }  // namespace
