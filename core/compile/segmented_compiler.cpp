@@ -68,7 +68,7 @@ void SegmentedCompiler::require_repeatable(const SegmentRun& run) {
       "'{}' changes the sizes of an argument before it reads data or enters an eager region. To capture the code after "
       "that, the function would have to run again from its start, and would find the new sizes",
       call_.options.name);
-  refuse(why);
+  if (!call_.cache.entries.is_refused()) refuse(why);
   throw CompileError(why +
                      ". This call ends here; later calls run the function uncompiled. Change the sizes of a copy");
 }

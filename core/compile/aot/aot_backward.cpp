@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 
 #include <rehearse_internal/capture/fake_errors.h>
+#include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/shape_env.h>
 
 #include "compile/aot/captured_hooks.h"
@@ -103,7 +104,11 @@ std::unique_ptr<AotBackward> AotBackwards::record(const std::vector<capture::Tan
     again = capture::capture_joint(part_->module, part_->example_inputs, part_->shapes, &tangents);
   } catch (const capture::FakeError&) {
     return nullptr;
+  } catch (const capture::SharedInputChanges&) {
+    return nullptr;
   } catch (const capture::NoRecordedBackward&) {
+    return nullptr;
+  } catch (const shapes::ShapeError&) {
     return nullptr;
   }
   if (guards_of(part_->shapes) != guards || !has_same_forward(again)) return nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 #include <rehearse_internal/shapes/guard_program.h>
 #include <rehearse_internal/shapes/lower.h>
@@ -64,6 +65,7 @@ std::optional<std::size_t> GuardProgram::run(std::span<const std::int64_t> value
   std::size_t next = 0;
   std::size_t at = 0;
   try {
+    const Attempt attempt;
     for (; at < checks_.size(); ++at) {
       const Check& check = checks_[at];
       bool holds = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/checked.h"
@@ -96,6 +97,7 @@ Expr power(const Expr& base, std::int64_t exponent) {
 }
 
 std::optional<Expr> divide_exactly(const Expr& dividend, const Expr& divisor) try {
+  const Attempt attempt;
   const Terms by = ExprParts::terms(divisor);
   Terms rest = ExprParts::terms(dividend);
   Terms quotient;

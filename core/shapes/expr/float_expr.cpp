@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
@@ -67,6 +68,7 @@ FloatExpr FloatExpr::int_truediv(const Expr& dividend, const Expr& divisor) {
 }
 
 std::optional<Expr> FloatExpr::as_int() const try {
+  const Attempt attempt;
   if (kind_ == Kind::OfInt) return integer_;
   if (is_number()) {
     const bool whole = std::abs(number_) <= kExactMax && std::trunc(number_) == number_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/polynomial.h"
@@ -214,6 +215,7 @@ class ExprParser {
 };
 
 std::optional<Value> parse_value(std::string_view text) try {
+  const Attempt attempt;
   return ExprParser(text).whole();
 } catch (const NotAnExpression&) {
   return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rules for copies and casts, and for results with the layout of an argument.
-#include <set>
+#include <ATen/WrapDimUtilsMulti.h>
 
 #include "capture/fake/call/results.h"
 #include "capture/fake/rules/rule_tables.h"
@@ -54,11 +54,8 @@ Outputs contiguous_along(const Call& call) {
 
 // flip(self, dims)
 Outputs flip(const Call& call) {
-  const std::int64_t dimensions = call.tensor(0).dim();
-  std::set<std::size_t> seen;
-  for (const std::int64_t dim : call.integers(1)) {
-    TORCH_CHECK(seen.insert(wrap(dim, dimensions)).second, "dim ", dim, " appears multiple times in the list of dims");
-  }
+  const auto dims = call.integers(1);
+  at::dim_list_to_bitset(at::IntArrayRef(dims), static_cast<std::size_t>(call.tensor(0).dim()));  // checks them
   return like_first(call);
 }
 

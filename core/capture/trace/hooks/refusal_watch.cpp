@@ -10,6 +10,7 @@
 #include <rehearse_internal/capture/errors.h>
 #include <rehearse_internal/exec/throw_site.h>
 #include <rehearse_internal/operators/guarded_storages.h>
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "capture/fake/fake_impl.h"
@@ -45,6 +46,9 @@ std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
   if (const auto* error = exec::caught_as<shapes::DataDependentError>(exception, type)) {
     return std::make_exception_ptr(*error);
   }
+  // The code has computed with a symbolic size what eager mode computes with a number.
+  const auto* symbolic = exec::caught_as<shapes::ShapeError>(exception, type);
+  if (symbolic != nullptr && !shapes::Attempt::in_progress()) return std::make_exception_ptr(*symbolic);
   const auto* error = exec::caught_as<c10::Error>(exception, type);
   return error != nullptr ? refusal_of(*error) : nullptr;
 }

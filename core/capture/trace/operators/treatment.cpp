@@ -10,6 +10,8 @@
 
 #include <rehearse_internal/graph/operators.h>
 
+#include "capture/fake/call/operator_facts.h"
+
 namespace rehearse::capture {
 namespace {
 
@@ -214,6 +216,7 @@ Treatment make(const c10::OperatorHandle& op) {
                                    [](const c10::Argument& result) { return result.alias_info() != nullptr; });
   made.communicates = qualified.starts_with("_c10d_functional") || qualified.starts_with("c10d::");
   made.resizes_storage = qualified == "rehearse::resize_storage";
+  made.changes_geometry = facts_of(op).changes_geometry;
   for (const c10::Argument& argument : schema.arguments()) {
     made.written.push_back(argument.alias_info() != nullptr && argument.alias_info()->isWrite());
   }

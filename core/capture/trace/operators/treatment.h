@@ -45,6 +45,7 @@ struct Treatment {
   bool is_mutable = false;
   bool communicates = false;
   bool resizes_storage = false;
+  bool changes_geometry = false;  // t_(), squeeze_(), resize_(): sizes, strides or offset of the first argument
 };
 
 // Caches the treatments of the operators that a capture has met.

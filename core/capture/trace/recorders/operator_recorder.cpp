@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "capture/trace/recorders/operator_recorder.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
@@ -15,6 +17,7 @@
 #include <rehearse_internal/shapes/sym_node.h>
 
 #include "capture/fake/call/tensors_in.h"
+#include "capture/fake/fake_impl.h"
 #include "capture/trace/caller/call_stack.h"
 #include "capture/trace/operators/kernel_errors.h"
 #include "capture/trace/operators/requires_grad.h"
@@ -69,6 +72,23 @@ bool share_memory(const Stack& results, const Stack& arguments) {
   return shared;
 }
 
+struct Geometry {
+  explicit Geometry(const at::Tensor& tensor)
+      : sizes(tensor.sym_sizes().vec()), strides(tensor.sym_strides().vec()), offset(tensor.sym_storage_offset()) {}
+
+  std::vector<c10::SymInt> sizes, strides;
+  c10::SymInt offset;
+};
+
+// False also if a value is symbolic, because comparing symbols would add a guard.
+bool are_known_to_equal(const Geometry& left, const Geometry& right) {
+  const auto equal = [](const c10::SymInt& a, const c10::SymInt& b) {
+    return a.maybe_as_int().has_value() && a.maybe_as_int() == b.maybe_as_int();
+  };
+  return std::ranges::equal(left.sizes, right.sizes, equal) && std::ranges::equal(left.strides, right.strides, equal) &&
+         equal(left.offset, right.offset);
+}
+
 // True for the empty tensor that at::tensor({1, 2, 3}) creates. It must be real, because at::tensor() writes the
 // numbers to its memory.
 bool is_constant_maker(const Treatment& treatment) {
@@ -81,6 +101,25 @@ void OperatorRecorder::evaluate(const c10::OperatorHandle& op, Stack& arguments)
   const c10::impl::ExcludeDispatchKeyGuard below(kAboveFakes);
   const WithoutCastCache no_cache;
   call_kernels(op, arguments);
+}
+
+// The code holds the real tensor if it reached the tensor without an argument. Only the fake has new sizes then, but
+// LibTorch answers questions like size() and dim() from the real tensor. So this refuses the change.
+void OperatorRecorder::evaluate_with_geometry(const c10::OperatorHandle& op, const Treatment& treatment,
+                                              Stack& arguments) {
+  if (!treatment.changes_geometry) return evaluate(op, arguments);
+  const at::Tensor fake = arguments.front().toTensor();
+  const Geometry before(fake);
+  evaluate(op, arguments);
+  const at::Tensor real = recording_.inputs.real_of(fake);
+  if (!real.defined() || are_known_to_equal(before, Geometry(fake))) return;
+  fake_impl(fake)->set_geometry(before.sizes, before.strides, before.offset);
+  const std::string* const name = recording_.inputs.name_of(real);
+  throw NotCapturable(treatment.name + "() changes the sizes or strides of " +
+                          (name != nullptr ? "'" + *name + "'" : "a tensor that the function did not get") +
+                          " inside of a captured function",
+                      "Give the tensor as an argument, or use the operator that returns a view.",
+                      recording_.graph.site());
 }
 
 // Runs with autograd, so that the code inside behaves as in eager mode. It gets its own fakes, and the results are
@@ -124,7 +163,7 @@ void OperatorRecorder::record(const c10::OperatorHandle& op, const Treatment& tr
   if (treatment.kind == Treatment::Kind::Opaque) {
     infer_opaque(op, results);
   } else {
-    evaluate(op, results);
+    evaluate_with_geometry(op, treatment, results);
     set_requires_grad(treatment, arguments, results);
   }
   if (!treatment.tells_aliases && share_memory(results, arguments) && record_parts(op, arguments)) return;

@@ -30,6 +30,7 @@ class OperatorRecorder {
   c10::SymInt read_version(const Treatment& treatment, const at::Tensor& tensor);
 
  private:
+  void evaluate_with_geometry(const c10::OperatorHandle& op, const Treatment& treatment, torch::jit::Stack& arguments);
   void infer_opaque(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   c10::SymInt number_of(const std::string& target, graph::Node& value);
   bool record_parts(const c10::OperatorHandle& op, torch::jit::Stack& arguments);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 
+#include <rehearse_internal/shapes/attempt.h>
 #include <rehearse_internal/shapes/errors.h>
 
 #include "shapes/expr/bounds/interval.h"
@@ -149,6 +150,7 @@ using View = Range (*)(const Expr&, const RangeOf&);
 constexpr std::array<View, 3> kViews = {direct, shifted, unfolded};
 
 Range seen_by(View view, const Expr& expr, const RangeOf& known) try {
+  const Attempt attempt;
   return view(expr, known);
 } catch (const OverflowError&) {
   return {};

@@ -16,6 +16,7 @@
 
 #include <rehearse/compile/compile.h>
 #include <rehearse_internal/capture/errors.h>
+#include <rehearse_internal/shapes/errors.h>
 
 namespace rehearse::compiler::refused {
 namespace {
@@ -64,6 +65,31 @@ const Program kPrograms[] = {
        return y + view;
      },
      "has views"},
+    {"unsqueeze_() of a tensor that the function finds",
+     [](World& world, const at::Tensor& x) {
+       world.kept.unsqueeze_(0);
+       const std::int64_t rows = world.kept.size(0);
+       world.kept.squeeze_(0);
+       return x * rows;
+     },
+     "unsqueeze_() changes the sizes or strides"},
+    {"t_() of a parameter",
+     [](World& world, const at::Tensor& x) {
+       const at::NoGradGuard no_grad;
+       at::Tensor weight = world.layer->weight;
+       weight.t_();
+       const at::Tensor y = weight.is_contiguous() ? x * 2 : x * 3;
+       weight.t_();
+       return y;
+     },
+     "t_() changes the sizes or strides"},
+    {"unsqueeze_() of a constant",
+     [](World&, const at::Tensor& x) {
+       at::Tensor constant = at::tensor({1.0F, 2.0F, 3.0F});
+       constant.unsqueeze_(0);
+       return x * constant.size(0) + constant.dim();
+     },
+     "unsqueeze_() changes the sizes or strides"},
     {"requires_grad_() of a parameter",
      [](World& world, const at::Tensor& x) {
        world.layer->weight.requires_grad_(!world.layer->weight.requires_grad());
@@ -265,6 +291,33 @@ TEST(Refused, AReadAndACatchInOneGraph) {
   const auto function = [](const at::Tensor& x) { return works([&] { x.sum().item<float>(); }) ? x * 2 : x * 3; };
   auto compiled = compile(function, {.fullgraph = true});
   EXPECT_THROW(compiled(at::ones({2})), capture::DataDependentRead);
+}
+
+// The power has 1,001 terms with coefficients of more than 64 bits, but the number itself is small.
+TEST(Refused, ArithmeticThatASymbolicSizeCannotDo) {
+  const auto function = [](const at::Tensor& x) {
+    c10::SymInt product = 1;
+    const auto multiply = [&] {
+      for (int i = 0; i < 1000; ++i) product = product * (x.sym_size(0) - 2);
+    };
+    return works(multiply) ? x * 2 : x * 3;
+  };
+  auto compiled = compile(function, {.dynamic = true});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 2.0)));
+  EXPECT_THAT(compiled.explain().refusal, HasSubstr("64 bits do not hold"));
+  auto whole = compile(function, {.dynamic = true, .fullgraph = true});
+  EXPECT_THROW(whole(at::ones({3})), shapes::ShapeError);
+}
+
+TEST(Refused, OperatorsThatLeaveTheSizesOfAFoundTensor_AreCaptured) {
+  const at::Tensor found = at::ones({3});
+  const auto function = [&](const at::Tensor& x) {
+    found.squeeze_();
+    found.resize_({3});
+    return x * found.size(0);
+  };
+  auto compiled = compile(function, {.fullgraph = true});
+  for (int call = 0; call < 2; ++call) EXPECT_TRUE(compiled(at::ones({3})).equal(at::full({3}, 3.0)));
 }
 
 // Code may catch an operator's own error, which is the same as without a capture.

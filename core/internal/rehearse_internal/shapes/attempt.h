@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace rehearse::shapes {
+
+// A computation whose ShapeErrors this room catches itself: the answer is then "not known". All other ShapeErrors reach
+// the code that asked. Observers of throws tell them apart by in_progress().
+class Attempt {
+ public:
+  Attempt() noexcept;
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // True if an Attempt lives on the calling thread. No fiber switches while one lives.
+  static bool in_progress() noexcept;
+};
+
+}  // namespace rehearse::shapes
