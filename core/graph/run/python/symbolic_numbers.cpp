@@ -14,7 +14,8 @@ using c10::IValue;
 using Truth = c10::SymBool;
 using Integer = c10::SymInt;
 using Arguments = std::vector<IValue>;
-using SymbolicFunction = IValue (*)(const Arguments&);
+using Answer = std::optional<IValue>;  // nothing: no symbol can express what Python gives
+using SymbolicFunction = Answer (*)(const Arguments&);
 
 bool is_symbolic(const IValue& value) { return value.isSymInt() || value.isSymBool(); }
 bool is_integer(const IValue& value) {
@@ -31,34 +32,48 @@ Truth truth(const IValue& value) {
   return value.isSymBool() || value.isBool() ? value.toSymBool() : number(value).sym_ne(0);
 }
 
-IValue power(const Arguments& a) {
+bool is_boolean(const IValue& value) { return value.isBool() || value.isSymBool(); }
+bool are_booleans(const Arguments& a) { return std::ranges::all_of(a, is_boolean); }
+
+// In Python, a negative exponent gives a float.
+Answer power(const Arguments& a) {
   const std::int64_t exponent = number(a[1]).guard_int(__FILE__, __LINE__);
+  if (exponent < 0) return std::nullopt;
   Integer result = 1;
   for (std::int64_t i = 0; i < exponent; ++i) result = result * number(a[0]);
   return result;
 }
 
+// For integers, Python's & and | combine bits.
+Answer logical_and(const Arguments& a) {
+  return are_booleans(a) ? Answer(truth(a[0]).sym_and(truth(a[1]))) : std::nullopt;
+}
+
+Answer logical_or(const Arguments& a) {
+  return are_booleans(a) ? Answer(truth(a[0]).sym_or(truth(a[1]))) : std::nullopt;
+}
+
 const std::unordered_map<std::string_view, SymbolicFunction>& symbolic_functions() {
   static const std::unordered_map<std::string_view, SymbolicFunction> functions = {
-      {"_operator.add", [](const Arguments& a) -> IValue { return number(a[0]) + number(a[1]); }},
-      {"_operator.sub", [](const Arguments& a) -> IValue { return number(a[0]) - number(a[1]); }},
-      {"_operator.mul", [](const Arguments& a) -> IValue { return number(a[0]) * number(a[1]); }},
-      {"_operator.floordiv", [](const Arguments& a) -> IValue { return number(a[0]) / number(a[1]); }},
-      {"_operator.mod", [](const Arguments& a) -> IValue { return number(a[0]) % number(a[1]); }},
-      {"_operator.neg", [](const Arguments& a) -> IValue { return -number(a[0]); }},
-      {"_operator.pos", [](const Arguments& a) -> IValue { return number(a[0]); }},
+      {"_operator.add", [](const Arguments& a) -> Answer { return number(a[0]) + number(a[1]); }},
+      {"_operator.sub", [](const Arguments& a) -> Answer { return number(a[0]) - number(a[1]); }},
+      {"_operator.mul", [](const Arguments& a) -> Answer { return number(a[0]) * number(a[1]); }},
+      {"_operator.floordiv", [](const Arguments& a) -> Answer { return number(a[0]) / number(a[1]); }},
+      {"_operator.mod", [](const Arguments& a) -> Answer { return number(a[0]) % number(a[1]); }},
+      {"_operator.neg", [](const Arguments& a) -> Answer { return -number(a[0]); }},
+      {"_operator.pos", [](const Arguments& a) -> Answer { return number(a[0]); }},
       {"_operator.pow", power},
-      {"_operator.lt", [](const Arguments& a) -> IValue { return number(a[0]).sym_lt(number(a[1])); }},
-      {"_operator.le", [](const Arguments& a) -> IValue { return number(a[0]).sym_le(number(a[1])); }},
-      {"_operator.gt", [](const Arguments& a) -> IValue { return number(a[0]).sym_gt(number(a[1])); }},
-      {"_operator.ge", [](const Arguments& a) -> IValue { return number(a[0]).sym_ge(number(a[1])); }},
-      {"_operator.eq", [](const Arguments& a) -> IValue { return number(a[0]).sym_eq(number(a[1])); }},
-      {"_operator.ne", [](const Arguments& a) -> IValue { return number(a[0]).sym_ne(number(a[1])); }},
-      {"_operator.and_", [](const Arguments& a) -> IValue { return truth(a[0]).sym_and(truth(a[1])); }},
-      {"_operator.or_", [](const Arguments& a) -> IValue { return truth(a[0]).sym_or(truth(a[1])); }},
-      {"torch.sym_max", [](const Arguments& a) -> IValue { return number(a[0]).max(number(a[1])); }},
-      {"torch.sym_min", [](const Arguments& a) -> IValue { return number(a[0]).min(number(a[1])); }},
-      {"torch.sym_not", [](const Arguments& a) -> IValue { return truth(a[0]).sym_not(); }},
+      {"_operator.lt", [](const Arguments& a) -> Answer { return number(a[0]).sym_lt(number(a[1])); }},
+      {"_operator.le", [](const Arguments& a) -> Answer { return number(a[0]).sym_le(number(a[1])); }},
+      {"_operator.gt", [](const Arguments& a) -> Answer { return number(a[0]).sym_gt(number(a[1])); }},
+      {"_operator.ge", [](const Arguments& a) -> Answer { return number(a[0]).sym_ge(number(a[1])); }},
+      {"_operator.eq", [](const Arguments& a) -> Answer { return number(a[0]).sym_eq(number(a[1])); }},
+      {"_operator.ne", [](const Arguments& a) -> Answer { return number(a[0]).sym_ne(number(a[1])); }},
+      {"_operator.and_", logical_and},
+      {"_operator.or_", logical_or},
+      {"torch.sym_max", [](const Arguments& a) -> Answer { return number(a[0]).max(number(a[1])); }},
+      {"torch.sym_min", [](const Arguments& a) -> Answer { return number(a[0]).min(number(a[1])); }},
+      {"torch.sym_not", [](const Arguments& a) -> Answer { return truth(a[0]).sym_not(); }},
   };
   return functions;
 }
@@ -69,7 +84,7 @@ std::optional<IValue> call_symbolically(std::string_view target, const Arguments
   if (std::none_of(arguments.begin(), arguments.end(), is_symbolic)) return std::nullopt;
   if (!std::all_of(arguments.begin(), arguments.end(), is_integer)) return std::nullopt;
   const auto found = symbolic_functions().find(target);
-  return found != symbolic_functions().end() ? std::optional(found->second(arguments)) : std::nullopt;
+  return found != symbolic_functions().end() ? found->second(arguments) : std::nullopt;
 }
 
 }  // namespace rehearse::graph
