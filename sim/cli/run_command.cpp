@@ -72,7 +72,7 @@ int died(sim::Scenario scenario, const Arguments& arguments, const OutputFolder&
   if (problem.empty()) report.files = sim::files_of(folder.path(), scenario.output);
   report.replay = replay_line(arguments, folder, report);
   const auto failed = problem_of([&] { sim::write_report_files(folder.path(), scenario.output, {report}); });
-  if (!failed.empty()) report.files = {folder.log().string()};
+  if (!failed.empty() && !report.files.empty()) report.files = {folder.log().string()};
   console.end_progress();
   return conclude(scenario, report, console);
 }

@@ -109,16 +109,16 @@ GroupHistory::Made GroupHistory::made_by_status(const Dump& dump, const DumpedCa
   return enqueued->second >= 0 && sequence <= static_cast<std::uint64_t>(enqueued->second) ? Made::unseen : Made::no;
 }
 
-GroupDiagnosis GroupHistory::tell() {
+GroupDiagnosis GroupHistory::diagnose() {
   GroupDiagnosis diagnosis;
   std::set<std::uint64_t> sequences;
   for (const auto& own : ranks_) {
     for (const auto& [sequence, collective] : own.collectives) sequences.insert(sequence);
   }
   for (const auto sequence : sequences) {
-    if (!tell_collective(sequence, diagnosis)) break;
+    if (!diagnose_collective(sequence, diagnosis)) break;
   }
-  tell_messages(diagnosis);
+  diagnose_messages(diagnosis);
   std::stable_sort(diagnosis.open.begin(), diagnosis.open.end(), [](const OpenCall& a, const OpenCall& b) {
     return std::pair(a.rank, a.call->record_id) < std::pair(b.rank, b.call->record_id);
   });
@@ -126,7 +126,7 @@ GroupDiagnosis GroupHistory::tell() {
 }
 
 // False: the calls do not fit, so the later ones tell nothing.
-bool GroupHistory::tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis) {
+bool GroupHistory::diagnose_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis) {
   calls_.open(sequence);
   std::vector<Made> made(ranks_.size());
   for (int rank = 0; rank < identity_.size(); ++rank) {
@@ -136,8 +136,8 @@ bool GroupHistory::tell_collective(std::uint64_t sequence, GroupDiagnosis& diagn
     const auto& call = ranks_[index].collectives.at(sequence);
     calls_.add({rank, sequence, &call.operation(), call.compared->fingerprint}, no_place);
   }
-  tell_open(sequence, made, diagnosis);
-  if (calls_.fit() && !tell_imbalance(sequence, diagnosis)) return true;
+  diagnose_open(sequence, made, diagnosis);
+  if (calls_.fit() && !diagnose_imbalance(sequence, diagnosis)) return true;
   if (!calls_.fit()) diagnosis.mismatch = calls_.mismatch();
   note_sides(sequence, diagnosis);
   return false;
@@ -152,7 +152,7 @@ void GroupHistory::note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis)
 }
 
 // A dump does not hold the splits. Whatever they are, all ranks together must send as much as they expect.
-bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
+bool GroupHistory::diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const {
   if (!calls_.full() || minor_version(job_.dumps().front().version) < kSizesOfAllToAllsSince) return false;
   std::int64_t sent = 0, expected = 0;
   for (const auto& own : ranks_) {
@@ -171,7 +171,7 @@ bool GroupHistory::tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagno
 
 // Adds each rank's first collective that is not complete. It waits for the ranks that certainly did not make the call.
 // If there are none, it waits for the ranks that may or may not have made it.
-void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
+void GroupHistory::diagnose_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis) {
   std::vector<int> missing, unknown;
   std::size_t arrived = 0;
   for (int rank = 0; rank < identity_.size(); ++rank) {
@@ -205,7 +205,7 @@ void GroupHistory::tell_open(std::uint64_t sequence, const std::vector<Made>& ma
 
 // Two ranks' messages pair up in order. If the recorder of one of the two ranks has dropped calls, nobody knows the
 // places of complete messages in that order, so this leaves them out.
-void GroupHistory::tell_messages(GroupDiagnosis& diagnosis) {
+void GroupHistory::diagnose_messages(GroupDiagnosis& diagnosis) {
   for (const bool sends : {true, false}) {
     for (auto& own : ranks_) {
       for (auto& message : own.messages) {
@@ -225,7 +225,7 @@ void GroupHistory::tell_messages(GroupDiagnosis& diagnosis) {
       }
     }
   }
-  tell_unmatched(diagnosis);
+  diagnose_unmatched(diagnosis);
 }
 
 void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis) {
@@ -239,7 +239,7 @@ void GroupHistory::meet(const Message& send, const Message& recv, GroupDiagnosis
                      {identity_.global_rank(recv.rank), titled(*recv.call, recv.operation())}};
 }
 
-void GroupHistory::tell_unmatched(GroupDiagnosis& diagnosis) {
+void GroupHistory::diagnose_unmatched(GroupDiagnosis& diagnosis) {
   mailboxes_.visit([&](const auto& letter, bool is_send) {
     const auto& message = *letter.call;
     auto [call, title] = titled(*message.call, message.operation());

@@ -49,7 +49,7 @@ class GroupHistory {
  public:
   GroupHistory(const DumpedJob& job, const JobGroup& group);
 
-  GroupDiagnosis tell();
+  GroupDiagnosis diagnose();
 
   // The rank's last call on this group, and its last completed call; nothing: the dump has none.
   std::optional<TitledCall> last(int rank) const;
@@ -88,13 +88,13 @@ class GroupHistory {
   const Dump* dump_at(int rank) const;  // `rank` within the group
   Made made(int rank, std::uint64_t sequence) const;
   static Made made_by_status(const Dump& dump, const DumpedCall& last, std::uint64_t sequence);
-  bool tell_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis);
-  bool tell_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
+  bool diagnose_collective(std::uint64_t sequence, GroupDiagnosis& diagnosis);
+  bool diagnose_imbalance(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
   void note_sides(std::uint64_t sequence, GroupDiagnosis& diagnosis) const;
-  void tell_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis);
-  void tell_messages(GroupDiagnosis& diagnosis);
+  void diagnose_open(std::uint64_t sequence, const std::vector<Made>& made, GroupDiagnosis& diagnosis);
+  void diagnose_messages(GroupDiagnosis& diagnosis);
   void meet(const Message& send, const Message& recv, GroupDiagnosis& diagnosis);
-  void tell_unmatched(GroupDiagnosis& diagnosis);
+  void diagnose_unmatched(GroupDiagnosis& diagnosis);
   TitledCall titled(const DumpedCall& call, const comm::Operation& operation) const;
   template <class Counts>
   std::optional<TitledCall> last_that(int rank, const Counts& counts) const;

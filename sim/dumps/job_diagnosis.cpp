@@ -27,7 +27,7 @@ std::int64_t time_of(const GroupDiagnosis& diagnosis) {
 JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(job), stacks_(stacks) {
   for (const auto& group : job.groups()) {
     histories_.emplace_back(job, group);
-    diagnoses_.push_back(histories_.back().tell());
+    diagnoses_.push_back(histories_.back().diagnose());
   }
   for (const auto& diagnosis : diagnoses_) {
     if (diagnosis.mismatch) mismatches_.push_back(&diagnosis);
@@ -40,7 +40,7 @@ JobDiagnosis::JobDiagnosis(const DumpedJob& job, const Stacks& stacks) : job_(jo
                    [](const GroupDiagnosis* a, const GroupDiagnosis* b) { return time_of(*a) < time_of(*b); });
   creations_ = diagnose_creations(job, diagnoses_);
   find_unknown();
-  tell();
+  find_verdict();
 }
 
 void JobDiagnosis::find_unknown() {
@@ -57,7 +57,7 @@ void JobDiagnosis::find_unknown() {
   for (const int rank : known) unknown_.erase(rank);
 }
 
-void JobDiagnosis::tell() {
+void JobDiagnosis::find_verdict() {
   if (creations_.mismatch) {
     verdict_ = Verdict::mismatch;
     headline_ = comm::to_string(*creations_.mismatch);
@@ -77,11 +77,11 @@ void JobDiagnosis::tell() {
     if (!without.empty()) headline_ += fmt::format("; {} left no dump, so look there first", describe_ranks(without));
   } else {
     const auto waits = [](const auto& stands) { return !stands.second->waits_for.empty(); };
-    std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? tell_waits() : tell_stalled();
+    std::any_of(stands_in_.begin(), stands_in_.end(), waits) ? describe_waits() : describe_stalled();
   }
 }
 
-void JobDiagnosis::tell_waits() {
+void JobDiagnosis::describe_waits() {
   Standstill all(job_.ranks(), {}, OtherRanks::not_come, unknown_);
   for (const auto& diagnosis : diagnoses_) {
     for (const auto& open : diagnosis.open)
@@ -155,7 +155,7 @@ std::string JobDiagnosis::crossed_groups() const {
 }
 
 // Tells about the ranks that wait in the same call as the lowest rank that waits.
-void JobDiagnosis::tell_stalled() {
+void JobDiagnosis::describe_stalled() {
   if (headline_ = crossed_groups(); !headline_.empty()) {
     verdict_ = Verdict::deadlock;
     return;

@@ -43,9 +43,9 @@ class JobDiagnosis {
 
  private:
   void find_unknown();
-  void tell();
-  void tell_waits();
-  void tell_stalled();
+  void find_verdict();
+  void describe_waits();
+  void describe_stalled();
   std::string crossed_groups() const;
   std::string last_calls(const std::vector<int>& ranks) const;
   std::vector<int> awaited() const;

@@ -252,6 +252,16 @@ TEST(MergedReport, ARankWithoutAReport_HasNoTime) {
                                              "rank 1:    failed: left no report: it is gone\n"));
 }
 
+// "Broken pipe" usually follows from another rank that has failed. Here no rank has.
+TEST(MergedReport, NoFailureOfARankBecomesAnOk) {
+  for (const Verdict verdict : all_verdicts()) {
+    if (verdict == Verdict::ok) continue;
+    const auto report = merged({{report_of(0), ""}, {failed(1, verdict, "Broken pipe in the log"), ""}});
+    EXPECT_EQ(report.verdict, verdict);
+    EXPECT_THAT(report.headline, HasSubstr("Broken pipe in the log"));
+  }
+}
+
 TEST(MergedReport, ACheckThatFailed_OutweighsExceptions) {
   const auto report = merged({{failed(0, Verdict::rank_failed, "out of range"), ""},
                               {failed(1, Verdict::check_failed, "check \"the loss falls\" did not hold"), ""},

@@ -55,7 +55,7 @@ TEST_F(Split, AGraphThatIsNotCut_IsOnePieceWithAReason) {
   EXPECT_EQ(printed({"unbacked.pt2"}),
             "unbacked.pt2: a graph of 18 nodes, exported by torch 2.11.0+cu130\n"
             "symbols: u0 from 0 to 5, u1 from 0 to 10\n"
-            "1 bucket at a cap of 25 MB (1 MB at the graph's end), counted by the rules \"default\"\n"
+            "1 bucket at a cap of 25 MiB (1 MiB at the graph's end), counted by the rules \"default\"\n"
             "\n"
             "bucket  bytes  nodes  parameters\n"
             "     0      0     15  (none)\n"

@@ -31,7 +31,7 @@ class Merger {
     // causes; after waited(), ended_by(rank_failed) also takes failures that follow from others.
     if (!(agreed() || mismatched() || crashed() || failed(Verdict::check_failed) || failed(Verdict::rank_failed) ||
           waited() || ended_by(Verdict::rank_failed) || ended_by(Verdict::livelock) || ended_by(Verdict::step_budget) ||
-          interrupted())) {
+          interrupted() || ended_by_any())) {
       set(Verdict::ok, fmt::format("{} rank{} returned after {} of real time", merged_.ranks,
                                    merged_.ranks == 1 ? "" : "s", sim::format_time(merged_.end_time)));
     }
@@ -133,6 +133,14 @@ class Merger {
     if (deciding_ == nullptr) return false;
     set(verdict, deciding_->headline);
     return true;
+  }
+
+  // Decides after all rules: no failure of a rank may become an OK of the job. An example is a failed check whose text
+  // speaks of a lost connection, so that it seems to follow from another rank.
+  bool ended_by_any() {
+    const auto verdicts = all_verdicts();
+    return std::any_of(verdicts.begin(), verdicts.end(),
+                       [this](Verdict verdict) { return verdict != Verdict::ok && ended_by(verdict); });
   }
 
   // True if the report describes all ranks. Then the rank that wrote it had received the job outcome.

@@ -25,7 +25,8 @@ struct RankReport {
 // - CHECK FAILED;
 // - RANK FAILED, for a rank that waited for nobody;
 // - if ranks waited: TIMEOUT if another rank came too late or might still have come, otherwise DEADLOCK;
-// - RANK FAILED for any other rank, LIVELOCK, STEP BUDGET, INTERRUPTED, OK.
+// - RANK FAILED for any other rank, LIVELOCK, STEP BUDGET, INTERRUPTED;
+// - any other verdict that is not OK.
 Report merged_report(const std::vector<RankReport>& ranks);
 
 }  // namespace rehearse::cli

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,18 +42,20 @@ Standstill::Standstill(int ranks, std::map<int, std::string> crashed, OtherRanks
   for (int rank = 0; rank < ranks; ++rank) ended_.insert(ended_.end(), rank);
 }
 
-// Says why none of these ranks came, or why nobody knows whether they came, if one reason applies to all of them: "rank
-// 3 crashed and will never come". Empty: no such reason is known.
+// Says why none of these ranks came: "rank 3 crashed and will never come". Or says why nobody knows whether any of them
+// came. Empty if neither applies to all of them.
 std::string Standstill::absent_for_good(const std::vector<int>& ranks) const {
   const auto all_in = [&](const auto& known) {
     return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return known.contains(rank); });
   };
   if (all_in(crashed_)) return describe_ranks(ranks) + " crashed and will never come";
-  if (all_in(unknown_)) {
-    return fmt::format("{} {}, so it is not known whether {} came", describe_ranks(ranks), unknown_.at(ranks.front()),
-                       ranks.size() == 1 ? "it" : "they");
-  }
-  return "";
+  if (!all_in(unknown_)) return "";
+  std::map<std::string, std::vector<int>> ranks_by_reason;
+  for (const int rank : ranks) ranks_by_reason[unknown_.at(rank)].push_back(rank);
+  std::vector<std::string> reasons;
+  for (const auto& [reason, of] : ranks_by_reason) reasons.push_back(describe_ranks(of) + " " + reason);
+  return fmt::format("{}, so it is not known whether {} came", fmt::join(reasons, " and "),
+                     ranks.size() == 1 ? "it" : "they");
 }
 
 // Describes a call that some ranks made while others have ended. Either the ended ranks left out the call, or the

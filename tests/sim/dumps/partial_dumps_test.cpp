@@ -40,6 +40,15 @@ TEST(PartialDumps, RankWhoseRecorderDroppedAllCalls_IsNotReportedAsIdle) {
             "whether it came");
 }
 
+TEST(PartialDumps, RanksThatAreNotKnownForDifferentReasons_HaveOneEach) {
+  DumpMaker job(4);
+  job.call(0, "all_reduce", {4}, false);
+  job.dump(2)["pg_status"] = Json{{"0", {{"last_enqueued_collective", 3}}}};
+  EXPECT_EQ(job.explained({0, 2}).headline,
+            "allreduce #1 on group \"0:default_pg\": rank 2 had dropped its calls of that group and ranks 1,3 left no "
+            "dump, so it is not known whether they came");
+}
+
 TEST(PartialDumps, RankThatIsKnownNotToHaveCome_IsNamedAlone) {
   DumpMaker job(4);
   job.call(0, "all_reduce", {4}, false);
