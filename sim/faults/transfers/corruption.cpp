@@ -10,12 +10,12 @@
 namespace rehearse::sim {
 namespace {
 
-bool is_spoilable(const at::Tensor& output) {
+bool is_corruptible(const at::Tensor& output) {
   return output.defined() && output.layout() == c10::kStrided && output.numel() > 0;
 }
 
 const at::Tensor* first_output(const comm::Operation& call) {
-  const auto found = std::find_if(call.outputs.begin(), call.outputs.end(), is_spoilable);
+  const auto found = std::find_if(call.outputs.begin(), call.outputs.end(), is_corruptible);
   return found == call.outputs.end() ? nullptr : &*found;
 }
 
@@ -33,7 +33,7 @@ std::uint8_t* address_of(const at::Tensor& tensor, std::int64_t element) {
 // Copies without the dispatcher, which would count the operators as the rank's computation.
 std::vector<std::uint8_t> elements_of(const at::Tensor& tensor) {
   std::vector<std::uint8_t> elements;
-  if (!is_spoilable(tensor)) return elements;
+  if (!is_corruptible(tensor)) return elements;
   const auto size = tensor.element_size();
   elements.resize(static_cast<std::size_t>(tensor.numel()) * size);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
@@ -51,7 +51,7 @@ void put_back(const at::Tensor& tensor, const std::vector<std::uint8_t>& element
 
 // Writes a NaN if the fault asks for one and the type is float or double. Otherwise flips bit 6 of the highest byte,
 // below the sign bit.
-void spoil_element(const at::Tensor& tensor, std::int64_t element, Fault::Corruption with) {
+void corrupt_element(const at::Tensor& tensor, std::int64_t element, Fault::Corruption with) {
   auto* const bytes = address_of(tensor, element);
   if (with == Fault::Corruption::nan && tensor.scalar_type() == at::kFloat) {
     *reinterpret_cast<float*>(bytes) = std::numeric_limits<float>::quiet_NaN();
@@ -78,7 +78,7 @@ Corruption::Corruption(const comm::Operation& call, const Fault& fault) : call_(
   for (const auto& output : call.outputs) before_.push_back(elements_of(output));
 }
 
-void Corruption::spoil() const {
+void Corruption::apply() const {
   if (fault_.with == Fault::Corruption::stale) {
     for (std::size_t i = 0; i < before_.size(); ++i) put_back(call_.outputs[i], before_[i]);
     return;
@@ -92,7 +92,7 @@ void Corruption::spoil() const {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto offset =
         static_cast<std::int64_t>(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(left));
-    spoil_element(*output, from + offset, fault_.with);
+    corrupt_element(*output, from + offset, fault_.with);
   }
 }
 

@@ -15,12 +15,12 @@ std::int64_t corruptible_elements(const comm::Operation& call);
 // True if the call's first output has the fault's element.
 bool can_corrupt(const comm::Operation& call, const Fault& fault);
 
-// Corrupts the output of one call. Construct the object before the data moves, and call spoil() after that.
+// Corrupts the output of one call. Construct the object before the data moves, and call apply() after that.
 class Corruption {
  public:
   Corruption(const comm::Operation& call, const Fault& fault);
 
-  void spoil() const;
+  void apply() const;
 
  private:
   const comm::Operation& call_;

@@ -70,7 +70,7 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
 
   void on_launched() noexcept override { done_.on_launched(); }
   void on_done() noexcept override {
-    for (const auto& corruption : corruptions) corruption.spoil();
+    for (const auto& corruption : corruptions) corruption.apply();
     comm::Completion& done = done_;
     FaultyFabric& fabric = fabric_;
     const auto overtaken = fabric.overtaken_by(*this);
