@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/view_as_real.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
@@ -23,8 +24,9 @@ constexpr std::string_view kResults = "list of results";
 constexpr std::string_view kDigits = "0123456789abcdef";
 
 void add_figures_of(const at::Tensor& value, ListedResult& result) {
-  if (value.numel() == 0 || value.is_complex()) return;
-  const auto numbers = value.to(at::kDouble).reshape({-1});
+  if (value.numel() == 0) return;
+  const auto real = value.is_complex() ? at::view_as_real(value) : value;
+  const auto numbers = real.to(at::kDouble).reshape({-1});
   result.least = numbers.min().item<double>();
   result.most = numbers.max().item<double>();
   result.norm = at::linalg_vector_norm(numbers, 2).item<double>();
@@ -77,7 +79,8 @@ std::vector<ListedResult> listed_results(const std::vector<RankResult>& results,
   std::map<std::pair<int, std::string>, std::uint64_t> known;
   std::size_t bytes_kept = 0;
   for (const auto& [rank, name, kept] : results) {
-    const auto value = kept.is_sparse() ? kept.to_dense() : kept.contiguous();
+    // A conjugate view has the bytes of its base.
+    const auto value = (kept.is_sparse() ? kept.to_dense() : kept).resolve_conj().resolve_neg().contiguous();
     ListedResult result{rank, name, known[{rank, name}]++, c10::getDtypeNames(value.scalar_type()).first,
                         value.sizes().vec()};
     const std::string_view bytes(static_cast<const char*>(value.const_data_ptr()), value.nbytes());

@@ -143,5 +143,23 @@ TEST(Comparison, OfResults_TakesIntegersShapesAndNaNExactly) {
                           "result \"only\" (0) of rank 1 was given only by simulation"));
 }
 
+// The limit leaves the bytes out of both files, or of one.
+TEST(Comparison, OfResultsWithoutTheirBytes_TakesHashesAndFigures) {
+  const auto listed = [](const char* name, const at::Tensor& value, std::size_t limit) {
+    auto run = run_named(name);
+    run.results = sim::listed_results({{0, "spectrum", value}}, {.tensor_bytes = limit});
+    return run;
+  };
+  const auto numbers = at::view_as_complex(at::arange(8, at::kFloat).view({4, 2}));
+  const auto one = listed("simulation", numbers, 1);
+  EXPECT_TRUE(compare(one, listed("gloo", numbers.clone(), 1), {}).agrees());
+  EXPECT_FALSE(compare(one, listed("gloo", numbers.conj(), 1), {}).agrees());
+  EXPECT_FALSE(compare(one, listed("gloo", numbers * 2, 1), {}).agrees());
+  const auto counts = at::arange(8, at::kLong);
+  const auto whole = compare(listed("simulation", counts, 64), listed("gloo", counts.clone(), 1), {});
+  EXPECT_TRUE(whole.agrees());
+  EXPECT_EQ(whole.results.bit_equal, 1u);
+}
+
 }  // namespace
 }  // namespace rehearse::cli
