@@ -104,6 +104,7 @@ std::vector<c10::IValue> AotProgram::run_and_record(const std::vector<c10::IValu
   std::vector<c10::IValue> results = run_below(forward_, std::move(working));
   node->record(results, values_);
   results.resize(values_);
+  forget_hidden_bases(results, inputs);
   return results;
 }
 

@@ -7,6 +7,7 @@
 
 #include <rehearse_internal/graph/operators.h>
 
+#include "graph/ir/hooks.h"
 #include "graph/ir/targets.h"
 
 namespace rehearse::compiler {
@@ -14,20 +15,10 @@ namespace {
 
 using Asked = std::function<bool(const graph::Node& hook, const graph::GraphModule& module)>;
 
-// True if the body returns the gradient that it gets: the hook only makes the gradient row-major.
-bool returns_its_gradient(const graph::GraphModule& body) {
-  const graph::Graph& graph = body.graph();
-  return graph.placeholders().size() == 1 && graph.output_node()->prev() == graph.placeholders().front();
-}
-
-bool changes_values(const graph::Node& hook, const graph::GraphModule& of) {
-  const auto body = of.find_submodule(hook.args().at(0).node()->target());
-  return body == nullptr || !returns_its_gradient(*body);
-}
-
 const graph::Node* find_hook(const graph::GraphModule& module, const Asked& asked) {
   for (const graph::Node& node : module.graph()) {
-    if (node.target() == graph::kRegisterHook && changes_values(node, module) && asked(node, module)) return &node;
+    if (node.target() != graph::kRegisterHook || graph::only_makes_row_major(node, module)) continue;
+    if (asked(node, module)) return &node;
   }
   for (const auto& [name, body] : module.submodules()) {
     if (const graph::Node* const found = find_hook(*body, asked)) return found;

@@ -17,6 +17,7 @@ class HigherOrder {
   HigherOrder(const Node& node, const GraphModule& module) : node_(node), module_(module) {}
 
   const Node& node() const { return node_; }
+  const GraphModule& module() const { return module_; }
 
   std::shared_ptr<const RunnableGraph> body(std::size_t index, Bodies& bodies) const {
     const Node* attribute = argument(index).node();

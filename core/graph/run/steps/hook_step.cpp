@@ -9,6 +9,7 @@
 #include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include "graph/ir/hooks.h"
 #include "graph/run/steps/higher_order.h"
 
 namespace rehearse::graph {
@@ -28,8 +29,12 @@ LeftGradient* left_in(const c10::IValue& operand) {
 class GraphHook {
  public:
   GraphHook(std::shared_ptr<const RunnableGraph> body, std::vector<c10::IValue> operands, std::string node,
-            bool row_major)
-      : body_(std::move(body)), operands_(std::move(operands)), node_(std::move(node)), row_major_(row_major) {
+            bool row_major, bool only_row_major)
+      : body_(std::move(body)),
+        operands_(std::move(operands)),
+        node_(std::move(node)),
+        row_major_(row_major),
+        only_row_major_(only_row_major) {
     for (c10::IValue& operand : operands_) {
       if (!operand.isTensor() || !operand.toTensor().defined()) continue;
       has_history_ = has_history_ || operand.toTensor().requires_grad();
@@ -40,6 +45,7 @@ class GraphHook {
   void leave_in(c10::intrusive_ptr<LeftGradient> left) { left_ = std::move(left); }
 
   at::Tensor operator()(const at::Tensor& gradient) const {
+    if (only_row_major_ && !gradient.defined()) return gradient;
     TORCH_CHECK(gradient.defined(), "the captured hook '", node_,
                 "' is called with an undefined gradient, and was captured with a defined one. Register it outside of "
                 "the captured function");
@@ -63,7 +69,8 @@ class GraphHook {
   std::shared_ptr<const RunnableGraph> body_;
   std::vector<c10::IValue> operands_;
   std::string node_;
-  bool row_major_;
+  bool row_major_;       // the body gets the gradient in row-major order
+  bool only_row_major_;  // the body does nothing else, so it also accepts an undefined gradient
   bool has_history_ = false;
   c10::intrusive_ptr<LeftGradient> left_;  // null: no hook uses it
 };
@@ -74,10 +81,11 @@ Run make_hook(const HigherOrder& op, Bodies& bodies) {
   const Argument* const layout = op.node().kwarg("layout");
   const bool* const given = layout != nullptr ? layout->get_if<bool>() : nullptr;
   const bool row_major = given != nullptr && *given;
-  return [op, row_major, body = op.body(0, bodies)](const ValueOf& value_of) -> c10::IValue {
+  const bool only_row_major = row_major && only_makes_row_major(op.node(), op.module());
+  return [op, row_major, only_row_major, body = op.body(0, bodies)](const ValueOf& value_of) -> c10::IValue {
     const at::Tensor tensor = op.value(1, value_of).toTensor();
     if (!tensor.requires_grad()) return {};  // no backward will reach it
-    GraphHook hook(body, op.rest(2, value_of), op.node().name(), row_major);
+    GraphHook hook(body, op.rest(2, value_of), op.node().name(), row_major, only_row_major);
     c10::IValue left;
     if (!op.node().users().empty()) {
       auto cell = c10::make_intrusive<LeftGradient>();

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <rehearse/comm/functional.h>
@@ -85,9 +86,11 @@ void expect_gradients_of_eager(const NamedCode& code, const std::string& backend
   const auto group = ctx.group();
   const auto eager = [&](const Tensor& x) { return code.code(x, group); };
   for (const NamedBackward& how : backwards()) {
-    auto compiled = compile(eager, {.backend = backend});
+    auto compiled =
+        compile([&](const Tensor& x, const Group& group) { return code.code(x, group); }, {.backend = backend});
     const auto expected = gradients(eager, how, ctx.rank());
-    const auto found = gradients([&](const Tensor& x) { return compiled(x); }, how, ctx.rank());
+    const auto found = gradients([&](const Tensor& x) { return compiled(x, ctx.group()); }, how, ctx.rank());
+    EXPECT_EQ(compiled.explain().refusal, "") << code.name;
     for (std::size_t call = 0; call < expected.size(); ++call) {
       EXPECT_TRUE(expected[call].defined() && found[call].equal(expected[call]))
           << code.name << ' ' << how.name << ", " << backend << ", call " << call << '\n'
@@ -105,6 +108,31 @@ TEST(GradientsOfCollectives, InEveryLayout_AreThoseOfEagerMode) {
     EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
     EXPECT_THAT(report.remarks, IsEmpty());
   }
+}
+
+struct GivesNoGradient : torch::autograd::Function<GivesNoGradient> {
+  static Tensor forward(torch::autograd::AutogradContext*, const Tensor& x) { return x.clone(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list) {
+    return {Tensor()};
+  }
+};
+
+TEST(GradientsOfCollectives, ThatAreUndefined_AreThoseOfEagerMode) {
+  const NamedBackward how = {"undefined", [](const Tensor& y) { (GivesNoGradient::apply(y).sum()).backward(); }};
+  const auto report = World({.ranks = 2}).run([&](RankContext& ctx) {
+    const auto code = [](const Tensor& x, const Group& group) { return functional::all_gather_tensor(x, group); };
+    const auto eager = [&](const Tensor& x) { return code(x, ctx.group()); };
+    const auto expected = gradients(eager, how, ctx.rank());
+    for (const char* const backend : {"eager", "aot_eager"}) {
+      auto compiled = compile(code, {.backend = backend, .fullgraph = true});
+      const auto found = gradients([&](const Tensor& x) { return compiled(x, ctx.group()); }, how, ctx.rank());
+      for (std::size_t call = 0; call < expected.size(); ++call) {
+        ASSERT_EQ(found[call].defined(), expected[call].defined()) << backend;
+        EXPECT_TRUE(!found[call].defined() || found[call].equal(expected[call])) << backend;
+      }
+    }
+  });
+  EXPECT_EQ(report.verdict, Verdict::ok) << sim::to_text(report);
 }
 
 // A collective's result that the function returns is no reason to run the graph under eager autograd.

@@ -267,19 +267,23 @@ TEST(Histories, OfResultsThatTheCallerChanges) {
   }
 }
 
-// Even without gradients, a result must not be a view of a tensor that only the graph has.
+// Even without gradients, a result must not be a view of a tensor that only the graph has. The second graph also has a
+// gradient: it makes a leaf.
 TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
-  const auto function = [](const at::Tensor& x) {
-    at::Tensor pair = at::stack({x, x});
-    if (reads(x)) pair.detach_();
-    return pair;
-  };
-  auto compiled = rehearse::compile(function);
-  for (int call = 0; call < 2; ++call) {
-    const at::Tensor result = compiled(at::ones({3}));
-    EXPECT_TRUE(result.equal(at::ones({2, 3})));
-    EXPECT_FALSE(result.is_view());
-    result.detach_();
+  for (const bool makes_leaf : {false, true}) {
+    const auto function = [=](const at::Tensor& x) {
+      const at::Tensor sine = makes_leaf ? (x * 2).detach().requires_grad_().sin() : x;
+      at::Tensor pair = at::stack({x, x});
+      if (reads(x)) pair.detach_();
+      return std::vector<at::Tensor>{pair, sine};
+    };
+    auto compiled = rehearse::compile(function);
+    for (int call = 0; call < 2; ++call) {
+      const at::Tensor result = compiled(at::ones({3})).front();
+      EXPECT_TRUE(result.equal(at::ones({2, 3})));
+      EXPECT_FALSE(result.is_view()) << makes_leaf;
+      result.detach_();
+    }
   }
 }
 
