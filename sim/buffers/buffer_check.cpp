@@ -86,9 +86,8 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
     const auto which = access == Of::read ? BufferIndex::Which::written : BufferIndex::Which::all;
     for (const auto* const buffer : check_.calls_.buffers().find(Footprint(tensor), which)) {
       if (buffer->call->rank != rank_ || !buffer->is_there()) continue;
-      check_.finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", rank_, op, here(),
-                                            access == Of::read ? "reads" : "writes", describe(*buffer),
-                                            not_waited_for(rank_)));
+      check_.finding_.stop_here(rank_, fmt::format("{}{} {} {}{}", op, here(), access == Of::read ? "reads" : "writes",
+                                                   describe(*buffer), not_waited_for(rank_)));
     }
   }
 
@@ -104,8 +103,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
 
   void look_at_undefined(const at::Tensor& tensor, std::string_view op) {
     const auto* const call = undefined_.find(Footprint(tensor));
-    if (call != nullptr)
-      check_.finding_.stop_here(fmt::format("rank {}: {}{}{}", rank_, op, here(), undefined_by(*call)));
+    if (call != nullptr) check_.finding_.stop_here(rank_, fmt::format("{}{}{}", op, here(), undefined_by(*call)));
   }
 
   void note_storages(const std::string& op, c10::ArrayRef<c10::IValue> arguments) {
@@ -124,7 +122,7 @@ class BufferCheck::OfFiber final : public operators::OperatorWatcher {
     for (const auto* const buffer : check_.calls_.buffers().find(memory, BufferIndex::Which::all)) {
       if (buffer->call->rank != rank_ || !buffer->call->under_way || !buffer->is_exchanged()) continue;
       check_.finding_.stop_here(
-          fmt::format("rank {}: {}{} resizes {}{}", rank_, *op_, here(), describe(*buffer), not_waited_for(rank_)));
+          rank_, fmt::format("{}{} resizes {}{}", *op_, here(), describe(*buffer), not_waited_for(rank_)));
     }
   }
 
@@ -153,8 +151,9 @@ void BufferCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& share
     for (; next != shared.end() && next->buffer == &buffer; ++next) {
       const auto& used = *next->earlier;
       if (used.call->rank != call.rank || (!used.call->under_way && used.call->group == call.group)) continue;
-      finding_.stop_here(fmt::format("rank {}: {}{} {} {}{}", call.rank, call.title.text(), here(),
-                                     buffer.writes() ? "writes" : "reads", describe(used), not_waited_for(call.rank)));
+      finding_.stop_here(call.rank,
+                         fmt::format("{}{} {} {}{}", call.title.text(), here(), buffer.writes() ? "writes" : "reads",
+                                     describe(used), not_waited_for(call.rank)));
     }
   }
   look_at_undefined(call);
@@ -166,7 +165,7 @@ void BufferCheck::look_at_undefined(const WatchedCall& call) {
   for (const auto& buffer : call.buffers) {
     if (buffer.value == Value::replaced) continue;
     if (const auto* const other = undefined.find(buffer.footprint)) {
-      finding_.stop_here(fmt::format("rank {}: {}{}{}", call.rank, call.title.text(), here(), undefined_by(*other)));
+      finding_.stop_here(call.rank, fmt::format("{}{}{}", call.title.text(), here(), undefined_by(*other)));
     }
   }
   for (const auto& buffer : call.buffers) {
@@ -188,9 +187,9 @@ void BufferCheck::look_at_outputs(const WatchedCall& call) {
   for (auto each = written.begin(); each != written.end(); ++each) {
     for (auto next = each + 1; next != written.end() && begin_of(*next) < (*each)->bounds().end; ++next) {
       if (!overlap(**each, **next)) continue;
-      finding_.stop_here(
-          fmt::format("rank {}: {}{} has two outputs in the same memory, so that one overwrites the other", call.rank,
-                      call.title.text(), here()));
+      finding_.stop_here(call.rank,
+                         fmt::format("{}{} has two outputs in the same memory, so that one overwrites the other",
+                                     call.title.text(), here()));
     }
   }
 }
@@ -202,25 +201,26 @@ void BufferCheck::look_at_memory(const WatchedBuffer& buffer) {
   if (owned >= bounds.size()) return;
   const auto& tensor = *buffer.tensor;
   finding_.stop_here(
-      fmt::format("rank {}: {}{} works on more memory than its tensor owns: {} of sizes [{}] take {} bytes, but only "
+      buffer.call->rank,
+      fmt::format("{}{} works on more memory than its tensor owns: {} of sizes [{}] take {} bytes, but only "
                   "the first {} of them exist",
-                  buffer.call->rank, buffer.call->title.text(), here(), tensor.dtype().name(),
-                  fmt::join(tensor.sizes(), ", "), bounds.size(), owned));
+                  buffer.call->title.text(), here(), tensor.dtype().name(), fmt::join(tensor.sizes(), ", "),
+                  bounds.size(), owned));
 }
 
 bool BufferCheck::move(const WatchedCall& call) {
   if (!is_unchanged(call)) return false;
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_readable()) {
-      finding_.tell(
-          fmt::format("rank {}: the memory of {} was freed while the call was under way", call.rank, describe(buffer)));
+      finding_.tell(call.rank,
+                    fmt::format("the memory of {} was freed while the call was under way", describe(buffer)));
       return false;
     }
     if (hash_of(buffer.footprint) == buffer.hash) continue;
-    finding_.tell(
-        fmt::format("rank {}: {} changed while the call was under way, and no operator of the rank wrote it: look for "
-                    "a write through a pointer, or by another thread",
-                    call.rank, describe(buffer)));
+    finding_.tell(call.rank,
+                  fmt::format("{} changed while the call was under way, and no operator of the rank wrote it: look for "
+                              "a write through a pointer, or by another thread",
+                              describe(buffer)));
     return false;
   }
   return true;
@@ -238,9 +238,10 @@ void BufferCheck::learn(const WatchedCall& call) noexcept {
     if (buffer.others_write || !buffer.is_there() || !buffer.is_readable()) continue;
     if (hash_of(buffer.footprint) == buffer.hash) continue;
     return finding_.tell(
-        fmt::format("rank {}: {} changed after the call had moved its data and before rank {} waited for the call, and "
+        call.rank,
+        fmt::format("{} changed after the call had moved its data and before rank {} waited for the call, and "
                     "no operator of the rank wrote it: look for a write through a pointer, or by another thread",
-                    call.rank, describe(buffer), call.rank));
+                    describe(buffer), call.rank));
   }
 }
 
@@ -248,9 +249,10 @@ bool BufferCheck::is_unchanged(const WatchedCall& call) {
   for (const auto& buffer : call.buffers) {
     if (!buffer.is_exchanged()) continue;
     finding_.tell(
-        fmt::format("rank {}: {} got other memory or another size while the call was under way, and no operator of the "
+        call.rank,
+        fmt::format("{} got other memory or another size while the call was under way, and no operator of the "
                     "rank did that: look for a call of the tensor or of its storage",
-                    call.rank, describe(buffer)));
+                    describe(buffer)));
     return false;
   }
   return true;

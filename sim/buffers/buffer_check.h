@@ -33,6 +33,9 @@ class BufferCheck final : public CallChecker {
   void arrive(WatchedCall& call) noexcept override;
   void learn(const WatchedCall& call) noexcept override;
 
+  // See Finding::blamed().
+  const std::vector<int>& blamed() const noexcept { return finding_.blamed(); }
+
  private:
   class OfFiber;
 

@@ -29,4 +29,9 @@ std::unique_ptr<operators::OperatorWatcher> CallChecks::watch_main_of(int rank) 
   return buffers_ ? buffers_->watch_fiber_of(rank) : nullptr;
 }
 
+std::vector<int> CallChecks::blamed() const {
+  if (buffers_ && !buffers_->blamed().empty()) return buffers_->blamed();
+  return sharing_ ? sharing_->blamed() : std::vector<int>();
+}
+
 }  // namespace rehearse::sim

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <rehearse/sim/world_options.h>
 #include <rehearse_internal/comm/communicator_options.h>
@@ -28,6 +29,9 @@ class CallChecks {
   // not outlive this object. Helper fibers, which run a rank's threads and callbacks, need no such call: the
   // constructor makes sure that they have watchers.
   std::unique_ptr<operators::OperatorWatcher> watch_main_of(int rank);
+
+  // The ranks at fault, if a checker ended the world; ascending.
+  std::vector<int> blamed() const;
 
  private:
   std::optional<CallWatch> calls_;

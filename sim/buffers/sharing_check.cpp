@@ -18,10 +18,11 @@ struct End {
   std::string text() const { return fmt::format("rank {} {} it in {}", rank, writes ? "writes" : "reads", call); }
 };
 
-std::string of_both(const End& one, const End& other) {
-  if (other.rank < one.rank) return of_both(other, one);
-  return fmt::format("ranks {} and {} use the same memory, which processes do not share: {}, and {}", one.rank,
-                     other.rank, one.text(), other.text());
+[[noreturn]] void stop(Finding& finding, const End& one, const End& other) {
+  if (other.rank < one.rank) stop(finding, other, one);
+  finding.stop_here({one.rank, other.rank},
+                    fmt::format("ranks {} and {} use the same memory, which processes do not share: {}, and {}",
+                                one.rank, other.rank, one.text(), other.text()));
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ void SharingCheck::begin(WatchedCall& call, const std::vector<SharedBytes>& shar
     for (; next != shared.end() && next->buffer == &buffer; ++next) {
       const auto& other = *next->earlier;
       if (other.call->rank == call.rank) continue;
-      finding_.stop_here(of_both({call.rank, buffer.writes(), describe(call.title, call.where)},
-                                 {other.call->rank, other.writes(), describe(other.call->title, other.call->where)}));
+      stop(finding_, {call.rank, buffer.writes(), describe(call.title, call.where)},
+           {other.call->rank, other.writes(), describe(other.call->title, other.call->where)});
     }
     compare_with_past(buffer, call);
   }
@@ -45,8 +46,8 @@ void SharingCheck::compare_with_past(const WatchedBuffer& buffer, const WatchedC
   for (const auto& past : use->second->past) {
     if (past.rank == call.rank || (!past.writes && !buffer.writes())) continue;
     if (!overlap(past.footprint, buffer.footprint)) continue;
-    finding_.stop_here(of_both({call.rank, buffer.writes(), describe(call.title, call.where)},
-                               {past.rank, past.writes, describe(past.call, past.where)}));
+    stop(finding_, {call.rank, buffer.writes(), describe(call.title, call.where)},
+         {past.rank, past.writes, describe(past.call, past.where)});
   }
 }
 

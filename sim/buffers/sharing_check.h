@@ -28,6 +28,9 @@ class SharingCheck final : public CallChecker {
   void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) override;
   void forget(const WatchedCall& call) noexcept override;
 
+  // See Finding::blamed().
+  const std::vector<int>& blamed() const noexcept { return finding_.blamed(); }
+
  private:
   // The latest read, or the latest write, of a storage by one rank.
   struct Past {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/connection_text.h>
 #include <rehearse_internal/comm/title.h>
 #include <rehearse_internal/exec/check.h>
 #include <rehearse_internal/exec/clock_jump.h>
@@ -288,16 +289,15 @@ void FaultInjector::refuse_lost(const InterceptedCall& intercepted) {
     if (std::find(ranks.begin(), ranks.end(), lost) == ranks.end()) continue;
     const bool was_there = intercepted.group.id < loss.groups;
     const auto fail = [&](const std::string& why) {
-      const auto text =
-          fmt::format("{} failed: {}", title_of(intercepted.call, intercepted.sequence, intercepted.group), why);
+      const auto text = fmt::format("{} {}", title_of(intercepted.call, intercepted.sequence, intercepted.group), why);
       note_refused(intercepted, text);
       throw CommError(text, intercepted.group.name, intercepted.sequence, {lost});
     };
     if (was_there && lost == intercepted.rank) {
-      fail(fmt::format("rank {} has begun again and is no longer a member of this group; make a new group with it",
-                       lost));
+      fail(fmt::format(
+          "failed: rank {} has begun again and is no longer a member of this group; make a new group with it", lost));
     }
-    if (loss.connections_broke && (was_there || loss.is_down)) fail(fmt::format("rank {} closed the connection", lost));
+    if (loss.connections_broke && (was_there || loss.is_down)) fail(comm::failed_as_closed_by(lost));
   }
 }
 

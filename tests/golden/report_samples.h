@@ -52,6 +52,7 @@ inline Report deadlock_report() {
            "train_step, which ranks 0-1,3-7 made; allreduce #7 on group \"world\": rank 2 has ended and will "
            "never come",
            8);
+  report.causes = {{Cause::Kind::out_of_step, {2}, "#5 of group \"world\""}};
   for (int rank = 0; rank < 8; ++rank) {
     if (rank == 2) {
       report.rank_lines.push_back(line(rank, RankOutcome::returned, 903, "", "allreduce #6 on group \"world\""));
@@ -215,6 +216,7 @@ inline Report timeout_report() {
            "allreduce #1 on group \"world\"", "train.cpp:41 in step"),
       line(1, RankOutcome::blocked, 30'000'000, "a sleep", "allreduce #1 on group \"world\"",
            "loader.cpp:12 in refill")};
+  report.rank_lines[0].gave_up_on = {1};
   report.end_time = at_us(30'000'000);
   return report;
 }

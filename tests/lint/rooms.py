@@ -49,6 +49,7 @@ HOUSES = (
     House("core/comm", ladder("call", "agree", "record", "work", "matcher", "group", "backend"), "rehearse/comm/", {
         "call": ("call_interceptor.h", "coalescing.h", "described_backend.h", "device_end.h", "errors.h", "fabric.h",
                  "group_identity.h", "mismatch.h", "op_table.h", "operation.h", "signature.h", "title.h"),
+        "agree": ("connection_text.h",),
         "record": ("event_log.h", "span_log.h", "wait_for_graph.h"),
         "work": ("pending.h", "several_works.h"),
         "group": ("communicator_options.h",),

@@ -9,6 +9,7 @@
 
 #include <rehearse/comm/errors.h>
 #include <rehearse_internal/comm/call_interceptor.h>
+#include <rehearse_internal/comm/connection_text.h>
 #include <rehearse_internal/exec/this_rank.h>
 
 #include "comm/call/fingerprint.h"
@@ -107,7 +108,7 @@ void GroupState::lose(int rank, bool connections_break) {
     if (!WorkObserver(*work).waits_for().empty()) work->cancel();
   }
   if (!connections_break) return;
-  const auto why = fmt::format("failed: rank {} closed the connection", lost);
+  const auto why = failed_as_closed_by(lost);
   for (int peer = 0; peer < size(); ++peer) {
     for (const auto& work : in_flight(peer)) {
       const auto awaited = WorkObserver(*work).waits_for();

@@ -121,6 +121,11 @@ class Merger {
     merged_.headline = std::move(headline);
   }
 
+  void set_from(const Report& report) {
+    set(report.verdict, report.headline);
+    merged_.causes = report.causes;
+  }
+
   const Report* first_with(Verdict verdict) const {
     for (const auto& [report, ending] : ranks_) {
       if (report && report->verdict == verdict) return &*report;
@@ -131,7 +136,7 @@ class Merger {
   bool ended_by(Verdict verdict) {
     deciding_ = first_with(verdict);
     if (deciding_ == nullptr) return false;
-    set(verdict, deciding_->headline);
+    set_from(*deciding_);
     return true;
   }
 
@@ -158,7 +163,7 @@ class Merger {
     if (std::find(std::begin(kByAllLines), std::end(kByAllLines), first.verdict) != std::end(kByAllLines)) return false;
     const auto culprits = sim::culprits_of(first);
     deciding_ = culprits.empty() ? &first : &*ranks_[static_cast<std::size_t>(culprits.front())].report;
-    set(first.verdict, deciding_->headline);
+    set_from(*deciding_);
     return true;
   }
 
@@ -173,7 +178,7 @@ class Merger {
       if (best == nullptr || ranks_named(*report) > ranks_named(*best)) best = &*report;
     }
     if (best == nullptr) return false;
-    set(Verdict::mismatch, best->headline);
+    set_from(*best);
     deciding_ = best;
     return true;
   }
@@ -221,7 +226,7 @@ class Merger {
       if (!report || report->verdict != verdict || sim::failed_by_others(line)) continue;
       if (verdict == Verdict::rank_failed && line.state != RankOutcome::failed) continue;
       if (++others > 0) continue;
-      set(verdict, report->headline);
+      set_from(*report);
       deciding_ = &*report;
     }
     if (others < 0) return false;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/connection_text.h>
 
 #include "corruption.h"
 
@@ -63,8 +64,8 @@ class FaultyFabric::Marked final : public comm::Completion, public exec::Timer {
     if (!connections_break) return;
     const auto& group = transfer_.group->name;
     on_failed(std::make_exception_ptr(
-        CommError(fmt::format("{} #{} on group \"{}\" failed: rank {} closed the connection",
-                              comm::name_of(*transfer_.calls.front()), transfer_.sequence, group, rank),
+        CommError(fmt::format("{} #{} on group \"{}\" {}", comm::name_of(*transfer_.calls.front()), transfer_.sequence,
+                              group, comm::failed_as_closed_by(rank)),
                   group, transfer_.sequence, {rank})));
   }
 

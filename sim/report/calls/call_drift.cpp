@@ -97,28 +97,32 @@ class DriftText {
   DriftText(const comm::EventLog& log, const Places& places, const std::string& group)
       : log_(log), places_(places), group_(group) {}
 
-  std::string of(const AlikeCalls& most, const AlikeCalls& others) const {
+  // Nothing if no side skipped calls of the other.
+  std::optional<CallDrift> of(const AlikeCalls& most, const AlikeCalls& others) const {
     const bool tie = most.ranks.size() == others.ranks.size();
-    if (const auto drift = left_out(others.calls, most.calls)) return text(*drift, others, most, tie);
+    if (const auto drift = left_out(others.calls, most.calls)) return left_out_by(others, most, *drift, tie);
     const auto drift = left_out(most.calls, others.calls);
-    if (!drift) return "";
-    if (tie) return text(*drift, most, others, tie);
-    return fmt::format("{} made {}, which {} left out", out_of_step(others.ranks, *drift), calls(*drift, others.calls),
-                       describe_ranks(most.ranks));
+    if (!drift) return std::nullopt;
+    if (tie) return left_out_by(most, others, *drift, tie);
+    return out_of_step(
+        others.ranks, *drift,
+        fmt::format("made {}, which {} left out", calls(*drift, others.calls), describe_ranks(most.ranks)));
   }
 
  private:
-  // For example "rank 2 is out of step from #4 of group "world" on: it".
-  std::string out_of_step(const std::vector<int>& ranks, const Drift& drift) const {
+  // For example "rank 2 is out of step from #4 of group "world" on: it left out ...".
+  CallDrift out_of_step(const std::vector<int>& ranks, const Drift& drift, const std::string& what) const {
     const bool one = ranks.size() == 1;
-    return fmt::format("{} {} out of step from #{} of group \"{}\" on: {}", describe_ranks(ranks), one ? "is" : "are",
-                       drift.from + 1, group_, one ? "it" : "they");
+    auto from = fmt::format("#{} of group \"{}\"", drift.from + 1, group_);
+    auto text = fmt::format("{} {} out of step from {} on: {} {}", describe_ranks(ranks), one ? "is" : "are", from,
+                            one ? "it" : "they", what);
+    return {{Cause::Kind::out_of_step, ranks, std::move(from)}, std::move(text)};
   }
 
-  std::string text(const Drift& drift, const AlikeCalls& fewer, const AlikeCalls& more, bool tie) const {
+  CallDrift left_out_by(const AlikeCalls& fewer, const AlikeCalls& more, const Drift& drift, bool tie) const {
     const auto rest = describe_ranks(more.ranks);
-    return fmt::format("{} left out {}, {}", out_of_step(fewer.ranks, drift), calls(drift, more.calls),
-                       tie ? fmt::format("or {} made too many", rest) : fmt::format("which {} made", rest));
+    const auto who_made_it = tie ? fmt::format("or {} made too many", rest) : fmt::format("which {} made", rest);
+    return out_of_step(fewer.ranks, drift, fmt::format("left out {}, {}", calls(drift, more.calls), who_made_it));
   }
 
   std::string calls(const Drift& drift, const Calls& all) const {
@@ -134,7 +138,7 @@ class DriftText {
 
 }  // namespace
 
-std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, const Places& places) {
+std::vector<CallDrift> drifts_of(const RunRecord& record, Verdict verdict, const Places& places) {
   const auto& log = record.events;
   const auto groups = calls_up_to_the_failure(record, verdict);
   if (groups.empty() || log.call_sites().size() < 2) return {};
@@ -150,16 +154,15 @@ std::vector<std::string> drifts_of(const RunRecord& record, Verdict verdict, con
     // An index in the list is the number of a call only if all earlier calls are known.
     if (of_rank.size() + 1 == event.seq_id) of_rank.push_back({&event, &lines, type});
   }
-  std::vector<std::string> texts;
+  std::vector<CallDrift> drifts;
   for (const auto& [group, by_rank] : calls) {
     const auto sides = sides_of(by_rank);
-    const DriftText drift(log, places, group);
+    const DriftText text(log, places, group);
     for (std::size_t i = 1; i < sides.size(); ++i) {
-      auto text = drift.of(sides.front(), sides[i]);
-      if (!text.empty()) texts.push_back(std::move(text));
+      if (auto drift = text.of(sides.front(), sides[i])) drifts.push_back(std::move(*drift));
     }
   }
-  return texts;
+  return drifts;
 }
 
 }  // namespace rehearse::sim

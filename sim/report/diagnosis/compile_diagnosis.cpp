@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,17 +125,19 @@ class Clauses {
   std::vector<Clause> clauses_;
 };
 
-std::string text_of(const CompilerCollective& collective, const RunRecord& record, const RankOutcomes& ends) {
+CauseText cause_in(const CompilerCollective& collective, const RunRecord& record, const RankOutcomes& ends) {
   Clauses clauses;
+  Cause compiling{Cause::Kind::compiles, {}};
   const FunctionRecord* function = nullptr;
   for (const int rank : collective.here) {
     const auto* const own = at_work(record, rank);
     if (own == nullptr) continue;
     if (function == nullptr) function = own;
+    if (own->doing() == FunctionRecord::Doing::Compiling) compiling.ranks.push_back(rank);
     const auto place = place_of_compile(*own, ends.places());
     clauses.add(rank, [&](bool several) { return own->text(several) + place; });
   }
-  if (function == nullptr) return "";
+  if (function == nullptr) return {};
   bool any_hit = false;
   for (const int rank : collective.missing) {
     const auto* const own = of_name(record, rank, function->name());
@@ -148,7 +151,9 @@ std::string text_of(const CompilerCollective& collective, const RunRecord& recor
   const bool two = collective.here.size() + collective.missing.size() == 2;
   const auto advice =
       would_help ? fmt::format("; guard collectives would have made {} compile", two ? "both" : "all") : "";
-  return clauses.text() + advice + "; ";
+  CauseText cause{clauses.text() + advice + "; "};
+  if (!compiling.ranks.empty()) cause.causes.push_back(std::move(compiling));
+  return cause;
 }
 
 std::string text_of(const compiler::Divergence& divergence, const Places& places) {
@@ -158,12 +163,12 @@ std::string text_of(const compiler::Divergence& divergence, const Places& places
 
 }  // namespace
 
-std::string compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict) {
-  if (record.journal.functions().empty() || !may_come_of_compiling(verdict)) return "";
+CauseText compile_cause(const RunRecord& record, const RankOutcomes& ends, Verdict verdict) {
+  if (record.journal.functions().empty() || !may_come_of_compiling(verdict)) return {};
   if (const auto collective = find_collective(record); !collective.here.empty())
-    return text_of(collective, record, ends);
+    return cause_in(collective, record, ends);
   const auto alone = lone_compile_behind(record, verdict);
-  return alone ? text_of(*alone, ends.places()) + "; " : "";
+  return {alone ? text_of(*alone, ends.places()) + "; " : ""};
 }
 
 std::vector<std::string> compile_remarks(const RunRecord& record, const Places& places) {

@@ -21,7 +21,7 @@ constexpr std::size_t kCallsShown = 2;   // calls of ranks that wait
 using comm::WaitEdge;
 
 // Ranks in the same call at the same place form one cause.
-struct Cause {
+struct CommonEnd {
   std::vector<int> ranks;
   std::string call, where;
   std::optional<std::string> polled;  // the call that polls; empty text: unknown; nothing: no polling
@@ -37,7 +37,7 @@ class DeadEnds {
   std::vector<std::string> texts(const std::vector<comm::DeadEnd>& ends) const {
     const auto causes = causes_of(ends);
     std::vector<std::string> texts;
-    for (const Cause& cause : causes) {
+    for (const CommonEnd& cause : causes) {
       if (texts.size() == kCausesShown) break;
       texts.push_back(text(cause));
       if (texts.size() == 1 && !cause.held_up.empty()) texts.back() += "; " + held_up(cause);
@@ -48,10 +48,10 @@ class DeadEnds {
   }
 
  private:
-  std::vector<Cause> causes_of(const std::vector<comm::DeadEnd>& ends) const {
-    std::vector<Cause> causes;
+  std::vector<CommonEnd> causes_of(const std::vector<comm::DeadEnd>& ends) const {
+    std::vector<CommonEnd> causes;
     for (const auto& end : ends) {
-      const auto same = [&](const Cause& other) { return other.call == end.call && other.where == end.where; };
+      const auto same = [&](const CommonEnd& other) { return other.call == end.call && other.where == end.where; };
       auto cause = std::find_if(causes.begin(), causes.end(), same);
       if (cause == causes.end()) {
         const auto polled = polling_.find(end.rank);
@@ -61,11 +61,11 @@ class DeadEnds {
       cause->ranks.push_back(end.rank);
       cause->held_up.insert(cause->held_up.end(), end.held_up.begin(), end.held_up.end());
     }
-    for (Cause& cause : causes) std::sort(cause.ranks.begin(), cause.ranks.end());
+    for (CommonEnd& cause : causes) std::sort(cause.ranks.begin(), cause.ranks.end());
     return causes;
   }
 
-  std::string text(const Cause& cause) const {
+  std::string text(const CommonEnd& cause) const {
     const bool one = cause.ranks.size() == 1;
     std::string doing;
     if (until_) {
@@ -88,7 +88,7 @@ class DeadEnds {
   }
 
   // True for a wait or a poll that ends when some rank sets the key.
-  static bool is_of_key(const Cause& cause) {
+  static bool is_of_key(const CommonEnd& cause) {
     const auto& call = cause.polled ? *cause.polled : cause.call;
     return call.starts_with("store wait for key ") || call.starts_with("store check of key ");
   }
@@ -96,7 +96,7 @@ class DeadEnds {
   static std::string in(const std::string& call) { return call.empty() ? "" : " in " + call; }
 
   // For example "ranks 0-1 wait for it in barrier #2, rank 3 in recv #1".
-  std::string held_up(const Cause& cause) const {
+  std::string held_up(const CommonEnd& cause) const {
     std::vector<std::pair<std::string, std::set<int>>> calls;
     for (const WaitEdge& edge : cause.held_up) {
       auto call = std::find_if(calls.begin(), calls.end(), [&](const auto& known) { return known.first == edge.call; });

@@ -40,19 +40,24 @@ class VerdictFinder {
     // a function that a rank compiled alone. A wait may also follow from a group that a rank did not make. Everything
     // may follow from an exception that was unwinding a rank.
     const auto drifts = drifts_of(record_, diagnosis_.verdict, ends_.places());
-    if (!drifts.empty()) diagnosis_.headline.insert(0, drifts.front() + "; ");
+    if (!drifts.empty()) begin_with({drifts.front().text + "; ", {drifts.front().cause}});
     diagnosis_.headline.insert(0, group_left_out());
-    diagnosis_.headline.insert(0, compile_cause(record_, ends_, diagnosis_.verdict));
-    diagnosis_.headline.insert(0, crash_before());
+    begin_with(compile_cause(record_, ends_, diagnosis_.verdict));
+    begin_with(crash_before());
     if (is_of_waits()) diagnosis_.headline.insert(0, standing_cuts(record_.faults, options_.ranks, cut_until()));
     // An exception that was unwinding a rank may have started everything. But if a rank's exception ended the world,
     // the exceptions of other ranks are not its cause.
     const bool others = diagnosis_.verdict == Verdict::rank_failed && !outcome().failures.front().unwinding;
-    if (!others) diagnosis_.headline.insert(0, unwinding_first(record_, ends_.places()));
+    if (!others) begin_with(unwinding_first(record_, ends_.places()));
     return std::move(diagnosis_);
   }
 
  private:
+  void begin_with(const CauseText& cause) {
+    diagnosis_.headline.insert(0, cause.text);
+    diagnosis_.causes.insert(diagnosis_.causes.begin(), cause.causes.begin(), cause.causes.end());
+  }
+
   const exec::RunOutcome& outcome() const { return record_.outcome; }
 
   void verdict() {
@@ -62,7 +67,7 @@ class VerdictFinder {
       case exec::Ending::rank_failed:
         return rank_failed(outcome().failures.front());
       case exec::Ending::stopped:
-        if (record_.mismatches.empty()) return set(Verdict::check_failed, outcome().stop_reason);
+        if (record_.mismatches.empty()) return found_at_fault(outcome().stop_reason, record_.blamed);
         return set(Verdict::mismatch, comm::to_string(record_.mismatches.front()));
       case exec::Ending::deadlock:
         return standstill();
@@ -83,6 +88,11 @@ class VerdictFinder {
     diagnosis_.headline = std::move(headline);
   }
 
+  void found_at_fault(std::string headline, const std::vector<int>& ranks) {
+    set(Verdict::check_failed, std::move(headline));
+    if (!ranks.empty()) diagnosis_.causes.push_back({Cause::Kind::found_at_fault, ranks});
+  }
+
   void interrupted() {
     const auto returned = std::count(outcome().ranks.begin(), outcome().ranks.end(), exec::RankEnd::returned);
     set(Verdict::interrupted,
@@ -101,11 +111,12 @@ class VerdictFinder {
 
   // Names crashed ranks if the headline does not mention them yet, because all other ranks may wait for a call that a
   // crash left under way.
-  std::string crash_before() const {
-    if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return "";
+  CauseText crash_before() const {
+    if (!is_of_waits() || crashed().empty() || diagnosis_.headline.find(" crashed") != std::string::npos) return {};
     std::vector<int> ranks;
     for (const auto& [rank, call] : crashed()) ranks.push_back(rank);
-    return describe_ranks(ranks) + " crashed; ";
+    auto text = describe_ranks(ranks) + " crashed; ";
+    return {std::move(text), {{Cause::Kind::crashed, std::move(ranks)}}};
   }
 
   // A rank that ended may have left a note why it never made the awaited call. Returns that note as text: "on rank 3 no
@@ -139,7 +150,7 @@ class VerdictFinder {
     if (!record_.findings.empty()) return set(Verdict::check_failed, record_.findings.front().headline);
     if (options_.compile_divergence == CompileDivergence::fail) {
       const auto alone = compile_remarks(record_, ends_.places());
-      if (!alone.empty()) return set(Verdict::check_failed, alone.front());
+      if (!alone.empty()) return found_at_fault(alone.front(), compiler::divergences(record_.journal).front().compiled);
     }
     for (const auto& fault : record_.faults) {
       if (fault.why_not.empty() || fault.optional) continue;
@@ -231,8 +242,9 @@ class VerdictFinder {
                          : is_counted                   ? Verdict::out_of_memory
                                                         : Verdict::rank_failed;
     const auto before = timeout_before(failure, record_, ends_);
-    set(verdict, fmt::format("{}rank {}{}: {}{}", before, failure.rank, before.empty() ? "" : " failed",
-                             gist_of(failure), other_failures(failure, outcome().failures)));
+    set(verdict, fmt::format("rank {}{}: {}{}", failure.rank, before.text.empty() ? "" : " failed", gist_of(failure),
+                             other_failures(failure, outcome().failures)));
+    begin_with(before);
   }
 
   // Nobody could go on. If the culprit is a rank that polls, the verdict is a livelock. `hang` holds the waits before a

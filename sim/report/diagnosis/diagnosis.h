@@ -18,6 +18,7 @@ namespace rehearse::sim {
 struct Diagnosis {
   Verdict verdict = Verdict::ok;
   std::string headline;                 // who caused it, where, and who waited
+  std::vector<Cause> causes;            // what the headline says about the beginning, earliest first
   std::vector<std::string> wait_cycle;  // one line for each edge
   std::optional<Difference> absence;    // details if the headline is about a call that ranks never made
 };

@@ -48,8 +48,8 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
   return text;
 }
 
-std::string timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends) {
-  if (!follows_a_timeout(failure)) return "";
+CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends) {
+  if (!follows_a_timeout(failure)) return {};
   const auto& wait = *failure.gave_up;
   const auto& all = record.pending;
   const auto made = std::find_if(all.begin(), all.end(), [&](const comm::PendingOperation& call) {
@@ -57,15 +57,21 @@ std::string timeout_before(const exec::RankFailure& failure, const RunRecord& re
   });
   const auto where = made == all.end() ? "" : ends.place_of(*made);
   const auto at = fmt::format("{}{}{}", format_time(wait.at), where.empty() ? "" : " at ", where);
-  if (wait.waits_for.empty()) return fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at);
-  return fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
-                     absence_of(wait.waits_for, ends), wait.call, failure.rank, at);
+  if (wait.waits_for.empty()) return {fmt::format("{} of rank {} timed out at {}; then ", wait.call, failure.rank, at)};
+  CauseText cause{fmt::format("{} {} {}, in which rank {} timed out at {}; then ", describe_ranks(wait.waits_for),
+                              absence_of(wait.waits_for, ends), wait.call, failure.rank, at)};
+  if (have_all_returned(wait.waits_for, ends))
+    cause.causes.push_back({Cause::Kind::ended_without, wait.waits_for, wait.call});
+  return cause;
+}
+
+bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return ends.line_of(rank).state == RankOutcome::returned; });
 }
 
 std::string_view absence_of(const std::vector<int>& ranks, const RankOutcomes& ends) {
-  const bool returned = std::all_of(ranks.begin(), ranks.end(),
-                                    [&](int rank) { return ends.line_of(rank).state == RankOutcome::returned; });
-  if (!returned) return "never came to";
+  if (!have_all_returned(ranks, ends)) return "never came to";
   return ranks.size() == 1 ? "has ended without" : "have ended without";
 }
 

@@ -9,6 +9,7 @@
 #include <rehearse_internal/exec/failure.h>
 #include <rehearse_internal/job/run_record.h>
 
+#include "report/ranks/cause_text.h"
 #include "report/ranks/rank_outcomes.h"
 
 // Parts of headlines that several verdicts need, or that are long.
@@ -23,8 +24,10 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 
 // The timeout from which the failure follows: a program may catch a timeout and throw an error of its own. For example
 // "rank 1 has ended without allreduce #7 on group "world", in which rank 0 timed out at 1800 s at train.cpp:41 in step;
-// then ". Empty if the failure does not follow from a timeout.
-std::string timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
+// then ". If these ranks had returned, they are a cause. Empty if the failure does not follow from a timeout.
+CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
+
+bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 
 // For example "has ended without"; "never came to" if not all of the ranks have returned.
 std::string_view absence_of(const std::vector<int>& ranks, const RankOutcomes& ends);

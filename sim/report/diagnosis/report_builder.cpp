@@ -92,6 +92,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   auto diagnosis = find_verdict(options, record, ends);
   report.verdict = diagnosis.verdict;
   report.headline = std::move(diagnosis.headline);
+  report.causes = std::move(diagnosis.causes);
   report.wait_cycle = std::move(diagnosis.wait_cycle);
   report.rank_lines = ends.lines();
   if (diagnosis.absence) report.differences.push_back(std::move(*diagnosis.absence));
@@ -106,7 +107,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.remarks = remarks_of(record, places, report.headline, report.verdict != Verdict::ok);
   const auto drifts = drifts_of(record, report.verdict, places);
   for (const auto& drift : drifts) {
-    if (report.headline.find(drift) == std::string::npos) report.remarks.push_back(drift);
+    if (report.headline.find(drift.text) == std::string::npos) report.remarks.push_back(drift.text);
   }
   report.remarks.insert(report.remarks.end(), record.check_remarks.begin(), record.check_remarks.end());
   for (auto& text : recovery_remarks(record, places)) report.remarks.push_back(std::move(text));

@@ -2,12 +2,15 @@
 #include "report/ranks/rank_outcomes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/connection_text.h>
 
 #include "report/ranks/rank_failure_text.h"
+#include "report/ranks/timeouts.h"
 
 namespace rehearse::sim {
 namespace {
@@ -25,6 +28,13 @@ std::vector<int> opponents_of(int rank, const comm::Mismatch& mismatch) {
   for (const auto& side : mismatch.others) add(side);
   std::sort(opponents.begin(), opponents.end());
   return opponents;
+}
+
+// The line shows this call instead of the error with which the rank ended.
+void is_in(std::string call, RankLine& line) {
+  line.doing = std::move(call);
+  line.gave_up_on.clear();
+  line.lost.clear();
 }
 
 }  // namespace
@@ -47,8 +57,8 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
   for (auto fiber = outcome.blocked.rbegin(); fiber != outcome.blocked.rend(); ++fiber) blocked(*fiber);
   for (const auto& failure : outcome.failures) failed(failure);
   for (const auto& [rank, call] : record.crashed) {
+    is_in(call, line_of(rank));
     line_of(rank).state = RankOutcome::crashed;
-    line_of(rank).doing = call;
   }
   // If the first failure is no timeout, it explains the run, and the hang does not matter.
   if (!outcome.failures.empty() && !is_timeout(outcome.failures.front())) return;
@@ -100,6 +110,8 @@ void RankOutcomes::failed(const exec::RankFailure& failure) {
   line.at = failure.at;
   line.doing = text_of(failure);
   line.where = places_known_.text(failure.thrown_at);
+  line.gave_up_on = given_up_on(failure);
+  if (const auto rank = comm::closed_by(line.doing)) line.lost = {*rank};
   failures_[failure.rank] = &failure;
   if (!is_a<MismatchError>(failure) || record_.mismatches.empty()) return;
   mismatched(line);
@@ -113,7 +125,7 @@ void RankOutcomes::mismatched(RankLine& line) {
   const bool of_new_group = mismatch.kind == comm::Mismatch::Kind::new_group;
   const auto call =
       of_new_group ? comm::creation_title(mismatch) : record_.events.title(*record_.events.last(line.rank));
-  line.doing = call + " (the ranks' calls do not match)";
+  is_in(call + " (the ranks' calls do not match)", line);
   line.waits_for = opponents_of(line.rank, mismatch);
 }
 
@@ -138,7 +150,7 @@ void RankOutcomes::hung(const exec::BlockedFiber& fiber) {
   line.state = RankOutcome::blocked;
   line.at = record_.outcome.hang_began;
   line.where = place_of(fiber);
-  line.doing = fiber.waits_on;
+  is_in(fiber.waits_on, line);
   line.waits_for = fiber.waits_for;
 }
 

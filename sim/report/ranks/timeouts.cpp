@@ -51,6 +51,16 @@ const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure) {
   return is_of_call && misses_the_same ? &wait : nullptr;
 }
 
+std::vector<int> given_up_on(const exec::RankFailure& failure) {
+  constexpr std::string_view kMissing = "; missing ";
+  const auto text = text_of(failure);
+  if (text.find(kMissing) == text.npos) return {};
+  if (const auto own = timeout_of(failure)) return own->ranks();
+  if (!failure.gave_up || failure.gave_up->waits_for.empty()) return {};
+  const auto missing = fmt::format("{}{}", kMissing, describe_ranks(failure.gave_up->waits_for));
+  return text.find(missing) == text.npos ? std::vector<int>() : failure.gave_up->waits_for;
+}
+
 const exec::RankFailure& root_of_timeout(const exec::RankFailure& failure, const std::vector<exec::RankFailure>& all) {
   const auto late = was_over_before(failure) ? timeout_of(failure) : std::nullopt;
   if (!late) return failure;

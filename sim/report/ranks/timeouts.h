@@ -13,6 +13,10 @@ namespace rehearse::sim {
 // wait, whose timeout the program caught long before.
 const exec::GivenUpWait* wait_behind(const exec::RankFailure& failure);
 
+// The ranks for which the timed-out call behind this failure waited, as far as the failure's text names them. A program
+// may have caught the timeout and thrown an error of its own with the same text. Ascending; empty: not known.
+std::vector<int> given_up_on(const exec::RankFailure& failure);
+
 // If a call has timed out on one rank, another rank that makes the call later fails as well, and its failure may come
 // first in the record. Returns the failure of the rank whose wait timed out if `all` has it; otherwise `failure`
 // itself.

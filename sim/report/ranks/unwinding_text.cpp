@@ -18,6 +18,7 @@ constexpr std::size_t kExceptionsShown = 2;  // different exceptions
 
 struct SameException {
   std::string text;
+  std::string where;
   std::vector<int> ranks;
 };
 
@@ -32,21 +33,22 @@ class Unwindings {
     failure.what = unwinding->what;
     // Waiting calls throw these when they fail or when the world ends. They follow from what the report describes.
     if (is_timeout(failure) || is_a<CommError>(failure) || is_a<RankAborted>(failure)) return;
-    const auto place = places_.text(unwinding->thrown_at);
+    auto place = places_.text(unwinding->thrown_at);
     auto text = fmt::format("'{}'{}{}", gist_of(failure), place.empty() ? "" : ", thrown at ", place);
     auto same = std::find_if(found_.begin(), found_.end(), [&](const auto& other) { return other.text == text; });
-    if (same == found_.end()) same = found_.insert(same, {std::move(text), {}});
+    if (same == found_.end()) same = found_.insert(same, {std::move(text), std::move(place), {}});
     auto& ranks = same->ranks;
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
   }
 
-  std::string text() const {
-    std::string all;
+  CauseText first() const {
+    CauseText all;
     for (std::size_t i = 0; i < std::min(found_.size(), kExceptionsShown); ++i) {
       auto ranks = found_[i].ranks;
       std::sort(ranks.begin(), ranks.end());
-      all += fmt::format("{} {} unwinding an exception, {}; ", describe_ranks(ranks),
-                         ranks.size() == 1 ? "was" : "were", found_[i].text);
+      all.text += fmt::format("{} {} unwinding an exception, {}; ", describe_ranks(ranks),
+                              ranks.size() == 1 ? "was" : "were", found_[i].text);
+      all.causes.push_back({Cause::Kind::threw, std::move(ranks), "", found_[i].where});
     }
     return all;
   }
@@ -58,11 +60,11 @@ class Unwindings {
 
 }  // namespace
 
-std::string unwinding_first(const RunRecord& record, const Places& places) {
+CauseText unwinding_first(const RunRecord& record, const Places& places) {
   Unwindings unwindings(places);
   for (const auto& failure : record.outcome.failures) unwindings.add(failure.rank, failure.unwinding);
   for (const auto& fiber : record.outcome.blocked) unwindings.add(fiber.rank, fiber.unwinding);
-  return unwindings.text();
+  return unwindings.first();
 }
 
 }  // namespace rehearse::sim

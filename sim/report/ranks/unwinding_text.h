@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <string>
-
 #include <rehearse_internal/job/run_record.h>
+#include "report/ranks/cause_text.h"
 #include "report/ranks/places.h"
 
 namespace rehearse::sim {
@@ -11,6 +10,6 @@ namespace rehearse::sim {
 // Names exceptions of ranks that were in destructors when the world ended: "rank 2 was unwinding an exception, 'disk is
 // full', thrown at train.cpp:69 in save; ". The ranks made the calls in the destructors only because of these
 // exceptions. Empty if there are none.
-std::string unwinding_first(const RunRecord& record, const Places& places);
+CauseText unwinding_first(const RunRecord& record, const Places& places);
 
 }  // namespace rehearse::sim

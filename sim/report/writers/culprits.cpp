@@ -2,7 +2,6 @@
 #include "report/writers/culprits.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <set>
@@ -11,71 +10,16 @@
 namespace rehearse::sim {
 namespace {
 
-// Parses ranks in the form of rank_numbers(): "0-1,3".
-std::vector<int> ranks_in(std::string_view text) {
-  std::vector<int> ranks;
-  const auto number = [&text]() -> int {
-    int value = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return error == std::errc() ? value : -1;
-  };
-  for (int first = number(); first >= 0; first = number()) {
-    int last = first;
-    if (text.starts_with('-')) {
-      text.remove_prefix(1);
-      last = number();
-    }
-    for (int rank = first; rank <= last; ++rank) ranks.push_back(rank);
-    if (!text.starts_with(',')) break;
-    text.remove_prefix(1);
-  }
-  return ranks;
+std::vector<int> ranks_of(const Report& report, Cause::Kind kind) {
+  const auto& all = report.causes;
+  const auto cause = std::find_if(all.begin(), all.end(), [kind](const Cause& each) { return each.kind == kind; });
+  return cause == all.end() ? std::vector<int>() : cause->ranks;
 }
 
-// The rank whose connection broke, parsed from a text such as "allreduce #12 on group "world" failed: rank 3 closed the
-// connection".
-std::vector<int> ranks_that_left(std::string_view doing) {
-  constexpr std::string_view kLost = " failed: rank ", kWhy = " closed the connection";
-  const auto lost = doing.find(kLost);
-  if (lost == doing.npos) return {};
-  const auto rest = doing.substr(lost + kLost.size());
-  const auto number = rest.substr(0, rest.find(' '));
-  return rest.substr(number.size()).starts_with(kWhy) ? ranks_in(number) : std::vector<int>();
-}
-
-// The ranks with which the headline begins if `of_one` or `of_several` follows: for "rank 3 compiles f" and " compiles
-// ", rank 3.
-std::vector<int> ranks_before(std::string_view headline, std::string_view of_one, std::string_view of_several) {
-  constexpr std::string_view kOne = "rank ", kSeveral = "ranks ";
-  const auto several = headline.starts_with(kSeveral);
-  if (!several && !headline.starts_with(kOne)) return {};
-  const auto rest = headline.substr(several ? kSeveral.size() : kOne.size());
-  const auto numbers = rest.substr(0, rest.find(' '));
-  return rest.substr(numbers.size()).starts_with(several ? of_several : of_one) ? ranks_in(numbers)
-                                                                                : std::vector<int>();
-}
-
-// The ranks that compile while others do not. If ranks wait for each other because of that, the headline begins with
-// them.
-std::vector<int> ranks_that_compile(std::string_view headline) {
-  return ranks_before(headline, " compiles ", " compile ");
-}
-
-// The ranks that ended without the call in which the failed rank timed out. Such a headline begins with them.
-std::vector<int> ranks_that_ended_before(std::string_view headline) {
-  return ranks_before(headline, " has ended without ", " have ended without ");
-}
-
-// Reads "rank 3: ..." and "ranks 0 and 1 use ...". Headlines of checkers that give no findings begin so.
-std::vector<int> ranks_named_first(std::string_view headline) {
-  constexpr std::string_view kOne = "rank ", kTwo = "ranks ", kAnd = " and ";
-  if (headline.starts_with(kOne)) return ranks_in(headline.substr(kOne.size()));
-  const auto second = headline.find(kAnd);
-  if (!headline.starts_with(kTwo) || second == std::string_view::npos) return {};
-  auto ranks = ranks_in(headline.substr(kTwo.size()));
-  for (const int rank : ranks_in(headline.substr(second + kAnd.size()))) ranks.push_back(rank);
-  return ranks;
+// The ranks that compile while others do not, if the trouble began with that.
+std::vector<int> ranks_that_compile(const Report& report) {
+  const bool first = !report.causes.empty() && report.causes.front().kind == Cause::Kind::compiles;
+  return first ? report.causes.front().ranks : std::vector<int>();
 }
 
 // The call in the text, without the details that a wait or an error adds after it.
@@ -88,14 +32,8 @@ std::string call_in(const std::string& doing) {
   return doing.substr(0, std::min(doing.find(": "), doing.find(" (")));
 }
 
-// The ranks for which a call waited, parsed from the text of its timeout: "...; missing ranks 0-1". Reports of earlier
-// versions have "missing ranks: 0-1".
-std::vector<int> missing_ranks(std::string_view doing) {
-  constexpr std::string_view kMissing = "; missing rank";
-  const auto missing = doing.find(kMissing);
-  if (missing == doing.npos) return {};
-  const auto rest = doing.substr(missing + kMissing.size());
-  return ranks_in(rest.substr(std::min(rest.find_first_not_of("s: "), rest.size())));
+const std::vector<int>& awaited_by(const RankLine& line) {
+  return line.waits_for.empty() ? line.gave_up_on : line.waits_for;
 }
 
 std::vector<int> sorted(std::set<int> ranks) { return {ranks.begin(), ranks.end()}; }
@@ -116,7 +54,7 @@ std::vector<int> of_failures(const Report& report) {
     if (line.state != RankOutcome::failed) continue;
     failed.insert(line.rank);
     if (!failed_by_others(line)) of_their_own.insert(line.rank);
-    for (const int rank : ranks_that_left(line.doing)) left.insert(rank);
+    left.insert(line.lost.begin(), line.lost.end());
   }
   if (!of_their_own.empty()) return sorted(std::move(of_their_own));
   return sorted(left.empty() ? std::move(failed) : std::move(left));
@@ -124,7 +62,7 @@ std::vector<int> of_failures(const Report& report) {
 
 std::vector<int> of_check(const Report& report) {
   auto failed = of_failures(report);
-  return failed.empty() ? ranks_named_first(report.headline) : failed;
+  return failed.empty() ? ranks_of(report, Cause::Kind::found_at_fault) : failed;
 }
 
 // The ranks of the ring that are not in the call in which more than half of the ring waits. If there is no such call,
@@ -157,7 +95,7 @@ std::vector<int> of_waits(const std::vector<AwaitedRanks>& waits) {
 // equally large, returns the ranks that compile.
 std::vector<int> of_standstill(const Report& report) {
   auto waits = of_waits(waits_of(report.rank_lines));
-  auto compiling = ranks_that_compile(report.headline);
+  auto compiling = ranks_that_compile(report);
   if (compiling.empty()) return waits;
   std::erase_if(waits, [&](int rank) { return std::binary_search(compiling.begin(), compiling.end(), rank); });
   return waits.empty() || compiling.size() <= waits.size() ? compiling : waits;
@@ -170,7 +108,7 @@ bool failed_by_others(const RankLine& line) {
   constexpr std::string_view kOfConnections[] = {"Timed out waiting ",        "gloo/transport/",
                                                  "Connection closed by peer", "Connection reset by peer",
                                                  "ncclRemoteError",           "Broken pipe"};
-  return !waits_of({line}).empty() || !ranks_that_left(line.doing).empty() ||
+  return !awaited_by(line).empty() || !line.lost.empty() ||
          std::any_of(std::begin(kOfConnections), std::end(kOfConnections),
                      [&](std::string_view text) { return line.doing.find(text) != std::string::npos; });
 }
@@ -178,9 +116,8 @@ bool failed_by_others(const RankLine& line) {
 std::vector<AwaitedRanks> waits_of(const std::vector<RankLine>& lines) {
   std::vector<AwaitedRanks> waits;
   for (const auto& line : lines) {
-    auto ranks = line.waits_for;
-    if (ranks.empty()) ranks = missing_ranks(line.doing);
-    if (!ranks.empty()) waits.push_back({line.rank, call_in(line.doing), std::move(ranks), line.at, line.where});
+    const auto& ranks = awaited_by(line);
+    if (!ranks.empty()) waits.push_back({line.rank, call_in(line.doing), ranks, line.at, line.where});
   }
   return waits;
 }
@@ -207,7 +144,7 @@ std::vector<int> culprits_of(const Report& report) {
       if (!report.findings.empty()) return report.findings.front().ranks;
       return of_check(report);
     case Verdict::rank_failed: {
-      auto ended = ranks_that_ended_before(report.headline);
+      auto ended = ranks_of(report, Cause::Kind::ended_without);
       return ended.empty() ? of_failures(report) : ended;
     }
     case Verdict::fault_not_fired:

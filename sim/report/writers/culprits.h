@@ -31,10 +31,11 @@ bool failed_by_others(const RankLine& line);
 // The culprits, ascending. For a mismatch, and for waits if some ranks never made a group: the ranks whose call differs
 // from the majority's (all ranks if there is no majority). For a failed check: the ranks of the first finding. For a
 // crash, an exception or memory that ran out: the ranks that failed on their own. But if a rank failed after a timeout,
-// and the headline names the ranks that had ended without the call: those ranks. For other waits: the ranks to which
-// all waits lead. If ranks wait for each other in a ring: the ranks that are not in the call in which more than half of
-// the ring waits. If there is no such call, or if all ranks are in it: the whole ring. If some ranks compile while
-// others do not: the smaller side. For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who is.
+// and the report's causes have the ranks that had ended without the call: those ranks. For other waits: the ranks to
+// which all waits lead. If ranks wait for each other in a ring: the ranks that are not in the call in which more than
+// half of the ring waits. If there is no such call, or if all ranks are in it: the whole ring. If some ranks compile
+// while others do not: the smaller side. For dumps: DumpFacts::culprits. Empty: nobody is to blame, or nobody knows who
+// is.
 std::vector<int> culprits_of(const Report& report);
 
 }  // namespace rehearse::sim

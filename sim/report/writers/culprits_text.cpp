@@ -2,8 +2,6 @@
 #include "report/writers/culprits_text.h"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -72,31 +70,22 @@ bool is_worth_a_line(const Report& report, const std::vector<CulpritPlace>& plac
   return 2 * culprits <= report.rank_lines.size() && !std::all_of(places.begin(), places.end(), is_in_headline);
 }
 
-// What the headline has between two texts; nothing if it lacks one of them.
-std::optional<std::string_view> between(std::string_view headline, std::string_view before, std::string_view after) {
-  const auto begin = headline.find(before);
-  if (begin == headline.npos) return std::nullopt;
-  const auto rest = headline.substr(begin + before.size());
-  const auto end = rest.find(after);
-  return end == rest.npos ? std::nullopt : std::optional(rest.substr(0, end));
-}
-
-// The headline may know where the trouble began: where the culprits fell out of step, threw, or which call they left
-// out. That says more than where the culprits ended. Empty if the headline does not know it.
-std::string begin_in_headline(const Report& report, const std::vector<int>& culprits) {
+// The report may know where the trouble began: where the culprits fell out of step, threw, or which call they left out.
+// That says more than where the culprits ended. Empty if the report does not know it.
+std::string beginning_of(const Report& report, const std::vector<int>& culprits) {
+  const auto find = [&](Cause::Kind kind) -> const Cause* {
+    for (const auto& cause : report.causes) {
+      if (cause.kind == kind && cause.ranks == culprits) return &cause;
+    }
+    return nullptr;
+  };
   const auto ranks = describe_ranks(culprits);
-  const bool one = culprits.size() == 1;
-  const auto verb = [&](const char* of_one, const char* of_several) { return ranks + (one ? of_one : of_several); };
-  if (const auto since = between(report.headline, verb(" is", " are") + " out of step from ", " on: "))
-    return fmt::format("{}, out of step from {} on", ranks, *since);
-  if (const auto call = between(report.headline, verb(" has", " have") + " ended without ", ", in which "))
-    return fmt::format("{} ended without {}", verb(", which has", ", which have"), *call);
-  if (const auto error = between(report.headline, verb(" was", " were") + " unwinding an exception, ", "; ")) {
-    constexpr std::string_view kThrown = ", thrown at ";
-    const auto thrown = error->rfind(kThrown);
-    if (thrown != error->npos)
-      return fmt::format("{}, which threw at {}", ranks, error->substr(thrown + kThrown.size()));
-  }
+  if (const auto* const cause = find(Cause::Kind::out_of_step))
+    return fmt::format("{}, out of step from {} on", ranks, cause->call);
+  if (const auto* const cause = find(Cause::Kind::ended_without))
+    return fmt::format("{}, which {} ended without {}", ranks, culprits.size() == 1 ? "has" : "have", cause->call);
+  const auto* const cause = find(Cause::Kind::threw);
+  if (cause != nullptr && !cause->where.empty()) return fmt::format("{}, which threw at {}", ranks, cause->where);
   return "";
 }
 
@@ -130,7 +119,7 @@ std::string culprits_text(const Report& report, std::size_t width) {
   const auto* const label = is_of_own_check(report) ? "failed check: "
                             : culprits.size() == 1  ? "culprit: "
                                                     : "culprits: ";
-  if (const auto begin = culprits.empty() ? "" : begin_in_headline(report, culprits); !begin.empty())
+  if (const auto begin = culprits.empty() ? "" : beginning_of(report, culprits); !begin.empty())
     return wrapped(label, begin, width, 2) + "\n";
   if (culprits.empty() || (!report.dumps && !is_worth_a_line(report, places, culprits.size()))) return "";
   std::vector<std::string> texts;

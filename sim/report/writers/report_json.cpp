@@ -12,6 +12,7 @@
 
 #include "report/writers/json_reader.h"
 #include "report/writers/known_facts.h"
+#include "report/writers/older_reports.h"
 #include "report/writers/rank_runs.h"
 #include "report/writers/report_json.h"
 
@@ -28,6 +29,19 @@ constexpr int kNoRank = -1;               // for a fault that hit no rank's call
 std::int64_t nanoseconds(VirtualTime time) { return time.time_since_epoch().count(); }
 std::string hexadecimal(std::uint64_t number) { return fmt::format("{:#x}", number); }
 
+void add_ranks(Json& json, std::string key, const std::vector<int>& ranks) {
+  if (ranks.size() > kRanksListed) {
+    json[key + "_runs"] = rank_runs(ranks);
+  } else {
+    json[key] = ranks;
+  }
+}
+
+std::vector<int> ranks_in(const Reader& reader, const std::string& key) {
+  const auto runs = key + "_runs";
+  return reader.has(runs.c_str()) ? reader.get_rank_runs(runs.c_str()) : reader.get_ranks(key.c_str());
+}
+
 Json json_of(const RankLine& line) {
   Json json{{"rank", line.rank}, {"state", to_string(line.state)}};
   if (line.at != RankLine::kNotKnown) json["time_ns"] = nanoseconds(line.at);
@@ -35,11 +49,17 @@ Json json_of(const RankLine& line) {
   json["last"] = line.last;
   json["where"] = line.where;
   if (!line.last_where.empty()) json["last_where"] = line.last_where;
-  if (line.waits_for.size() > kRanksListed) {
-    json["waits_for_runs"] = rank_runs(line.waits_for);
-  } else {
-    json["waits_for"] = line.waits_for;
-  }
+  add_ranks(json, "waits_for", line.waits_for);
+  if (!line.gave_up_on.empty()) add_ranks(json, "gave_up_on", line.gave_up_on);
+  if (!line.lost.empty()) add_ranks(json, "lost", line.lost);
+  return json;
+}
+
+Json json_of(const Cause& cause) {
+  Json json{{"kind", to_string(cause.kind)}};
+  add_ranks(json, "ranks", cause.ranks);
+  if (!cause.call.empty()) json["call"] = cause.call;
+  if (!cause.where.empty()) json["where"] = cause.where;
   return json;
 }
 
@@ -128,9 +148,15 @@ RankLine rank_line_of(const Reader& reader) {
   line.last = reader.get<std::string>("last");
   line.where = reader.get<std::string>("where");
   line.last_where = reader.get_if_there<std::string>("last_where");
-  line.waits_for =
-      reader.has("waits_for_runs") ? reader.get_rank_runs("waits_for_runs") : reader.get_ranks("waits_for");
+  line.waits_for = ranks_in(reader, "waits_for");
+  if (reader.has("gave_up_on") || reader.has("gave_up_on_runs")) line.gave_up_on = ranks_in(reader, "gave_up_on");
+  if (reader.has("lost") || reader.has("lost_runs")) line.lost = ranks_in(reader, "lost");
   return line;
+}
+
+Cause cause_of(const Reader& reader) {
+  return {reader.get_named("kind", cause_kind_from_string, "kind of a cause"), ranks_in(reader, "ranks"),
+          reader.get_if_there<std::string>("call"), reader.get_if_there<std::string>("where")};
 }
 
 FaultLine::Firing firing_of(const Reader& reader) {
@@ -250,6 +276,7 @@ Json head_of(const Report& report) {
 
 Json report_as_json(const Report& report) {
   Json json = head_of(report);
+  json["causes"] = list_of(report.causes);
   json["rank_lines"] = list_of(report.rank_lines);
   json["differences"] = list_of(report.differences);
   json["call_places"] = list_of(report.call_places);
@@ -302,6 +329,11 @@ Report report_from_json(std::string_view text) {
   report.replay = reader.get<std::string>("replay");
   report.files = reader.get<std::vector<std::string>>("files");
   report.hint = reader.get_if_there<std::string>("hint");
+  if (reader.has("causes")) {
+    report.causes = reader.get_list("causes", cause_of);
+  } else {
+    add_facts_of_older_versions(report);
+  }
   return report;
 }
 

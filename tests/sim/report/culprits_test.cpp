@@ -15,6 +15,8 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
+#include "report/writers/report_json.h"
+
 // Outside rehearse, because reports do not take its functions for user code.
 namespace culprits_test {
 namespace {
@@ -109,10 +111,10 @@ TEST(Culprits, OfABrokenConnection_AreTheRankThatLeft) {
 
 // A report as in docs/examples/compile_divergence: some ranks wait in compiler collectives, and the others have gone
 // on.
-std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::string& headline) {
+std::vector<int> of_ranks_that_compile(std::vector<int> compiling, std::vector<Cause> causes) {
   Report report;
   report.verdict = Verdict::deadlock;
-  report.headline = headline;
+  report.causes = std::move(causes);
   for (int rank = 0; rank < 4; ++rank) {
     RankLine line{rank, RankOutcome::blocked, kTimeZero, "allreduce #5 on group \"world\"", "", "", compiling};
     if (std::find(compiling.begin(), compiling.end(), rank) != compiling.end()) {
@@ -128,19 +130,23 @@ std::vector<int> of_ranks_that_compile(std::vector<int> compiling, const std::st
 }
 
 TEST(Culprits, OfCompilingAlone_AreTheFewer) {
-  EXPECT_EQ(of_ranks_that_compile({3}, "rank 3 compiles f (call 3), ranks 0-2 used compiled entry 0 in call 3"),
+  EXPECT_EQ(of_ranks_that_compile({3}, {{Cause::Kind::compiles, {3}}}), std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({0, 1, 2}, {{Cause::Kind::compiles, {0, 1, 2}}}), std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({0, 1}, {{Cause::Kind::compiles, {0, 1}}}), (std::vector<int>{0, 1}));
+}
+
+// A crash before that explains the waits by itself.
+TEST(Culprits, OfCompilingAfterACrash_AreThoseToWhichTheWaitsLead) {
+  EXPECT_EQ(of_ranks_that_compile({3}, {{Cause::Kind::crashed, {0}}, {Cause::Kind::compiles, {3}}}),
             std::vector<int>{3});
-  EXPECT_EQ(of_ranks_that_compile({0, 1, 2}, "ranks 0-2 compile f (call 3), rank 3 used compiled entry 0 in call 3"),
-            std::vector<int>{3});
-  EXPECT_EQ(of_ranks_that_compile({0, 1}, "ranks 0-1 compile f (call 3), ranks 2-3 used compiled entry 0 in call 3"),
-            (std::vector<int>{0, 1}));
+  EXPECT_EQ(of_ranks_that_compile({0, 1}, {{Cause::Kind::crashed, {0}}, {Cause::Kind::compiles, {0, 1}}}),
+            (std::vector<int>{0, 1, 2, 3}));
 }
 
 // Most programs are right on most ranks, so the ranks in the rarer call are to blame.
 TEST(Culprits, OfRanksThatWaitForEachOther_AreThoseInAnotherCallThanMost) {
-  const std::string headline = "ranks 0 -> 3 -> 0 wait for each other";
-  EXPECT_EQ(of_ranks_that_compile({3}, headline), std::vector<int>{3});
-  EXPECT_EQ(of_ranks_that_compile({2, 3}, headline), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(of_ranks_that_compile({3}, {}), std::vector<int>{3});
+  EXPECT_EQ(of_ranks_that_compile({2, 3}, {}), (std::vector<int>{0, 1, 2, 3}));
 }
 
 // The second line of a report.
@@ -182,30 +188,79 @@ TEST(CulpritLine, OfRanksThatAreAllThere_IsLeftOut) {
   EXPECT_THAT(culprit_line(report_of("both wait", {one, other})), testing::StartsWith("rank 0: blocked in recv #1"));
 }
 
-// The headline may know where the trouble began.
+// The report, and what is read of it if an older version wrote it: such files lack `causes` and the facts of the lines.
+Report of_older_version(const Report& report) {
+  auto older = sim::json_text(sim::report_as_json(report));
+  const std::string key = "\"causes\"";
+  EXPECT_NE(older.find(key), std::string::npos);
+  older.replace(older.find(key), key.size(), "\"unknown to all\"");
+  for (const std::string fact : {"gave_up_on", "lost"}) {
+    while (older.find("\"" + fact + "\"") != std::string::npos)
+      older.replace(older.find("\"" + fact + "\""), fact.size() + 2, "\"-" + fact + "\"");
+  }
+  return sim::report_from_json(older);
+}
+
+// The report may know where the trouble began.
 TEST(CulpritLine, OfARankThatLeftOutACall_NamesThatCall) {
   const RankLine waits{0, RankOutcome::blocked, {}, "allreduce #6", "", "job.cpp:9 in step", {1}};
   const RankLine returned{1, RankOutcome::returned, {}, "", "allreduce #5", "", {}, "job.cpp:7 in step"};
-  EXPECT_EQ(culprit_line(report_of("rank 1 is out of step from #4 of group \"world\" on: it left out the allreduce at "
-                                   "job.cpp:6 in step, which rank 0 made; allreduce #6: rank 1 has ended",
-                                   {waits, returned})),
-            "culprit: rank 1, out of step from #4 of group \"world\" on");
+  auto report = report_of(
+      "rank 1 is out of step from #4 of group \"world\" on: it left out the allreduce at "
+      "job.cpp:6 in step, which rank 0 made; allreduce #6: rank 1 has ended",
+      {waits, returned});
+  report.causes = {{Cause::Kind::out_of_step, {1}, "#4 of group \"world\""}};
+  EXPECT_EQ(culprit_line(report), "culprit: rank 1, out of step from #4 of group \"world\" on");
+  EXPECT_EQ(culprit_line(of_older_version(report)), culprit_line(report));
   auto failed =
       report_of("rank 1 has ended without allreduce #6, in which rank 0 timed out at 30 s; then rank 0 failed: x",
                 {{0, RankOutcome::failed, {}, "x", "", "job.cpp:10 in step", {}}, returned});
   failed.verdict = Verdict::rank_failed;
+  failed.causes = {{Cause::Kind::ended_without, {1}, "allreduce #6"}};
   EXPECT_EQ(culprits_of(failed), std::vector<int>{1});
   EXPECT_EQ(culprit_line(failed), "culprit: rank 1, which has ended without allreduce #6");
+  EXPECT_EQ(culprits_of(of_older_version(failed)), culprits_of(failed));
+  EXPECT_EQ(culprit_line(of_older_version(failed)), culprit_line(failed));
 }
 
+// The exception's text may contain what separates the clauses of a headline.
 TEST(CulpritLine, OfARankThatThrew_NamesTheThrow) {
   const RankLine waits{0, RankOutcome::blocked, {}, "barrier #1", "", "job.cpp:9 in step", {1}};
   const RankLine unwinds{1, RankOutcome::blocked, {}, "a sleep", "", "job.cpp:2 in ~Job", {}};
-  EXPECT_EQ(
-      culprit_line(report_of("rank 1 was unwinding an exception, 'disk is full', thrown at job.cpp:8 in step; rank "
-                             "1 waits forever in a sleep at job.cpp:2 in ~Job",
-                             {waits, unwinds})),
-      "culprit: rank 1, which threw at job.cpp:8 in step");
+  auto report = report_of(
+      "rank 1 was unwinding an exception, 'disk is full', thrown at job.cpp:8 in step; rank 1 "
+      "waits forever in a sleep at job.cpp:2 in ~Job",
+      {waits, unwinds});
+  report.causes = {{Cause::Kind::threw, {1}, "", "job.cpp:8 in step"}};
+  EXPECT_EQ(culprit_line(report), "culprit: rank 1, which threw at job.cpp:8 in step");
+  EXPECT_EQ(culprit_line(of_older_version(report)), culprit_line(report));
+  report.headline.replace(report.headline.find("disk"), 4, "x; y");
+  EXPECT_EQ(culprit_line(report), "culprit: rank 1, which threw at job.cpp:8 in step");
+}
+
+TEST(Culprits, OfOlderReports_ComeFromTheirTexts) {
+  auto timeout = report_of(
+      "rank 1 was late",
+      {{0, RankOutcome::failed, {}, "allreduce #6: Timed out waiting 30000ms; missing ranks: 1-2", "", "", {}},
+       {1, RankOutcome::stopped, {}, "", "", "", {}},
+       {2, RankOutcome::stopped, {}, "", "", "", {}}});
+  timeout.verdict = Verdict::timeout;
+  EXPECT_EQ(culprits_of(of_older_version(timeout)), (std::vector<int>{1, 2}));
+  auto lost = timeout;
+  lost.verdict = Verdict::rank_failed;
+  lost.rank_lines[0].doing = "allreduce #6 on group \"world\" failed: rank 2 closed the connection";
+  EXPECT_EQ(culprits_of(of_older_version(lost)), std::vector<int>{2});
+  auto checked = timeout;
+  checked.verdict = Verdict::check_failed;
+  checked.rank_lines[0].state = RankOutcome::stopped;
+  checked.headline = "ranks 0 and 2 use the same memory";
+  EXPECT_EQ(culprits_of(of_older_version(checked)), (std::vector<int>{0, 2}));
+  checked.headline = "rank 1: mul_ writes what is in flight";
+  EXPECT_EQ(culprits_of(of_older_version(checked)), std::vector<int>{1});
+  auto compiling = timeout;
+  compiling.verdict = Verdict::deadlock;
+  compiling.headline = "ranks 0-1 compile f (call 3), rank 2 used compiled entry 0 in call 3";
+  EXPECT_EQ(culprits_of(of_older_version(compiling)), std::vector<int>{2});
 }
 
 TEST(CulpritLine, OfARankThatLeftALoopEarly_CountsItsCalls) {

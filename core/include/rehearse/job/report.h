@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <rehearse/exec/time.h>
+#include <rehearse/job/cause.h>
 #include <rehearse/job/dump_facts.h>
 #include <rehearse/job/fault_line.h>
 #include <rehearse/job/rank_outcome.h>
@@ -27,7 +28,9 @@ struct RankLine {
   std::string last;   // the last operation that it completed: "broadcast #6 on group \"world\""; empty: none
   std::string where;  // "train.cpp:41 in step"; empty: unknown
   std::vector<int> waits_for;
-  std::string last_where{};  // where it called `last`; set only if `where` is unknown, as for ranks that returned
+  std::string last_where{};       // where it called `last`; set only if `where` is unknown, as for ranks that returned
+  std::vector<int> gave_up_on{};  // if its call timed out: the ranks for which the call waited
+  std::vector<int> lost{};        // if its call failed because ranks closed their connections: these ranks
 };
 
 // Calls that should have been equal.
@@ -89,6 +92,7 @@ struct Report {
   std::uint64_t operations = 0;
   VirtualTime end_time{};
 
+  std::vector<Cause> causes;  // how the trouble began, in the order of the headline; empty: not known
   std::vector<RankLine> rank_lines;
   std::vector<Difference> differences;
   // If calls of a group were not matched: earlier calls of the group that ranks made from different places, the first

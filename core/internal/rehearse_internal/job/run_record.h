@@ -52,6 +52,7 @@ struct RunRecord {
   std::map<std::string, std::uint64_t> checks;  // RankContext::expect() and state checkers: how often each check held
   std::vector<RankResult> results;              // in the order in which ranks reported them
   std::vector<StateFinding> findings;           // from state checkers; the first one ended the world
+  std::vector<int> blamed;                      // the ranks at fault, if a memory checker ended the world; ascending
   // Reasons why other ranks may wait for a rank, as text, each with the ranks that noted it (RankRemarks).
   std::map<std::string, std::set<int>> notes;
   std::vector<std::string> check_remarks;  // one line each: checks that some ranks missed, and RankRemarks

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rehearse {
+
+// A fact about how a run's trouble began, as data. The headline says the same in words.
+struct Cause {
+  enum class Kind {
+    threw,           // an exception was unwinding the ranks; `where`: the line that threw it, empty if unknown
+    crashed,         // a planned fault ended the ranks
+    compiles,        // the ranks compile a function, and others do not
+    out_of_step,     // from `call` on, the ranks' calls are not those that they were matched with
+    ended_without,   // the ranks ended and had never made `call`, in which another rank then timed out
+    found_at_fault,  // a checker that gives no findings found the ranks at fault
+  };
+
+  Kind kind = Kind::threw;
+  std::vector<int> ranks;  // ascending
+  std::string call{};      // "allreduce #7 on group "world""; for out_of_step "#5 of group "world""
+  std::string where{};     // "train.cpp:41 in step"
+};
+
+// "threw", "out_of_step", ...
+std::string_view to_string(Cause::Kind kind) noexcept;
+
+// The inverse, for JSON; nullopt if no kind has that name.
+std::optional<Cause::Kind> cause_kind_from_string(std::string_view name) noexcept;
+
+}  // namespace rehearse
