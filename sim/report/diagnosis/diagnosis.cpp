@@ -315,6 +315,9 @@ class VerdictFinder {
       const bool of_store = is_a<c10::DistStoreError>(failure);
       if (of_store) diagnosis.headline += all.others_on_the_way(failure.rank, until);
     }
+    // In a real run, this process may not know the calls of the others.
+    if (missing_ranks && !hopeless && !is_real())
+      diagnosis.headline += never_called(*failure.gave_up, failure.rank, record_);
     diagnosis_.wait_cycle = std::move(diagnosis.wait_cycle);
     diagnosis.headline = unmatched_send(record_.pending, ends_) + diagnosis.headline + shared_lock(diagnosis.headline);
     set(hopeless ? Verdict::deadlock : Verdict::timeout, std::move(diagnosis.headline));

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <rehearse/comm/errors.h>
+#include <rehearse_internal/comm/operation.h>
 #include <rehearse_internal/formatting/rank_list.h>
 #include <rehearse_internal/sim/format_time.h>
 
@@ -63,6 +65,23 @@ CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& reco
   if (have_all_returned(wait.waits_for, ends))
     cause.causes.push_back({Cause::Kind::ended_without, wait.waits_for, wait.call});
   return cause;
+}
+
+std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record) {
+  const auto& log = record.events;
+  const auto own = std::find_if(record.pending.begin(), record.pending.end(), [&](const comm::PendingOperation& call) {
+    return call.rank == rank && call.call == wait.call;
+  });
+  const auto* const event = own == record.pending.end() ? nullptr : log.find(own->record_id);
+  if (event == nullptr || comm::is_point_to_point(log.signature(*event).type)) return "";
+  // A rank may have made the call after its timeout. Its event is then newer than `event`, so the log has it, too.
+  std::set<int> never(wait.waits_for.begin(), wait.waits_for.end());
+  for (const auto& other : log.kept()) {
+    const bool is_same = other.pg_id == event->pg_id && other.seq_id == event->seq_id;
+    if (is_same && !comm::is_point_to_point(log.signature(other).type)) never.erase(other.rank);
+  }
+  if (never.empty()) return "";
+  return fmt::format("; {} never called {}", describe_ranks(std::vector<int>(never.begin(), never.end())), wait.call);
 }
 
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends) {

@@ -27,6 +27,11 @@ std::string other_failures(const exec::RankFailure& first, const std::vector<exe
 // then ". If these ranks had returned, they are a cause. Empty if the failure does not follow from a timeout.
 CauseText timeout_before(const exec::RankFailure& failure, const RunRecord& record, const RankOutcomes& ends);
 
+// For example "; rank 1 never called allreduce #1 on group "world"": the ranks for which `rank` waited in vain, if
+// `wait` is a collective that they had not called when the world ended. Empty if there are none, or if nobody knows.
+// `record` must have the calls of all ranks.
+std::string never_called(const exec::GivenUpWait& wait, int rank, const RunRecord& record);
+
 bool have_all_returned(const std::vector<int>& ranks, const RankOutcomes& ends);
 
 // For example "has ended without"; "never came to" if not all of the ranks have returned.

@@ -73,21 +73,21 @@ Entries timeouts() {
        Verdict::timeout,
        {1},
        "rank 1 was still in a sleep at {} in corpus::stands_still_and_beats; ranks 0,2-3 waited for it in allreduce #5 "
-       "on group \"world\" until the timeout at 1800 s"},
+       "on group \"world\" until the timeout at 1800 s; rank 1 never called allreduce #5 on group \"world\""},
       {"B133",
        compiles_from_cold,
        {.ranks = 2, .timeout = 600s},
        Verdict::timeout,
        {1},
        "rank 1 was still in a computation at {} in corpus::compiles_from_cold; rank 0 waited for it in allreduce #1 on "
-       "group \"world\" until the timeout at 605 s"},
+       "group \"world\" until the timeout at 605 s; rank 1 never called allreduce #1 on group \"world\""},
       {"B134",
        saves_for_long,
        {.ranks = 4, .timeout = 600s},
        Verdict::timeout,
        {0},
        "rank 0 was still in a computation at {} in corpus::saves_for_long; ranks 1-3 waited for it in allreduce #2 on "
-       "group \"world\" until the timeout at 600 s"},
+       "group \"world\" until the timeout at 600 s; rank 0 never called allreduce #2 on group \"world\""},
   };
 }
 

@@ -145,7 +145,8 @@ TEST(FirstCases, LateRank_IsATimeoutAfterThirtyMinutes) {
     EXPECT_EQ(report.end_time, kTimeZero + std::chrono::minutes(30));
     EXPECT_EQ(without_line_numbers(report.headline),
               "rank " + job.culprit + " was still in a sleep" + place + "; " + job.others +
-                  " waited for it in allreduce #1 on group \"world\" until the timeout at 1800 s");
+                  " waited for it in allreduce #1 on group \"world\" until the timeout at 1800 s; rank " + job.culprit +
+                  " never called allreduce #1 on group \"world\"");
     expect_lines(job, report, "blocked: a sleep," + place + ", t=1800 s",
                  "failed: allreduce #1 on group \"world\": Timed out waiting 1800000ms of virtual time; missing rank " +
                      job.culprit + "," + place + ", t=1800 s");
