@@ -90,7 +90,7 @@ Json run_that_ended(const RunResults& results) {
   std::optional<Timeline> timeline;
   if (!results.stored_in.empty()) timeline = stored_timeline(report, results.stored_in, true);
   const auto* const events = results.explained != nullptr ? results.explained : results.events;
-  if (events != nullptr) timeline = timeline_of(*events, report.ranks);
+  if (events != nullptr) timeline = timeline_of(*events, report.ranks, report.stuck_since);
   return page_run({.report = report,
                    .culprits = culprits_of(report),
                    .timeline = timeline ? &*timeline : nullptr,

@@ -21,16 +21,22 @@ struct Line {
   std::vector<int> ranks;
 };
 
+bool is_standstill(Verdict verdict) { return verdict == Verdict::deadlock || verdict == Verdict::livelock; }
+
 // "  (failed at 30 s)"; empty for a call that is complete.
 std::string end_of(const Event& event, const exec::RunOutcome& outcome, Verdict verdict) {
   if (event.completed()) return "";
-  const bool is_standstill = verdict == Verdict::deadlock || verdict == Verdict::livelock;
-  const bool hung = !outcome.hang.empty() && event.time_ended > outcome.hang_began;
-  if (is_standstill && (hung || !event.ended())) return "  (never completes)";
+  const auto since = stuck_since(outcome, verdict);
+  const bool hung = since && event.time_ended > *since;
+  if (hung || (is_standstill(verdict) && !event.ended())) return "  (never completes)";
   return event.ended() ? fmt::format("  (failed at {})", format_time(event.time_ended)) : "  (not complete)";
 }
 
 }  // namespace
+
+std::optional<VirtualTime> stuck_since(const exec::RunOutcome& outcome, Verdict verdict) {
+  return is_standstill(verdict) && !outcome.hang.empty() ? std::optional(outcome.hang_began) : std::nullopt;
+}
 
 std::vector<std::string> last_event_lines(const RunRecord& record, Verdict verdict, const Places& places) {
   const comm::EventLog& log = record.events;

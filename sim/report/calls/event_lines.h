@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@
 namespace rehearse::sim {
 
 inline constexpr std::size_t kEventLinesShown = 10;  // the last calls of a run
+
+// For Report::stuck_since.
+std::optional<VirtualTime> stuck_since(const exec::RunOutcome& outcome, Verdict verdict);
 
 // The last calls of a run, oldest first. Ranks that made the same call at the same time share a line. In a deadlock or
 // livelock the calls in which ranks were stuck "never complete", even if timeouts ended the waits for them later.

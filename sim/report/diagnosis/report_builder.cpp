@@ -94,6 +94,7 @@ Report build_report(const WorldOptions& options, const RunRecord& record) {
   report.headline = std::move(diagnosis.headline);
   report.causes = std::move(diagnosis.causes);
   report.wait_cycle = std::move(diagnosis.wait_cycle);
+  report.stuck_since = stuck_since(record.outcome, report.verdict);
   report.rank_lines = ends.lines();
   if (diagnosis.absence) report.differences.push_back(std::move(*diagnosis.absence));
   if (options.mode == Mode::real) add_waits_given_up(record, report);

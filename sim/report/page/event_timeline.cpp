@@ -9,6 +9,7 @@
 #include <rehearse_internal/comm/operation.h>
 
 #include "report/page/source_files.h"
+#include "report/writers/trace_slices.h"
 
 namespace rehearse::sim {
 namespace {
@@ -19,7 +20,8 @@ std::int64_t timeline_time(VirtualTime time) {
 
 class EventTimeline {
  public:
-  EventTimeline(const comm::EventLog& events, int ranks) : events_(events) {
+  EventTimeline(const comm::EventLog& events, int ranks, std::optional<VirtualTime> stuck_since)
+      : events_(events), stuck_since_(stuck_since) {
     timeline_.calls.resize(static_cast<std::size_t>(ranks));
     timeline_.spans.resize(static_cast<std::size_t>(ranks));
   }
@@ -29,7 +31,7 @@ class EventTimeline {
     add_sites();
     const auto kept = events_.kept();
     timeline_.left_out = events_.size() - kept.size();
-    for (const auto& event : kept) add(event);
+    for (const auto& event : kept) add(shown(event, stuck_since_));
     for (const auto& span : events_.spans().kept()) add(span);
     return std::move(timeline_);
   }
@@ -90,6 +92,7 @@ class EventTimeline {
   }
 
   const comm::EventLog& events_;
+  const std::optional<VirtualTime> stuck_since_;
   Timeline timeline_;
   std::map<std::string, std::uint32_t> span_names_;
   std::map<std::uint32_t, std::uint32_t> signatures_;
@@ -99,6 +102,8 @@ class EventTimeline {
 
 }  // namespace
 
-Timeline timeline_of(const comm::EventLog& events, int ranks) { return EventTimeline(events, ranks).make(); }
+Timeline timeline_of(const comm::EventLog& events, int ranks, std::optional<VirtualTime> stuck_since) {
+  return EventTimeline(events, ranks, stuck_since).make();
+}
 
 }  // namespace rehearse::sim

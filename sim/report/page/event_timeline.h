@@ -8,7 +8,7 @@
 namespace rehearse::sim {
 
 // Makes a timeline of the calls and spans that the log still has. Looks up the source lines of all calls, which is slow
-// the first time.
-Timeline timeline_of(const comm::EventLog& events, int ranks);
+// the first time. `stuck_since`: Report::stuck_since.
+Timeline timeline_of(const comm::EventLog& events, int ranks, std::optional<VirtualTime> stuck_since = {});
 
 }  // namespace rehearse::sim

@@ -28,7 +28,7 @@ class TraceWriter {
       : out_(out), events_(events), report_(report) {}
 
   void write() {
-    const auto slices = slices_of(events_, report_.end_time);
+    const auto slices = slices_of(events_, report_.end_time, report_.stuck_since);
     out_ << "{\"displayTimeUnit\":\"ns\",\"otherData\":" << json_text(facts()) << ",\"traceEvents\":[";
     name_ranks();
     for (const Slice& slice : slices) put(slice_event(slice));

@@ -242,6 +242,7 @@ void read_measurements(const Reader& reader, Report& report) {
   report.switches = reader.get_if_there<std::uint64_t>("switches");
   report.operations = reader.get_if_there<std::uint64_t>("operations");
   if (reader.has("end_time_ns")) report.end_time = reader.get_time("end_time_ns");
+  if (reader.has("stuck_since_ns")) report.stuck_since = reader.get_time("stuck_since_ns");
   const auto may_be_missing = unmeasured_keys(report);
   for (const char* key : {"seed", "schedule", "identity", "decisions", "switches", "operations", "end_time_ns"}) {
     const bool may_be = std::find(may_be_missing.begin(), may_be_missing.end(), key) != may_be_missing.end();
@@ -269,6 +270,7 @@ Json head_of(const Report& report) {
   add("switches", report.switches);
   add("operations", report.operations);
   add("end_time_ns", nanoseconds(report.end_time));
+  if (report.stuck_since) add("stuck_since_ns", nanoseconds(*report.stuck_since));
   return json;
 }
 

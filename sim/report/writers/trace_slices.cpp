@@ -48,10 +48,19 @@ void add_message_arrows(const Messages& messages, std::vector<Arrow>& arrows) {
 
 }  // namespace
 
-std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world) {
+comm::Event shown(comm::Event event, std::optional<VirtualTime> stuck_since) {
+  if (!stuck_since || event.completed() || !event.ended() || event.time_ended <= *stuck_since) return event;
+  event.time_ended = Event::kNever;
+  event.failed = 0;
+  return event;
+}
+
+std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world,
+                             std::optional<VirtualTime> stuck_since) {
   std::vector<Slice> slices;
   std::map<int, std::vector<VirtualTime>> lanes;  // for each rank, when its tracks become free
-  for (const Event& event : events.kept()) {
+  for (const Event& kept : events.kept()) {
+    const Event event = shown(kept, stuck_since);
     Slice slice{event, std::max(event.ended() ? event.time_ended : end_of_world, event.time_created)};
     auto& free_at = lanes[event.rank];
     const auto lane =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <rehearse/comm/event_log.h>
@@ -14,8 +15,13 @@ struct Slice {
   int lane = 0;       // track within the rank; slices of one track do not overlap
 };
 
-// All events that the log keeps, in order of the calls.
-std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world);
+// The event as views of the run show it. `stuck_since`: Report::stuck_since. If a timeout ended the call after that,
+// the call never ends.
+comm::Event shown(comm::Event event, std::optional<VirtualTime> stuck_since);
+
+// All events that the log keeps, in order of the calls, as shown() shows them.
+std::vector<Slice> slices_of(const comm::EventLog& events, VirtualTime end_of_world,
+                             std::optional<VirtualTime> stuck_since = {});
 
 // Leads from one slice to another, by index: the call of slice `to` waited for the call of slice `from`.
 struct Arrow {

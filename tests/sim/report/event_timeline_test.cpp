@@ -118,6 +118,28 @@ TEST(TimelinesOfWorlds, CallWhosePeerClosedTheConnection_EndedThen) {
   }
 }
 
+// The text of the report says that the call never completes. So the views must not show that it failed at 1800 s.
+TEST(TimelinesOfWorlds, CallOfADeadlock_NeverEndsAlthoughItTimedOut) {
+  WorldOptions options{.ranks = 2};
+  options.keep_all_events = true;
+  World world(options);
+  const auto report = world.run([](RankContext& ctx) {
+    if (ctx.rank() == 0) ctx.group().barrier()->wait();
+  });
+  ASSERT_EQ(report.verdict, Verdict::deadlock) << report.headline;
+  ASSERT_EQ(report.end_time, kTimeZero + std::chrono::minutes(30));
+  EXPECT_EQ(report.stuck_since, kTimeZero);
+  EXPECT_EQ(report_from_json(to_json(report)).stuck_since, report.stuck_since);
+  std::ostringstream trace;
+  write_chrome_trace(trace, world.events(), report);
+  for (const auto& timeline :
+       {timeline_of(world.events(), 2, report.stuck_since), timeline_in_trace(parse_json(trace.str()), 2)}) {
+    ASSERT_EQ(timeline.calls[0].size(), 1u);
+    EXPECT_FALSE(timeline.calls[0][0].failed);
+    EXPECT_EQ(timeline.calls[0][0].ended, Timeline::kNever);
+  }
+}
+
 TEST(TraceTimelines, OtherFiles_AreRefusedWithWhatIsWrong) {
   const auto problem_of = [](const std::string& text) -> std::string {
     try {

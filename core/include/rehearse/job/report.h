@@ -91,6 +91,9 @@ struct Report {
   std::uint64_t switches = 0;
   std::uint64_t operations = 0;
   VirtualTime end_time{};
+  // Set if timeouts ended a deadlock or livelock: from this time on, no rank could go on. Calls that a timeout ended
+  // later never complete, in every view of the run.
+  std::optional<VirtualTime> stuck_since;
 
   std::vector<Cause> causes;  // how the trouble began, in the order of the headline; empty: not known
   std::vector<RankLine> rank_lines;
