@@ -2,6 +2,7 @@
 #include <rehearse/fakes/fake_store.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <c10/util/Exception.h>
@@ -31,6 +32,36 @@ void StoreState::note_wait_in_vain(WaitInVain wait) {
     return each.rank == wait.rank && each.what == wait.what && each.timeout == wait.timeout;
   });
   if (!is_known && waits_in_vain_.size() < kMost) waits_in_vain_.push_back(std::move(wait));
+}
+
+namespace {
+
+std::string text_of_poll(std::string_view call, c10::ArrayRef<std::string> keys) {
+  std::vector<std::string> names;
+  for (const std::string& key : keys) names.push_back('"' + key + '"');
+  if (names.empty()) return fmt::format("store {}", call);
+  return fmt::format("store {} {} {}", call, names.size() == 1 ? "key" : "keys", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string StoreState::Polls::text() const { return text_of_poll(call, keys); }
+
+void StoreState::note_poll(const char* call, c10::ArrayRef<std::string> keys) {
+  if (!exec::this_rank::is_fiber() || exec::this_rank::fiber_of_rank() != 0) return;
+  const auto now = exec::this_rank::now();
+  auto& polls = polls_of_[exec::this_rank::rank()];
+  if (polls.call != call || !keys.equals(polls.keys)) {
+    polls = {call, keys.vec(), now, now, {}, 1};
+    return;
+  }
+  polls.longest_pause = std::max(polls.longest_pause, now - polls.last);
+  polls.last = now;
+  ++polls.times;
+}
+
+void StoreState::forget_polls() {
+  if (exec::this_rank::is_fiber() && exec::this_rank::fiber_of_rank() == 0) polls_of_.erase(exec::this_rank::rank());
 }
 
 std::vector<std::uint8_t>& StoreState::to_change(const std::string& key) {
@@ -82,12 +113,7 @@ class FakeStore::StorePollObserver final : public exec::Observer {
  public:
   StorePollObserver(const char* call, c10::ArrayRef<std::string> keys) : call_(call), keys_(keys) {}
 
-  std::string describe() const override {
-    std::vector<std::string> names;
-    for (const std::string& key : keys_) names.push_back('"' + key + '"');
-    if (names.empty()) return fmt::format("store {}", call_);
-    return fmt::format("store {} {} {}", call_, names.size() == 1 ? "key" : "keys", fmt::join(names, ", "));
-  }
+  std::string describe() const override { return text_of_poll(call_, keys_); }
 
  private:
   const char* const call_;
@@ -97,6 +123,7 @@ class FakeStore::StorePollObserver final : public exec::Observer {
 // A rank that reads every key once does not poll. A rank that goes on reading although nothing changes polls.
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
+  state_->note_poll(call, keys);
   if (std::exchange(polled_version_, state_->version_) != state_->version_) polls_ = 0;
   if (++polls_ <= state_->values_.size() + state_->queues_.size() + 1) return;
   const StorePollObserver polling(call, keys);
@@ -192,9 +219,16 @@ bool FakeStore::deleteKey(const std::string& key) {
 }
 
 bool FakeStore::check(const std::vector<std::string>& keys) {
-  const StorePollObserver polling("check of", keys);
+  constexpr const char* kCall = "check of";
+  const StorePollObserver polling(kCall, keys);
   if (exec::this_rank::is_fiber()) exec::this_rank::poll(&polling);
-  return first_missing({keys, true, ""}) == nullptr;
+  const bool there = first_missing({keys, true, ""}) == nullptr;
+  if (there) {
+    state_->forget_polls();
+  } else {
+    state_->note_poll(kCall, keys);
+  }
+  return there;
 }
 
 std::int64_t FakeStore::getNumKeys() {

@@ -135,6 +135,20 @@ void note_waits_in_vain(const fakes::StoreState& keys, const WorldOptions& optio
   }
 }
 
+// Notes ranks that polled the store and made no other call of a group in the meantime.
+void note_polls(const fakes::StoreState& keys, RunRecord& record) {
+  for (const auto& [rank, polls] : keys.polls()) {
+    const auto* const call = record.events.last(rank);
+    const bool only_polls = call == nullptr || call->time_created <= polls.first;
+    if (only_polls && polls.go_on(record.outcome.end_time)) record.polls[rank] = polls.text();
+  }
+}
+
+void note_store_calls(const fakes::StoreState& keys, const WorldOptions& options, RunRecord& record) {
+  note_waits_in_vain(keys, options, record);
+  note_polls(keys, record);
+}
+
 void note_calls_left(const comm::Communicators& communicators, RunRecord& record) {
   record.pending = communicators.pending();
   record.pending_groups = communicators.pending_groups();
@@ -219,7 +233,7 @@ std::unique_ptr<RunRecord> simulate(const WorldOptions& asked, Oracle& oracle, c
   record->check_remarks = state_checks.of_world().remarks();
   for (auto& line : remarks.lines()) record->check_remarks.push_back(std::move(line));
   record->habits = communicators.remarks();
-  note_waits_in_vain(*keys, options, *record);
+  note_store_calls(*keys, options, *record);
   if (history) record->notes.merge(history->notes());
   for (const auto& [text, ranks] : communicators.notes()) record->notes[text].insert(ranks.begin(), ranks.end());
   record->static_threads = exec::static_threads();

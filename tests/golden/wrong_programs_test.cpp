@@ -126,9 +126,10 @@ TEST(WrongPrograms, PollWithPauses_IsATimeoutThatNamesThePoller) {
     const auto report = run_world(polls_for_a_key_with_pauses, 3, seed);
     EXPECT_EQ(report.verdict, Verdict::timeout);
     EXPECT_THAT(report.headline,
-                MatchesRegex("rank 1 was still .* at wrong_programs.cpp:.*; ranks 0,2 waited for it in "
-                             "barrier #1 on group \"world\" until the timeout at 1800 s; rank 1 never called "
-                             "barrier #1 on group \"world\""));
+                MatchesRegex("rank 1 was still polling in store check of key \"shard_written\", which was not set, at "
+                             "wrong_programs.cpp:.*; ranks 0,2 waited for it in barrier #1 on group \"world\" until "
+                             "the timeout at 1800 s; rank 1 never called barrier #1 on group \"world\""));
+    EXPECT_THAT(report.rank_lines[1].doing, EndsWith("store check of key \"shard_written\""));
   }
   expect_golden_report(run_world(polls_for_a_key_with_pauses, 3), "polls_for_a_key_with_pauses");
 }

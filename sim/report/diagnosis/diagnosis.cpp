@@ -298,7 +298,10 @@ class VerdictFinder {
   void timed_out(const exec::RankFailure& failure) {
     Standstill all(options_.ranks, record_.crashed);
     bool missing_ranks = false;
-    for (const auto& fiber : outcome().blocked) all.add(fiber, ends_.place_of(fiber));
+    for (const auto& fiber : outcome().blocked) {
+      all.add(fiber, ends_.place_of(fiber));
+      if (const auto* const call = ends_.poll_of(fiber)) all.polls(fiber.rank, *call);
+    }
     for (const auto& failed : outcome().failures) {
       const auto* const wait = wait_behind(failed);
       if (wait == nullptr || wait->waits_for.empty()) continue;

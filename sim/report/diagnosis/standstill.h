@@ -33,6 +33,9 @@ class Standstill {
   void add(const exec::BlockedFiber& fiber, std::string where);
   void add(comm::BlockedCall call);
 
+  // The rank polls in this call, with pauses.
+  void polls(int rank, const std::string& call) { polling_.emplace(rank, call); }
+
   struct Diagnosis {
     std::string headline;  // the culprits, where they are, and who waits for them; empty: nobody is blocked
     std::vector<std::string> wait_cycle;  // one line for each edge

@@ -81,6 +81,12 @@ std::string RankOutcomes::place_of(const comm::PendingOperation& call) const {
   return made != calls_.end() ? places_known_.text(*made->second) : "";
 }
 
+const std::string* RankOutcomes::poll_of(const exec::BlockedFiber& fiber) const {
+  const auto polls = record_.polls.find(fiber.rank);
+  const bool pauses = fiber.fiber_of_rank == 0 && !fiber.polls && !fiber.any_rank && fiber.waits_for.empty();
+  return pauses && polls != record_.polls.end() ? &polls->second : nullptr;
+}
+
 // A rank may make an asynchronous call at one place and wait for it at another.
 std::string RankOutcomes::with_call(std::string place, int rank, const std::string& call) const {
   const auto made = calls_.find({rank, call});
@@ -98,9 +104,13 @@ void RankOutcomes::blocked(const exec::BlockedFiber& fiber) {
   line.where = places_[{fiber.rank, fiber.fiber_of_rank}] =
       with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   if (fiber.unwinding) unwound(*fiber.unwinding, line);
-  if (!fiber.was_blocked || fiber.waits_on.empty()) return;
+  const auto* const polled = poll_of(fiber);
+  if (!fiber.was_blocked || fiber.waits_on.empty()) {
+    if (polled != nullptr) line.doing = "polling with pauses in " + *polled;
+    return;
+  }
   line.state = RankOutcome::blocked;
-  line.doing = fiber.waits_on;
+  line.doing = polled == nullptr ? fiber.waits_on : fmt::format("{} between polls in {}", fiber.waits_on, *polled);
   line.waits_for = fiber.waits_for;
 }
 

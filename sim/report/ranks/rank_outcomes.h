@@ -30,6 +30,10 @@ class RankOutcomes {
   // the place at which the exception was thrown. Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
+  // The call of the store in which the fiber polls, if it is in a pause between two polls; null: it is not, or nobody
+  // knows. Lives as long as the record.
+  const std::string* poll_of(const exec::BlockedFiber& fiber) const;
+
   // The place of the call; empty unless call sites were captured.
   std::string place_of(const comm::PendingOperation& call) const;
 

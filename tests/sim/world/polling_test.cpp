@@ -53,6 +53,20 @@ TEST_P(Polling, IsCompleted_EndsWithTheCallOfTheLastRank) {
   EXPECT_EQ(ends, std::vector<VirtualTime>(static_cast<std::size_t>(ranks()), report.end_time));
 }
 
+// What a rank asked for long ago is not what it waits for now.
+TEST_P(Polling, ChecksBeforeALongPause_AreOver) {
+  const auto report = run([&](RankContext& ctx) {
+    for (int i = 0; ctx.rank() == last() && i < 5; ++i) {
+      EXPECT_FALSE(ctx.store()->check({"stop"}));
+      exec::this_rank::sleep_for(1ms);
+    }
+    if (ctx.rank() == last()) exec::this_rank::sleep_for(2h);
+    ctx.group().barrier()->wait();
+  });
+  EXPECT_EQ(report.verdict, Verdict::timeout);
+  EXPECT_THAT(report.headline, StartsWith(name(last()) + " was still in a sleep"));
+}
+
 // The world has no timeout, because isCompleted() would be true after one.
 TEST_P(Polling, IsCompletedOfACallThatOneRankLeavesOut_NamesCallAndRank) {
   const auto body = [&](RankContext& ctx) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,22 @@ class StoreState {
   };
   const std::vector<WaitInVain>& waits_in_vain() const noexcept { return waits_in_vain_; }
 
+  // A call that the main fiber of a rank makes again and again, perhaps with pauses: it asks for the same keys and does
+  // not get what it asks for.
+  struct Polls {
+    std::string call;  // "check of"
+    std::vector<std::string> keys;
+    VirtualTime first{}, last{};
+    VirtualDuration longest_pause{};
+    std::uint64_t times = 0;
+
+    std::string text() const;  // "store check of key "id""
+    // True if the rank seems to go on like this: it asked at least three times, the last time not long before `now`.
+    bool go_on(VirtualTime now) const { return times >= 3 && now - last <= 2 * longest_pause; }
+  };
+  // By rank: the last such call.
+  const std::map<int, Polls>& polls() const noexcept { return polls_of_; }
+
   // The value that the key had before its last change. Null if the value has not changed since keep_former_values(), or
   // not since the key was last created. Deleting the key also deletes its former value.
   const std::vector<std::uint8_t>* former(const std::string& key) const;
@@ -60,6 +77,8 @@ class StoreState {
   void note_change();
   bool erase(const std::string& key);  // false: the key had no value
   void note_wait_in_vain(WaitInVain wait);
+  void note_poll(const char* call, c10::ArrayRef<std::string> keys);
+  void forget_polls();                                           // of the running rank
   std::vector<std::uint8_t>& to_change(const std::string& key);  // returns the value, for the caller to change
 
   std::unordered_map<std::string, std::vector<std::uint8_t>> values_;
@@ -71,6 +90,7 @@ class StoreState {
   std::unordered_map<std::string, exec::WaitQueue> waiting_;
   std::uint64_t version_ = 0;              // counts changes
   std::vector<WaitInVain> waits_in_vain_;  // each once, at most 64
+  std::map<int, Polls> polls_of_;
 };
 
 // c10d's key-value store within the process, with one handle for each rank. It does for a world what TCPStore does for
