@@ -18,15 +18,21 @@ std::string valid_utf8(std::string_view text) { return parse_json(json_text(Json
 
 bool is_control(char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f'; }
 
+// U+0080 to U+009F, which `valid` UTF-8 writes as two bytes.
+bool is_eight_bit_control(std::string_view valid) {
+  return valid.size() >= 2 && valid[0] == '\xC2' && static_cast<unsigned char>(valid[1]) < 0xA0;
+}
+
 }  // namespace
 
 std::string html_text(std::string_view text) {
   const std::string valid = valid_utf8(text);
   std::string result;
   for (std::size_t i = 0; i < valid.size(); ++i) {
-    if (turns_text(std::string_view(valid).substr(i))) {
+    const auto rest = std::string_view(valid).substr(i);
+    if (const auto bytes = turns_text(rest) ? 3u : is_eight_bit_control(rest) ? 2u : 0u; bytes > 0) {
       result += kReplacement;
-      i += 2;
+      i += bytes - 1;
       continue;
     }
     switch (const char c = valid[i]) {

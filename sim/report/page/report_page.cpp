@@ -74,10 +74,13 @@ Json sources_json(const Report& report, const Timeline& timeline) {
 
 // Readers without scripts see only the beginning of a very long report.
 std::string beginning_of(const std::string& text) {
-  std::size_t end = 0;
-  for (std::size_t lines = 0; lines < kLinesOfPlainMost && end != std::string::npos; ++lines)
-    end = text.find('\n', end + 1);
-  return end == std::string::npos ? text : text.substr(0, end) + "\n...\n";
+  std::size_t end = 0;  // of the lines so far
+  for (std::size_t lines = 0; lines < kLinesOfPlainMost; ++lines) {
+    const auto next = text.find('\n', end);
+    if (next == std::string::npos) return text;
+    end = next + 1;
+  }
+  return end == text.size() ? text : text.substr(0, end) + "...\n";
 }
 
 std::string tone_name(PageTone tone) {

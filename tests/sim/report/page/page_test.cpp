@@ -167,6 +167,27 @@ TEST(PageText, Html_HasNoMarkupAndNoControlCharactersLeft) {
             "a\xEF\xBF\xBD"
             "b\xEF\xBF\xBD");                            // U+202E, U+2066
   EXPECT_EQ(html_text("\xE2\x80\xA6"), "\xE2\x80\xA6");  // an ellipsis
+  EXPECT_EQ(html_text("a\xC2\x9B"
+                      "31m\xC2\x80"),
+            "a\xEF\xBF\xBD"
+            "31m\xEF\xBF\xBD");                  // U+009B begins an escape sequence of terminals
+  EXPECT_EQ(html_text("\xC2\xA0"), "\xC2\xA0");  // a space
+}
+
+// Readers without scripts see the first 400 lines.
+TEST(PageText, PlainTextOfManyLines_IsCutAfterTheSame) {
+  const auto plain = [](const std::string& text) {
+    std::ostringstream out;
+    write_page(out, {"t", "w", PageTone::bad, "h", text}, Json::object());
+    return out.str();
+  };
+  std::string lines;
+  for (int line = 0; line < 399; ++line) lines += "line\n";
+  for (const std::string first : {"\n", "first\n"}) {
+    EXPECT_THAT(plain(first + lines + "the 401st"), HasSubstr("line\n...\n"));
+    EXPECT_THAT(plain(first + lines + "the 401st"), testing::Not(HasSubstr("the 401st")));
+    EXPECT_THAT(plain(first + lines), testing::Not(HasSubstr("line\n...\n")));
+  }
 }
 
 TEST(PageText, ScriptJson_CannotEndItsElement) {
