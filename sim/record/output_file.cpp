@@ -43,9 +43,15 @@ void write_file(const std::filesystem::path& file, const std::function<void(std:
   const auto target = replaces ? new_part_of(file) : file;
   errno = 0;
   std::ofstream out(target, std::ios::binary);
-  if (out) write(out);
-  out.close();
   std::error_code error;
+  try {
+    if (out) write(out);
+  } catch (...) {
+    out.close();
+    if (replaces) std::filesystem::remove(target, error);
+    throw;
+  }
+  out.close();
   if (!out) {
     const int why = errno;
     if (replaces) std::filesystem::remove(target, error);

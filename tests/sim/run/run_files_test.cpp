@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,13 @@ TEST_F(RunFiles, OfNoWishes_AreAllOfThem) {
   write_report_files(folder_, output, {report_, &events_});
   EXPECT_THAT(names_in(folder_),
               ElementsAre("flight_recorder.json", "report.html", "report.json", "report.txt", "trace.json"));
+}
+
+TEST_F(RunFiles, WriterThatThrows_LeavesTheOldFileAndNoPart) {
+  const auto file = folder_ / "report.txt";
+  write_file(file, [](std::ostream& out) { out << "old"; });
+  EXPECT_THROW(write_file(file, [](std::ostream&) { throw std::runtime_error("no text"); }), std::runtime_error);
+  EXPECT_THAT(names_in(folder_), ElementsAre("report.txt"));
 }
 
 TEST_F(RunFiles, ToBeCompared_HaveWhatModesShare) {
