@@ -65,13 +65,28 @@ std::optional<Int> whole(double value) {
   return static_cast<Int>(nearest);
 }
 
+// The number at the beginning of the text, if it has no fraction and no exponent. A double does not hold every integer
+// above 2^53.
+template <class Int>
+std::optional<Int> integer(std::string_view text) {
+  Int number = 0;
+  const auto* const after = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), after, number);
+  const bool goes_on = end != after && (*end == '.' || *end == 'e' || *end == 'E');
+  return error == std::errc() && !goes_on ? std::optional(number) : std::nullopt;
+}
+
 template <class Int>
 std::optional<Int> parse_whole(std::span<const Unit> units, std::string_view text) {
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;
   const auto factor = factor_of(units, quantity->unit);
   if (!factor) return std::nullopt;
-  return whole<Int>(quantity->number * *factor);
+  const auto number = integer<Int>(text);
+  if (!number) return whole<Int>(quantity->number * *factor);
+  Int product = 0;
+  const bool fits = !__builtin_mul_overflow(*number, static_cast<Int>(*factor), &product);
+  return fits ? std::optional(product) : std::nullopt;
 }
 
 template <class Int>

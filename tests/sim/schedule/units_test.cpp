@@ -38,6 +38,16 @@ TEST(Duration, Printed_TakesTheLargestWholeUnit) {
   EXPECT_EQ(units::print_duration(hours(2)), "2h");
 }
 
+// A double has 53 bits, which is 104 days in nanoseconds.
+TEST(Duration, Printed_ParsesToTheSame) {
+  for (const std::int64_t count : {std::int64_t{1}, (std::int64_t{1} << 53) + 1, std::int64_t{1} << 62,
+                                   std::numeric_limits<std::int64_t>::max()}) {
+    const auto text = units::print_duration(nanoseconds(count));
+    EXPECT_EQ(units::parse_duration(text), nanoseconds(count)) << text;
+  }
+  EXPECT_EQ(units::parse_duration("9223372036854775807h"), std::nullopt);
+}
+
 TEST(Bytes, WithUnits_Parses) {
   EXPECT_EQ(units::parse_bytes("8MiB"), 8u << 20);
   EXPECT_EQ(units::parse_bytes("64 KB"), 64'000u);
