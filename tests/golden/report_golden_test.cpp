@@ -86,6 +86,16 @@ TEST(ReportText, RemarksCountsAndHint_HaveTheirPlaces) {
   EXPECT_EQ(sim::to_text(back), sim::to_text(report));
 }
 
+TEST(ReportText, CountsOfManySides_AreCutWithTheRanksLeftOut) {
+  Report report = deadlock_report();
+  CallCounts counts{"world", "ddp.cpp:271 in step", {}};
+  for (int rank = 0; rank < 6; ++rank) counts.sides.push_back({static_cast<std::uint64_t>(rank), {rank}});
+  counts.sides.push_back({6, {6, 7}});
+  report.call_counts = {counts};
+  EXPECT_NE(sim::to_text(report, {.width = 1000}).find("5 times on rank 5,  another number of times on 2 more ranks\n"),
+            std::string::npos);
+}
+
 // Logs and reports of versions without these fields can still be read.
 TEST(ReportJson, WithoutRemarksCountsAndHint_IsReadAllTheSame) {
   std::string json = sim::to_json(ok_report());

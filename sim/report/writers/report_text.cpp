@@ -165,8 +165,12 @@ class TextWriter {
       const auto& counts = report_.call_counts[i];
       std::vector<std::string> sides;
       for (const auto& side : counts.sides) sides.push_back(times(side.times) + " on " + describe_ranks(side.ranks));
-      if (sides.size() > kSidesShown) sides.resize(kSidesShown);
-      if (sides.size() < counts.sides.size()) sides.emplace_back("...");
+      if (sides.size() > kSidesShown) {
+        std::size_t left_out = 0;
+        for (std::size_t side = kSidesShown; side < sides.size(); ++side) left_out += counts.sides[side].ranks.size();
+        sides.resize(kSidesShown);
+        sides.push_back(fmt::format("another number of times on {} more rank{}", left_out, left_out == 1 ? "" : "s"));
+      }
       text += line(fmt::format("  {}, group \"{}\":  {}", counts.where, counts.group, fmt::join(sides, ",  ")), 4);
     }
     if (shown < report_.call_counts.size()) text += more(report_.call_counts.size() - shown, "lines");
