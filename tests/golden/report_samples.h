@@ -8,7 +8,7 @@
 
 #include <rehearse/job/report.h>
 
-// Hand-made reports of most verdicts, with the fields that a run fills in.
+// Hand-made reports of all verdicts, with the fields that a run fills in.
 namespace rehearse::golden {
 
 inline VirtualTime at_us(std::int64_t microseconds) { return kTimeZero + std::chrono::microseconds(microseconds); }
@@ -221,6 +221,44 @@ inline Report timeout_report() {
   return report;
 }
 
+inline Report interrupted_report() {
+  Report report =
+      base(Verdict::interrupted, "after 1893 switches, at 1.203 ms of virtual time; 1 of 2 ranks had returned", 2);
+  report.rank_lines = {
+      line(0, RankOutcome::returned, 900, "", "allreduce #1 on group \"world\""),
+      line(1, RankOutcome::stopped, 1203, "", "allreduce #1 on group \"world\"", "train.cpp:60 in wait_for_others")};
+  report.rank_lines[0].last_where = "train.cpp:41 in step";
+  return report;
+}
+
+// The process of the run died, so another process wrote what it knew.
+inline Report crashed_report() {
+  Report report =
+      base(Verdict::crashed, "rank 1 ended the process by SIGSEGV (Segmentation fault) at model.cpp:118 in forward", 2);
+  report.rank_lines = {
+      line(0, RankOutcome::stopped, 12),
+      line(1, RankOutcome::failed, 12, "SIGSEGV (Segmentation fault)", "", "model.cpp:118 in forward")};
+  return report;
+}
+
+inline Report fault_not_fired_report() {
+  Report report =
+      base(Verdict::fault_not_fired, "crash rank=3 at=allreduce#40: no call fitted; rank 3 made 12 calls", 4);
+  for (int rank = 0; rank < 4; ++rank) report.rank_lines.push_back(line(rank, RankOutcome::returned, 1200 + rank));
+  report.faults = {{"crash rank=3 at=allreduce#40", false, 0, {}, "no call fitted; rank 3 made 12 calls"}};
+  return report;
+}
+
+inline Report out_of_memory_report() {
+  Report report = base(Verdict::out_of_memory,
+                       "rank 1: out of memory: an allocation of 512MiB does not fit, with 7.8GiB of 8GiB in use", 2);
+  report.rank_lines = {line(0, RankOutcome::stopped, 12),
+                       line(1, RankOutcome::failed, 12,
+                            "out of memory: an allocation of 512MiB does not fit, with 7.8GiB of 8GiB in use", "",
+                            "model.cpp:118 in forward")};
+  return report;
+}
+
 // Has long lists: 512 ranks with different lines, many edges, events and differences.
 inline Report large_report() {
   Report report =
@@ -258,6 +296,10 @@ inline std::vector<Sample> samples() {
       {"check_failed", check_failed_report()},
       {"state_finding", state_finding_report()},
       {"timeout", timeout_report()},
+      {"interrupted", interrupted_report()},
+      {"crashed", crashed_report()},
+      {"fault_not_fired", fault_not_fired_report()},
+      {"out_of_memory", out_of_memory_report()},
   };
 }
 
