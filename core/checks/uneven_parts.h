@@ -25,8 +25,8 @@ struct UnevenParts {
 };
 
 // Finds one weight for each rank, such that the weighted parts of each gradient add up to its reference. Leaves out
-// gradients whose parts were not recorded. Returns nullopt if there are no such weights, if all weights are equal, or
-// if they do not add up to the number of ranks.
+// gradients whose parts were not recorded, or come from other ranks than the first gradient's parts. Returns nullopt if
+// there are no such weights, if all weights are equal, or if they do not add up to the number of ranks.
 std::optional<UnevenParts> uneven_parts(const std::vector<ReducedGradient>& gradients, const Reductions& reductions,
                                         double tolerance);
 

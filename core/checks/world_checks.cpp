@@ -80,7 +80,7 @@ struct WorldChecks::Asked {
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};    // the check whose writes explain a finding, if it is another check
+  std::string since = {};    // the check whose writes explain a finding; empty: this check
   std::uint32_t group = 0;   // for automatic checks, because group names may repeat
   bool is_explained = true;  // whether the first write that differs explains a finding
 

@@ -21,8 +21,8 @@ void become_real(const at::Tensor& fake, const at::Tensor& real, const HandleOf&
 
 // Like become_real(), but other code keeps using `real`, for example because it is an argument of the call. Both
 // tensors share memory and versions. If `real` is a leaf that requires grad, they also share the gradient, and the fake
-// requires grad whenever `real` does. Otherwise requires_grad_() on one does not affect the other. Neither does
-// set_data().
+// requires grad whenever `real` does. If `real` is no such leaf, requires_grad_() on one tensor does not affect the
+// other. set_data() on one tensor never affects the other.
 void share_real(const at::Tensor& fake, const at::Tensor& real);
 
 // From now on, the fake has the history of `real`: autograd edges to the fake lead to the autograd node of `real`. The

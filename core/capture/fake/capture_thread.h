@@ -34,8 +34,8 @@ class CaptureThread {
 
   // True while an operator runs, false while the captured code runs.
   bool& in_operator() noexcept { return in_operator_; }
-  // Somebody reads a tensor's storage offset. If captured code does, notes the storage. Another thread counts as if it
-  // had called an operator.
+  // Called when code reads a tensor's storage offset. If captured code reads it, notes the storage. If another thread
+  // reads it, notes the read like an operator that the thread called.
   void note_offset(const void* storage);
   bool knows_offset(const void* storage) const { return offsets_read_.contains(storage); }
 

@@ -16,7 +16,8 @@ c10::DispatchKeySet keys_of(const TensorSpec& spec) {
   return keys;
 }
 
-// Writes into the same buffer each time, because the caller may still hold the reference that an earlier call returned.
+// Returns a reference to `numbers`, a member of the fake, so callers of sizes() may hold the reference for as long as
+// the fake lives.
 c10::IntArrayRef as_numbers(c10::SymIntArrayRef values, const char* what, std::vector<std::int64_t>& numbers) {
   numbers.resize(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) numbers[i] = values[i].guard_int(what, 0);

@@ -26,7 +26,7 @@ class FakeImpl final : public c10::TensorImpl {
   // In a traced capture, also adds the dispatch key DeferredInit, which comes before autograd. Otherwise autograd would
   // refuse some operators that other threads call on the fake.
   void set_capture_thread(std::shared_ptr<CaptureThread> thread);
-  // Operators that change their argument's geometry in place, such as t_(), call this.
+  // Call it when an operator has changed the tensor's geometry in place, as t_() does.
   void set_geometry(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides, const c10::SymInt& storage_offset);
   // Turns the fake into a real tensor that shares the memory of `real`. Does not copy the autograd metadata of `real`.
   void become(const c10::TensorImpl& real);

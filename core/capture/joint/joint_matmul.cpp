@@ -49,7 +49,8 @@ at::Tensor folded(const at::Tensor& left, const at::Tensor& right) {
   return transpose ? result.mT().contiguous() : result;
 }
 
-// Computes the product as batches of matrices: expands both to all batch dimensions, and flattens those into one.
+// Computes the product as batches of matrices: expands both factors to all batch dimensions, and flattens these
+// dimensions into one.
 at::Tensor batched(const at::Tensor& left, const at::Tensor& right) {
   const auto batch_of = [](const at::Tensor& tensor) {
     const auto sizes = tensor.sym_sizes();

@@ -108,8 +108,8 @@ bool JointOutputs::has_other_form(std::size_t input) const {
   return before->sizes != now.sizes || before->strides != now.strides || before->storage_offset != now.storage_offset;
 }
 
-// After the graph has run, a returned view is made again from its base in the base's final form. Operators that change
-// the view's own form are not replayed.
+// After the graph has run, a returned view is made again from its base, which has its final sizes and strides by then.
+// Operators that change the view's own sizes or strides in place are not replayed.
 void JointOutputs::refuse_view_of_other_form(std::size_t output, const at::Tensor& view) const {
   const at::Tensor base = base_of(view);
   const auto input = inputs_by_id_.find(fake_id(base));

@@ -18,7 +18,7 @@ using graph::Op;
 
 enum class Role { View, InPlace, Number, Other };
 
-// A view operator has `Tensor(a) self` and a result in `a` or in `Tensor(a)[]`.
+// A view operator takes `Tensor(a) self` and returns `Tensor(a)` or `Tensor(a)[]`.
 Role role_of_operator(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   if (schema.returns().empty() || schema.arguments().empty()) return Role::Other;

@@ -23,8 +23,8 @@ bool ZeroTensors::has(const c10::IValue& value) const {
   return holds_fake_tensor(value) && zeros_.contains(fake_id(value.toTensor()));
 }
 
-// Notes the results of operators for which LibTorch has kernels for ZeroTensors. Other operators turn them into zeros
-// in memory.
+// Notes the results of operators for which LibTorch has kernels for ZeroTensors. Other operators turn ZeroTensors into
+// zeros in memory.
 void ZeroTensors::note(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                        c10::ArrayRef<c10::IValue> results) {
   if (results.size() != 1 || !holds_fake_tensor(results[0])) return;

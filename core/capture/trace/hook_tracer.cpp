@@ -158,8 +158,8 @@ std::variant<unsigned, NotCapturable> HookTracer::add(const at::Tensor& tensor, 
   return static_cast<unsigned>(hooks.size() - 1);
 }
 
-// Records a pair of hooks. The first one, on `output`, leaves a value for the second one, on `input`. That value is the
-// end mark of the first hook.
+// Records a pair of hooks. The first one, on `output`, leaves a value for the second one, on `input`. The node of that
+// value is the end mark of the first hook.
 void HookTracer::add(const at::Tensor& output, const OfOutput& of_output, const at::Tensor& input,
                      const OfInput& of_input) {
   auto first = record(output, [&](const at::TensorBase& gradient) { return of_output(at::Tensor(gradient)); });

@@ -36,7 +36,7 @@ SegmentAnswer SegmentRunner::ask(const std::function<SegmentAnswer()>& listener)
   try {
     SegmentAnswer answer = listener();
     recording_.inputs.states().renew();
-    recording_.skip_asserts();  // the graphs of a back end check the facts that it stated
+    recording_.skip_asserts();  // a back end's graphs check the facts that the back end stated
     return answer;
   } catch (...) {
     note_refusal(std::current_exception());

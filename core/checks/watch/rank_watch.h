@@ -37,7 +37,7 @@ struct WatchedCall {
 };
 
 // Watches the operators of one rank: where NaN and Inf come from, what writes to tensors whose values a check compares,
-// and what draws from its generator.
+// and what draws from the rank's generator.
 class RankWatch final : public operators::OperatorWatcher {
  public:
   RankWatch(int rank, Origins& origins, std::function<std::string()> label)

@@ -36,7 +36,7 @@ class CollectiveCalls {
   void open(std::uint64_t sequence) noexcept;
 
   // Adds a rank's first call of the collective. The operation must stay valid until the next open(), or until
-  // withdraw() removes the call. Returns false if the calls do not match, now or already before.
+  // withdraw() removes the call. Returns false if this call does not match, or if earlier calls did not match.
   bool add(const MadeCall& call, Places places);
 
   // Removes the call of `rank`, which must be present. A mismatch that the call has already caused still includes it.
@@ -58,8 +58,9 @@ class CollectiveCalls {
 
   // Text for reports. `title`: title_of() the rank's call.
   std::string describe(std::string_view title) const;
-  // The ranks of the world for which `rank` waits, ascending; its call must be present. These are the missing ranks or,
-  // in a mismatch, the ranks whose calls do not match the call of `rank`.
+  // The ranks of the world for which `rank` waits, ascending; its call must be present. If the calls match, these are
+  // the missing ranks. If the ranks vote, these are the ranks that made another call than `rank`. If one rank sends
+  // something that another rank does not expect, these are the two ranks, without `rank` itself.
   std::vector<int> waits_for(int rank) const;
 
  private:

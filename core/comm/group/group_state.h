@@ -27,8 +27,8 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
-  // The name under which c10d finds the group among a rank's groups: the group's own name, unless another group had
-  // that name before.
+  // The name under which c10d finds the group among a rank's groups. It is the group's own name, unless another group
+  // that only its members make (split(), new_local_group()) had that name before.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 

@@ -97,8 +97,8 @@ void CollectiveSlot::start() {
   services_.fabric.launch(transfer_, *this);
 }
 
-// Runs in no call of this barrier, because the last collective before it has just ended. So if the start fails, only
-// the world can receive the error.
+// The end of an earlier collective calls this, not a rank's call of this barrier. So if the start fails, only the world
+// can receive the error.
 void CollectiveSlot::begin_in_turn() noexcept {
   REHEARSE_CHECK(state_ == State::waiting, sequence_, state_);
   try {

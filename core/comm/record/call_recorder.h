@@ -23,7 +23,8 @@ class CallRecorder {
   // Returns the number of the call's signature. `hash`: the hash of the signature.
   std::uint32_t signature_of(const Operation& call, std::uint64_t hash);
 
-  // Records a call that `rank` (in the group) makes now. The reference is valid until the log's next record().
+  // Records a call that `rank` (in the group) makes now. The reference is valid as long as the log, but a later call of
+  // the rank may overwrite the event (see WorkRecord::event()).
   Event& record(const Operation& call, int rank, std::uint64_t sequence, std::uint32_t signature, std::uint64_t hash);
 
   // The place of the event's call. Empty if no place was captured, or if `event` is null because the log no longer

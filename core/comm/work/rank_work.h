@@ -135,9 +135,9 @@ class RankWork final
   void complete(VirtualTime now);
   void fail(std::exception_ptr error);
   void break_off(std::exception_ptr error);  // calls fail(), and sets the rank's c10d::Backend::getError()
-  // For its match, at the time limit. Does not count as progress, so that reports show the hang that the timeout ends.
-  // `prior`: the failure of an earlier operation for which this operation waited; null: this operation has reached its
-  // own limit.
+  // The match calls this at the time limit. Does not count as progress, so that reports show the hang that the timeout
+  // ends. `prior`: the failure of an earlier operation for which this operation waited; null: this operation has
+  // reached its own limit.
   void time_out(std::exception_ptr prior = nullptr);
   void cancel();  // does for any operation what abort() does for collectives
   // Does what cancel() does. The error consists of the work's title and `why`, and blames `rank`, a rank of the world.

@@ -36,8 +36,8 @@ bool is_of_forward(const graph::Node& node) {
   return node.target().starts_with("torch.ops.") || node.target() == "_operator.getitem";
 }
 
-// The forms of the defined tangents. If a tangent's memory has gaps, the result has the usual form: the backward copies
-// such a tangent into that form.
+// The forms of the defined tangents. For a tangent whose memory has gaps, the list has the usual form: the backward
+// copies such a tangent into that form.
 std::vector<capture::Tangent> forms_of(const std::vector<at::Tensor>& tangents,
                                        const std::vector<capture::Tangent>& usual) {
   std::vector<capture::Tangent> forms;
@@ -53,7 +53,7 @@ std::size_t guards_of(const std::shared_ptr<shapes::ShapeEnv>& shapes) {
   return shapes != nullptr ? shapes->guards().size() + shapes->asserts().size() : 0;
 }
 
-// True if the backward asserts facts about sizes. The shapes know these facts after the first recording, so a second
+// True if the backward asserts facts about sizes. The ShapeEnv knows these facts after the first recording, so a second
 // recording would lack the assertions.
 bool checks_facts_in_backward(const capture::JointGraph& joint) {
   for (const graph::Node* node = joint.backward_begin; node != nullptr; node = node->next()) {

@@ -12,7 +12,7 @@ namespace rehearse::compiler {
 // that runs below autograd may work on copies of the tensors that it changes, so the user's tensor would not show each
 // change.
 
-// True if the graph asks for a version. All its earlier changes count towards that version.
+// True if the graph asks for the version of a tensor. All earlier changes of the tensor count towards its version.
 bool asks_for_version(const graph::GraphModule& module);
 
 struct UseBeyondData {
@@ -20,7 +20,7 @@ struct UseBeyondData {
   std::string_view what;    // for messages: "it changes the size of a storage"
 };
 
-// The first operator of this kind.
+// The first of these operators in the graph.
 UseBeyondData use_beyond_data(const graph::GraphModule& module);
 
 }  // namespace rehearse::compiler

@@ -15,8 +15,8 @@ namespace rehearse::compiler {
 // The first hook, including hooks in bodies. Null if there is none.
 const graph::Node* first_hook(const graph::GraphModule& module);
 
-// The first hook whose tensor comes from outside of the module. Other uses of that tensor also contribute to its
-// gradient, so the module's backward does not see all of it.
+// The first hook whose tensor is an input of the module or, for a hook in a body, of the body. Uses of the tensor
+// outside also contribute to its gradient, so the backward of the module or body does not see all of the gradient.
 const graph::Node* hook_of_input(const graph::GraphModule& module);
 
 // The first hook on a tensor that the module returns.

@@ -16,8 +16,8 @@ namespace rehearse::compiler {
 std::string stored_joint(const capture::JointGraph& joint, const graph::GraphModule& part);
 
 // Reads the joint graph. `part` may differ from the graph that stored_joint() got, but only in the origins of its nodes
-// and in the data of its attributes. Throws graph::GraphError or std::bad_variant_access if the text belongs to another
-// graph.
+// and in the data of its attributes. Throws graph::GraphError, std::bad_variant_access or std::out_of_range if the text
+// belongs to another graph.
 capture::JointGraph joint_from(std::string_view text, const graph::GraphModule& part);
 
 }  // namespace rehearse::compiler

@@ -17,7 +17,7 @@ std::vector<std::int64_t> strides_of(const capture::TangentForm& form, at::IntAr
 // True if the tensor has the form. The strides of dimensions with one element do not matter.
 bool has_form(const at::Tensor& tensor, const capture::TangentForm& form);
 
-// The tensor's form. Nothing if the tensor has gaps or if its elements overlap other than by expanded dimensions.
+// The tensor's form. Nothing if the tensor has gaps, or if elements overlap along a dimension that is not expanded.
 std::optional<capture::TangentForm> form_of(const at::Tensor& tensor);
 
 }  // namespace rehearse::compiler

@@ -85,7 +85,7 @@ std::string contents(const at::Tensor& tensor) {
   return text;
 }
 
-// Throws if the tensor is on another device, because kernels and the layouts of their results depend on the device.
+// Throws if the tensor is not on the CPU, because kernels and the layouts of their results depend on the device.
 void require_cpu(const graph::TensorMeta* tensor) {
   if (tensor == nullptr || tensor->device.is_cpu()) return;
   throw std::runtime_error("it has a tensor on " + tensor->device.str() + ", and only graphs of CPUs are stored");

@@ -53,7 +53,7 @@ struct Capture {
 };
 
 // True if both captures have the same graph on the same inputs, and the same constants in the result. Does not compare
-// the forms of arguments, because both calls passed the same guards.
+// the metadata of the inputs, because both calls passed the same guards.
 bool same_function(const Capture& a, const Capture& b);
 
 }  // namespace rehearse::compiler

@@ -9,8 +9,9 @@
 
 namespace rehearse::compiler {
 
-// Turns fakes that the code still holds after its capture into real tensors, if running their segment has no effects.
-// `inputs`: the segment's inputs. Returns whether the code held any such fakes.
+// Turns fakes that the code still holds after its capture into real tensors. A fake that the segment computes stays a
+// fake if running the segment would have effects. `inputs`: the segment's inputs. Returns whether the code held any
+// fakes.
 bool make_left_fakes_real(const capture::LeftFakes& left, const std::vector<c10::IValue>& inputs);
 
 }  // namespace rehearse::compiler

@@ -79,8 +79,8 @@ class Agreement {
 // The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like one of its own with
 // the same source (same kind, dtype and number of dimensions), and facts about arguments for which it has none. They
 // keep their order. If a variant holds a plain number or a text on some rank, that rank compiles for each value. So no
-// rank takes facts about sizes or symbols from this place: with a symbol there, another rank's cache would serve its
-// call while that rank compiles and waits.
+// rank takes facts about sizes or symbols of this argument: if another rank had a symbol for the argument, its cache
+// would serve its call while that rank compiles and waits.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

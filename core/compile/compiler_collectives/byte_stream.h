@@ -32,7 +32,8 @@ class ByteReader {
   std::uint64_t number();
   // Reads a number of at most `most`. `what`: names it in the error.
   std::uint64_t number_up_to(std::uint64_t most, const char* what);
-  // Reads a number of items, each of at least `bytes_of_each` bytes. Throws if the remaining bytes cannot hold so many.
+  // Reads the number of the items that follow, each of at least `bytes_of_each` bytes. Throws if the remaining bytes
+  // cannot hold so many.
   std::size_t count(std::size_t bytes_of_each);
   std::string text();
   void finish() const;

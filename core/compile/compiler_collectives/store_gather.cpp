@@ -46,7 +46,7 @@ std::vector<std::string> StoreGather::gather(const std::string& payload, const s
     payloads.push_back(reader.text());
     reader.finish();
   }
-  // Every rank has sent its message of this round, so it has read all messages of the previous one.
+  // Every rank has sent its message of this round, so every rank has read all messages of the previous round.
   if (number > 1) store_->deleteKey(key(rank_, number - 1));
   return payloads;
 }

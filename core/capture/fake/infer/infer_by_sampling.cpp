@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The last resort: runs the kernel at several small sizes and fits expressions to the sizes of its results. The
 // inference is right if the kernel treats other sizes in the same way. Tests have shown this for the operators that may
-// be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards. For any
-// other operator, only the Meta kernel runs, and only at the sizes of the call.
+// be sampled (sampled_operators.h). If no expression fits the results, the sizes of the call become guards. For
+// operators that may not be sampled, only the Meta kernel runs, and only at the sizes of the call.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -40,7 +40,8 @@ std::vector<std::int64_t> numbers_at(c10::SymIntArrayRef all, const Assignment& 
   return numbers;
 }
 
-// A real tensor filled with 0.5. Integers are 0, which is a valid index into everything that is not empty.
+// A real tensor filled with 0.5 or, if its dtype is integral, with 0. Zero is a valid index into everything that is not
+// empty.
 at::Tensor real_like(const Call& call, const at::Tensor& fake, const Assignment& values) {
   const std::vector<std::int64_t> sizes = numbers_at(fake.sym_sizes(), values);
   const std::vector<std::int64_t> strides = numbers_at(fake.sym_strides(), values);

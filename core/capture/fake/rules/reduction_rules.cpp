@@ -56,7 +56,7 @@ SymInts reduced_sizes(const Call& call, const ArgumentIndices& indices) {
   return sizes;
 }
 
-// Makes one result for each dtype kind in `gives`.
+// Makes one result for each element of `gives`, which selects the result's dtype.
 template <ArgumentIndices indices, Gives... gives>
 Outputs reduce(const Call& call) {
   const c10::ScalarType self = call.tensor(0).scalar_type();

@@ -61,7 +61,7 @@ DefaultGenerator::DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on
   exchange();
 }
 
-// Every fiber has its own default generator in this place while it runs.
+// While a fiber runs, getDefaultCPUGenerator() returns the fiber's own generator, so this affects no other fiber.
 void DefaultGenerator::exchange() noexcept {
   std::swap(const_cast<at::Generator&>(at::detail::getDefaultCPUGenerator()), other_);
 }

@@ -64,8 +64,8 @@ NotCapturable refusal_of_gradient() {
           "It may be another one in the next call: give it as an argument.", call_stack()};
 }
 
-// Refuses the question for the gradient of a real tensor, such as a parameter that the function has without an
-// argument.
+// Called when code reads the gradient of a real tensor. Captured code can reach real tensors that are no arguments:
+// parameters, globals. Ends the capture or, if that is not possible, throws the refusal.
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;

@@ -148,7 +148,7 @@ void SegmentRecorder::take_left(LeftFakes& left, const FindValue& find_value) {
   for (const at::Tensor& fake : recording_.values.alive()) {
     try {
       made.emplace_back(fake, &recording_.values.node_of(fake));
-    } catch (const NotCapturable&) {  // autograd has seen it
+    } catch (const NotCapturable&) {  // autograd has seen the fake, so the fake has no node
     }
   }
   std::set<const Node*> wanted;

@@ -47,7 +47,7 @@ bool updates_statistics(const Node& node, const c10::FunctionSchema& schema) {
   return true;
 }
 
-// Visits the arguments whose memory the operator writes or its results share. Visits none if the node calls no
+// Visits each argument that the operator writes to, or whose memory a result shares. Visits none if the node calls no
 // operator.
 template <class Visit>
 void for_each_aliased(const Node& node, const Visit& visit) {

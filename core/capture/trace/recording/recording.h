@@ -91,7 +91,7 @@ class Recording {
   // Adds nodes that check the facts about run-time sizes that the code has stated since the last call
   // (TORCH_SYM_CHECK). The graph checks them at the place where they were stated.
   void add_asserts();
-  // Skips the facts stated since the last call: other graphs check them.
+  // Skips the facts stated since the last add_asserts(): other graphs check these facts.
   void skip_asserts();
 
  private:

@@ -52,7 +52,7 @@ c10::SymInt StorageSizes::bytes_of(const at::Tensor& fake, const exec::CallSite&
     return fake.storage().sym_nbytes();
   }
   refuse_sharded(source->real, where);
-  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // inputs are guarded
+  if (source->input.kind == GraphInput::Kind::Captured) inputs_.node_of(*source);  // an input, so a guard checks it
   const auto bytes = static_cast<std::int64_t>(source->real.storage().nbytes());
   const bool is_full = bytes_of_elements(spec_of(source->real)) == bytes;
   asked_.push_back({source->real, is_full ? std::nullopt : std::optional(bytes)});
