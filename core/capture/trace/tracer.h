@@ -65,7 +65,7 @@ class Tracer {
   // refusal.
   bool go_on_eagerly(const std::exception& refusal) { return segments_.end_in_place_of(refusal); }
   // Fails the call. Use it for code that cannot go on even eagerly, because the real tensors that the code holds would
-  // answer its question otherwise than in eager mode.
+  // give another answer to its question than eager mode.
   [[noreturn]] void end_with(const NotCapturable& refusal);
   // True while captured code runs; false during operators, and after the capture has ended.
   bool is_in_user_code() const noexcept { return !is_in_operator() && !rest(); }

@@ -12,7 +12,8 @@ namespace rehearse::checks {
 // "alpha=-0.1": all arguments that are numbers.
 std::string numbers_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 
-// "aten::bernoulli_(self of [16, 4], p=0.5)": the operator, with its numbers and the sizes of its tensors.
+// "aten::bernoulli_(self of [16, 4], p=0.5)": the operator, with its numbers, lists of integers and the sizes of its
+// tensors. Leaves out the dtype and other options of a new tensor.
 std::string call_text(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 
 }  // namespace rehearse::checks

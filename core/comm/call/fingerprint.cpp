@@ -67,7 +67,7 @@ std::vector<std::pair<const char*, std::string>> shared_fields(const Operation& 
   return fields;
 }
 
-// Compares only tensors of equal sizes; otherwise the strides differ only because the sizes do.
+// Compares only tensors of equal sizes. If the sizes differ, the strides differ for that reason alone.
 std::optional<Mismatch::Field> stride_difference(const Operation& first, const Operation& second) {
   if (tensor_laid_out(first) == nullptr && tensor_laid_out(second) == nullptr) return std::nullopt;
   const auto a = moved_as_it_lies(first), b = moved_as_it_lies(second);

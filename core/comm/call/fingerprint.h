@@ -65,8 +65,8 @@ std::int64_t elements_from(const Operation& call, int peer) noexcept;
 // these numbers.
 bool knows_splits(const Operation& call) noexcept;
 
-// The number of elements that the rank sends to and expects from every rank, if all are equal; otherwise, or if
-// unknown, -1.
+// The number of elements that the rank sends to and expects from every rank, if all these numbers are equal. -1 if they
+// differ or are unknown.
 std::int64_t even_split(const Operation& call) noexcept;
 
 // "float32": the name in Python.

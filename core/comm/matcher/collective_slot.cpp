@@ -160,7 +160,7 @@ void CollectiveSlot::give_back() noexcept {
 
 void CollectiveSlot::withdraw(RankWork& work) {
   work.leave_match();
-  if (state_ != State::open) return;  // the data is in flight
+  if (state_ != State::open) return;  // all ranks have arrived, so no rank waits for this call
   calls_.withdraw(work.rank());
   works_[static_cast<std::size_t>(work.rank())].reset();
 }

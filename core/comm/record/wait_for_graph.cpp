@@ -63,7 +63,7 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
 
 // A chain of waits that neither closes a ring nor reaches an ended rank stops at a rank that waits for no known rank.
 // That rank tells most about the cause, and the more ranks wait for it, the more likely it is the cause. If one of a
-// rank's fibers waits for another rank, the chain goes on there instead.
+// rank's fibers waits for another rank, the chain goes on to that other rank.
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
   std::set<int> go_on;  // ranks that wait for other ranks
   for (const auto& call : blocked) {

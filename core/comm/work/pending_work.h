@@ -7,7 +7,8 @@
 
 namespace rehearse::comm {
 
-// Describes an incomplete work for reports. `match`: its match. Does not set the fields that only sends have.
+// Describes a work for reports: an incomplete one, or one that has timed out. `match`: the match that has the work.
+// Does not set the fields that only sends have.
 PendingOperation pending_of(const RankWork& work, const PendingMatch& match);
 
 }  // namespace rehearse::comm

@@ -122,7 +122,7 @@ class RankWork final
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;
-  // False if the CallInterceptor saw the arguments change since the call. It has then ended the world.
+  // False if the CallInterceptor saw the arguments change since the call. Then the interceptor has ended the world.
   bool is_unchanged() const { return !watched_ || owner_->is_unchanged(*this); }
   void set_source(int rank) noexcept {
     REHEARSE_CHECK(incomplete() && source_ < 0, rank_, sequence_, source_, rank);
@@ -145,7 +145,8 @@ class RankWork final
   // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;
   void prefetch_waiter() const noexcept { waiters_.prefetch_waiter(); }
-  // True for a buffered send's copy, which no program holds.
+  // True for a work without a record. Among works in a match, these are the copies of buffered sends, which no program
+  // holds.
   bool is_buffer() const noexcept { return !record_.is_open(); }
 
   enum class Until : std::uint8_t { launched, done };  // done: also on a device, where wait() returns at the launch

@@ -48,8 +48,8 @@ class AotNode : public capture::CompiledHistory {
 };
 
 // Replaces `view`, a result that is a view of a tensor inside the program, by another tensor object with the same
-// memory, because callers cannot see the base. Both share the version counter, so a backward that saved either of them
-// notices if the caller changes the result in place.
+// memory, because callers cannot see the base. The two objects share the version counter, so a backward that saved
+// either of them notices if the caller changes the result in place.
 void forget_base(const at::Tensor& view, std::vector<c10::IValue>& results);
 
 // Makes the node for one call with these inputs.

@@ -8,9 +8,9 @@
 namespace rehearse::compiler {
 
 // Finds operators on a tensor's state beyond its elements: the size of its storage and its version
-// (rehearse/capture/storage.h and versions.h). They need the tensor itself and autograd's count of its changes. A graph
-// that runs below autograd may work on copies of the tensors that it changes, so the user's tensor would not show each
-// change.
+// (rehearse/capture/storage.h and versions.h). These operators need the tensor itself and autograd's count of its
+// changes. A graph that runs below autograd may work on copies of the tensors that it changes, so the user's tensor
+// would not show each change.
 
 // True if the graph asks for the version of a tensor. All earlier changes of the tensor count towards its version.
 bool asks_for_version(const graph::GraphModule& module);

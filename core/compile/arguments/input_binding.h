@@ -23,7 +23,8 @@ struct InputBinding {
 
   // Compares two captured tensors by content if each run of the code makes them anew (from a list), or if both have no
   // dimensions: LibTorch turns numbers into such tensors unseen by the tracer (`y.index_put_({0}, 1.0)`). Two other
-  // objects with the same memory, dtype and layout count as one tensor. A tensor that requires grad equals only itself.
+  // objects with the same memory, dtype and layout count as one tensor. A tensor that requires grad, or is not on the
+  // CPU, equals only itself.
   bool operator==(const InputBinding& other) const;
 };
 

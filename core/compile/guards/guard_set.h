@@ -25,7 +25,7 @@ class GuardSet {
  public:
   // Each adds a guard for the next leaf.
   void add_value(const Leaf& leaf, std::string source);  // it has this value
-  void add_tensor(TensorGuard guard);                    // it is such a tensor
+  void add_tensor(TensorGuard guard);                    // it is a tensor for which `guard` holds
   void add_symbol(std::string source);                   // it is an integer that the symbols' guards check
   // Adds a guard for a tensor that is no argument (a parameter, a global). The capture keeps the tensor.
   void add_captured(const at::Tensor& tensor, TensorGuard guard);

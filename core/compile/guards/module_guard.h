@@ -28,7 +28,8 @@ class ModuleGuard {
   bool holds(GuardFailure* failure = nullptr) const;
 
  private:
-  // A module of the tree, and how many children, parameters and buffers it has. They begin at `first` in objects_.
+  // A module of the tree, and how many children, parameters and buffers it has. Their addresses begin at index `first`
+  // of objects_.
   struct Branch {
     const torch::nn::Module* module = nullptr;
     bool trains = false;

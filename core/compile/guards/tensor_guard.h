@@ -23,7 +23,7 @@ class TensorGuard {
   // Guards that tensors are like `tensor`. `varies`: for each dimension, whether its size may differ; empty: none may.
   TensorGuard(const at::Tensor& tensor, std::string source, const std::vector<bool>& varies = {});
 
-  // From now on, guards only the number of dimensions, not sizes and strides.
+  // From now on, does not guard sizes and strides, but still the number of dimensions.
   void ignore_layout() {
     dimensions_.clear();
     fixed_layout_.clear();

@@ -65,7 +65,7 @@ NotCapturable refusal_of_gradient() {
 }
 
 // Called when code reads the gradient of a real tensor. Captured code can reach real tensors that are no arguments:
-// parameters, globals. Ends the capture or, if that is not possible, throws the refusal.
+// parameters, globals. If captured code reads, ends the capture or, if that is not possible, throws the refusal.
 void refuse_gradient_of_real() {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr || !tracer->is_in_user_code()) return;
