@@ -15,7 +15,7 @@ namespace rehearse::compiler {
 
 struct SegmentTree;
 
-// One compiled form of a function, with its guards.
+// One compilation of a function, with its guards.
 struct Entry {
   // Like GuardSet::holds(), for the guards of all paths through the segments.
   bool holds(const LeafList& leaves, const GlobalState& state, GuardFailure* failure = nullptr) const;

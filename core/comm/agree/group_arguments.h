@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks the arguments of new_group() and new_local_group(), and makes default names. The same code in all modes.
+// Checks the arguments of new_group() and new_local_group(), and makes default names. All modes use this code.
 #pragma once
 
 #include <cstddef>

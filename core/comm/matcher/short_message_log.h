@@ -21,7 +21,8 @@ class ShortMessageLog {
 
   void note(const GroupIdentity& group, const RankWork& send, const RankWork& recv);
 
-  // In the order of each kind's first receive.
+  // One item for each kind of receive: group, signature, place and number of elements received. The items are in the
+  // order of the first receive of each kind.
   std::vector<ShortMessages> messages() const;
 
  private:

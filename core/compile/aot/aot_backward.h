@@ -16,7 +16,7 @@
 
 namespace rehearse::compiler {
 
-// A backward recorded for tangents of certain forms.
+// A backward recorded for tangents of certain forms (memory layouts, see capture::TangentForm).
 struct AotBackward {
   graph::Interpreter graph;
   // Indices of the saved values (tensors, then numbers) that are its inputs. After them it takes a tangent for each of

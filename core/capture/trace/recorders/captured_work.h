@@ -16,7 +16,7 @@ class CollectiveRecorder;
 class Tracer;
 
 // The Work that a recorded c10d call returns. Its wait() and synchronize() are recorded; outside of the captured
-// function they throw NotCapturable. The other functions of c10d::Work always throw NotCapturable.
+// function they throw NotCapturable. The other virtual functions of c10d::Work always throw NotCapturable.
 class CapturedWork final : public c10d::Work {
  public:
   // The Work is the value of `call` or, if `is_item`, the second item of that value.

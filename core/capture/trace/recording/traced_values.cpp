@@ -153,8 +153,8 @@ bool Values::is_made_leaf(const at::Tensor& fake) const {
   return found != values_.end() && found->second.is_leaf;
 }
 
-// The place of the operator that is being recorded. At the end of the capture, no operator is being recorded; then
-// returns the place of the operator that made the tensor.
+// The call site of the operator that is being recorded. At the end of the capture, no operator is being recorded; then
+// returns the call site of the operator that made the tensor.
 const exec::CallSite& Values::site_of(const at::Tensor& fake) const {
   const auto found = values_.find(fake_id(fake));
   if (!graph_.site().empty() || found == values_.end()) return graph_.site();
