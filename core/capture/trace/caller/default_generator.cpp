@@ -61,7 +61,7 @@ DefaultGenerator::DefaultGenerator(std::function<bool()> is_refusing, GoOn go_on
   exchange();
 }
 
-// While a fiber runs, getDefaultCPUGenerator() returns the fiber's own generator, so this affects no other fiber.
+// Each fiber has its own handle in getDefaultCPUGenerator() while it runs, so the exchange affects no other fiber.
 void DefaultGenerator::exchange() noexcept {
   std::swap(const_cast<at::Generator&>(at::detail::getDefaultCPUGenerator()), other_);
 }
