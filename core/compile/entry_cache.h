@@ -64,7 +64,7 @@ class EntryCache {
   // Adds another path through the segments of an entry.
   void add_path(Entry& entry, GuardSet guards, std::vector<GraphExplanation> made);
 
-  // The function runs eagerly from now on. Warns.
+  // From now on, calls that no entry serves run eagerly. Warns.
   void refuse(const std::string& why);
   bool is_refused() const noexcept { return !refusal_.empty(); }
   // Call this if the code keeps tensors (Capture::keeps_tensors). Returns whether it did so in an earlier capture, too,

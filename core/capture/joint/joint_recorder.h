@@ -28,8 +28,8 @@ class JointRecorder final : public FakeListener {
 
   // Adds a placeholder for `placeholder` of the captured graph, with this value.
   graph::Node& add_input(const graph::Node& placeholder, const c10::IValue& value);
-  // Adds a placeholder after the other placeholders and before all calls, for a fake or a symbolic integer. Other
-  // values get no metadata.
+  // Adds a placeholder after the other placeholders and before all calls, for a fake or an integer. Other values get no
+  // metadata.
   graph::Node& add_placeholder(const std::string& name, const c10::IValue& value);
 
   // The node that has this fake's current value: after an in-place operator, that operator's node. Null: no node has
@@ -37,9 +37,9 @@ class JointRecorder final : public FakeListener {
   graph::Node* node_of(const at::Tensor& fake) const;
   ExpressionNodes& expressions() noexcept { return expressions_; }
 
-  // The node for result `output` of the captured graph, if that result is an integer that only the running program
-  // computes. This holds even if the recording knows the integer from a fact that the code stated. Returns an empty
-  // argument for other results.
+  // If result `output` of the captured graph is an integer that depends on data, returns the node that computes it,
+  // even if the recording knows the integer from a fact that the code stated. Returns an empty argument for other
+  // results.
   graph::Argument unbacked_result(std::size_t output);
 
   // True if an operator has written to the memory that `fake` shares.

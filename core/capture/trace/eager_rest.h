@@ -46,7 +46,7 @@ class EagerRest {
   void renew(const at::Tensor& tensor) const;
   void renew_bases() const;
   void lend_history_of(const at::Tensor& fake, const at::Tensor& real) const;
-  at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor itself; throws NotCapturable
+  at::Tensor with_history(const at::Tensor& fake) const;  // the real tensor, not detached; throws NotCapturable
 
   Recording& recording_;
   std::unordered_map<std::uint64_t, at::Tensor> real_;  // by fake_id()

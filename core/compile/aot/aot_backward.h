@@ -19,8 +19,8 @@ namespace rehearse::compiler {
 // A backward recorded for tangents of certain forms (memory layouts, see capture::TangentForm).
 struct AotBackward {
   graph::Interpreter graph;
-  // Indices of the saved values (tensors, then numbers) that are its inputs. After them it takes a tangent for each of
-  // `tangents`.
+  // Indices of the saved values (tensors, then numbers) that the backward takes as inputs. After them it takes a
+  // tangent for each of `tangents`.
   std::vector<std::size_t> saved;
   std::vector<capture::Tangent> tangents;
   std::vector<std::vector<std::size_t>> gradient_tangents;  // see JointPartition

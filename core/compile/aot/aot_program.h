@@ -36,7 +36,8 @@ class AotProgram : public std::enable_shared_from_this<AotProgram> {
   bool is_of_hook(std::size_t saved) const { return !of_hooks_.empty() && of_hooks_[saved]; }
   AotBackwards& backwards() const noexcept { return *backwards_; }  // only if there is a backward
 
-  // Returns the gradient of each input.
+  // Returns the gradient of each input of the piece. `inputs`: the saved values that `backward` takes, then its
+  // tangents.
   std::vector<c10::IValue> run_backward(const AotBackward& backward, std::vector<c10::IValue> inputs) const;
 
  private:

@@ -14,7 +14,8 @@ namespace rehearse::compiler {
 // The strides of a tensor of these sizes in this form.
 std::vector<std::int64_t> strides_of(const capture::TangentForm& form, at::IntArrayRef sizes);
 
-// True if the tensor has the form. The strides of dimensions with one element do not matter.
+// True if the tensor has the form. The strides of dimensions with one element do not matter. A tensor without elements
+// has every form.
 bool has_form(const at::Tensor& tensor, const capture::TangentForm& form);
 
 // The tensor's form. Nothing if the tensor has gaps, or if elements overlap along a dimension that is not expanded.

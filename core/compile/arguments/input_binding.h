@@ -12,7 +12,8 @@
 
 namespace rehearse::compiler {
 
-// The place in a call that provides an input of a graph.
+// The source of a graph's input in a call: a leaf, the size of a leaf, a captured tensor, or a value of an earlier
+// segment.
 struct InputBinding {
   enum class Kind : std::uint8_t { Tensor, Int, Size, Captured, Value };
   Kind kind = Kind::Tensor;

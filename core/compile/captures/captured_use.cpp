@@ -16,8 +16,8 @@ std::shared_ptr<const graph::Origin> origin_of_use(const graph::Node& placeholde
   return nullptr;
 }
 
-// A function has no module that lists its parameters. A tensor that it finds elsewhere and that requires grad counts as
-// a parameter.
+// A function has no module that lists its parameters. A tensor that the function finds elsewhere counts as a parameter
+// if it requires grad and is a leaf of autograd's graph.
 void set_parameter(graph::Node& placeholder) {
   const graph::TensorMeta* known = placeholder.meta().tensor();
   if (!known || known->is_parameter) return;

@@ -23,7 +23,7 @@ class CapturedUse {
 
   // Call it after the code has run, while the stand-ins live: code may read sizes without leaving a node in the graph.
   void look_at(const StandIns& stand_ins);
-  // Takes the sizes of storages that the code has asked for. The storages belong to tensors that exist before the code
+  // Takes the storage sizes for which the code has asked. The storages belong to tensors that exist before the code
   // runs. Call it before bind_inputs().
   void note_storages(std::vector<capture::StorageFact> storages) { storages_ = std::move(storages); }
 

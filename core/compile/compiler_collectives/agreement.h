@@ -43,7 +43,8 @@ class Agreement {
   // fewer than `entries` if this rank's guards hold, and the call compiles because another rank's guards failed.
   void begin_compile(const std::vector<GuardFailure>& failures, std::size_t entries);
 
-  // Passes the call's arguments to `dynamism`. With compiler collectives, passes those of all ranks, and blocks.
+  // Passes the sizes and symbolic integers among the call's arguments to `dynamism`. With compiler collectives, also
+  // passes those of the other ranks that facts_to_absorb() selects, and blocks.
   void absorb(const LeafList& leaves, const std::vector<std::string>& sources, Dynamism& dynamism);
 
   // The call starts to compile another segment: its code is about to run, or has run and gave another graph than

@@ -30,7 +30,8 @@ class TensorGuard {
   }
   // Also guards the storage offset.
   void guard_offset() noexcept { guards_offset_ = true; }
-  // Also guards the size of the storage: it must have `bytes` or, without a number, end with the tensor's last element.
+  // Also guards the size of the storage: `bytes`. If `bytes` is nullopt, the storage must end with the tensor's last
+  // element.
   void guard_storage(std::optional<std::int64_t> bytes) noexcept;
   // Guards the state in which the capture found the tensor, because the code may have given the tensor a history or
   // other sizes since. If a size or stride is symbolic, changes only the guard of requires_grad.

@@ -35,8 +35,9 @@ class WatchList {
 // While it lives, watch() in this fiber adds to `list`. `frame`: an address in the frame of the compiled call; stack
 // addresses above it belong to the caller.
 //
-// It also observes the process groups that the code uses, and refuses those that no guard covers. If such a group
-// changed, a later call would communicate with the wrong ranks.
+// It also observes the process groups that the code uses. If the code uses a group that no guard covers, the capture
+// ends or, if it cannot end there, the code gets a refusal. Otherwise a later call might communicate with the wrong
+// ranks, because the group may have changed.
 class WatchScope final : public operators::GroupUse {
  public:
   // `function`: the memory of the function object, if calls cannot change the object. Values in it are constant.

@@ -15,7 +15,8 @@ exec::CallSite call_stack();
 // the frames outside of the caller begin.
 void* outer_address();
 
-// The caller's return addresses, innermost first, up to but not including `outer`.
+// The caller's return addresses, innermost first, up to but not including `outer`. At most as many as call_stack()
+// returns.
 std::vector<void*> addresses_within(const void* outer);
 
 // True if the name of a function among the frames contains `name`. Slow, because it looks up names.

@@ -56,7 +56,7 @@ std::exception_ptr refusal_of(void* exception, const std::type_info& type) {
 void note_throw(void* exception, const std::type_info& type) noexcept {
   Tracer* const tracer = Tracer::current();
   if (tracer == nullptr) return;
-  // When the rest of the code runs eagerly, it still holds fakes, and they have no memory.
+  // When the rest of the code runs eagerly, the code may still hold fakes without memory (see EagerRest::make_real()).
   const auto* error = tracer->rest() ? exec::caught_as<c10::Error>(exception, type) : nullptr;
   if (error != nullptr && is_data_access(*error)) tracer->segments().note_refusal(refusal_of(*error));
   if (!tracer->is_in_user_code()) return;

@@ -17,7 +17,7 @@ namespace rehearse::capture {
 // placeholders first, in the order in which that node passes its operands; then call finish().
 class BodyCopy {
  public:
-  // Both arguments must outlive the copy.
+  // Both arguments must outlive this object.
   BodyCopy(graph::GraphModule& module, const BodyNodes& nodes);
 
   // Adds a placeholder called `name`, which stands for `node` in the body and is no operand.

@@ -22,8 +22,9 @@ class Values {
   Values(GraphBuilder& graph, Inputs& inputs, const ViewFamilies& families)
       : graph_(graph), inputs_(inputs), families_(families) {}
 
-  // Registers a result of `node`: the node's value itself, or item path[0] of it, and so on. If the fake already had a
-  // value, it was changed in place, and this is its new value.
+  // Registers a result of `node`: the node's value itself if `path` is empty; otherwise item path[0] of the value, item
+  // path[1] of that item, and so on. If the fake already had a value, the fake was changed in place, and the result is
+  // its new value.
   void add(const at::Tensor& fake, graph::Node& node, std::vector<std::int64_t> path);
 
   // The value begins to require grad although no operator returns it anew, because code wrote to another tensor of its

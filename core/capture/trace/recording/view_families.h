@@ -22,7 +22,7 @@ class ViewFamilies {
   std::vector<at::Tensor> family_of(const at::Tensor& tensor) const;
 
  private:
-  // A weak reference keeps other tensors from getting this address.
+  // The weak reference keeps new tensors from getting the member's address, which is its key in numbers_.
   using Member = c10::weak_intrusive_ptr<c10::TensorImpl>;
 
   std::size_t number_of(const at::Tensor& tensor);

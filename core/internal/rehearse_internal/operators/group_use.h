@@ -20,8 +20,8 @@ class GroupUse {
   static GroupUse* exchange(GroupUse* use);
 
   // The code uses `group`, which is stored in the object at `address`. `address` is null if an operator received the
-  // group itself; `group` is null if the rank is not a member. Throws the capture's refusal if no guard covers the
-  // group.
+  // group itself; `group` is null if the rank is not a member. If no guard covers the group, ends the capture or, if it
+  // cannot end there, throws its refusal.
   virtual void used(const void* address, c10d::ProcessGroup* group) = 0;
   // The code got `group` from a guarded object, and will always get the same group from it.
   virtual void derived(c10d::ProcessGroup* group) = 0;
