@@ -28,8 +28,8 @@ at::Tensor numbers_of(const at::Tensor& tensor) {
   return (values.is_complex() ? at::view_as_real(values) : values).to(at::kDouble).flatten();
 }
 
-// Texts for a gradient that is n times too large: each rank's loss is n times too large, or the gradients of the ranks
-// were summed.
+// Texts for a gradient that is `ranks` times too large: each rank's loss is that many times too large, or the gradients
+// of the ranks were summed.
 std::string n_times(int ranks, Reduced reduced) {
   const bool twice_too = ranks == 2;
   if (reduced == Reduced::mean) {

@@ -35,8 +35,9 @@ class CollectiveCalls {
   // Starts the next collective and forgets the calls of the previous one.
   void open(std::uint64_t sequence) noexcept;
 
-  // Adds a rank's first call of the collective. The operation must stay valid until the next open(), or until
-  // withdraw() removes the call. Returns false if this call does not match, or if earlier calls did not match.
+  // Adds a rank's first call of the collective. The operation must stay valid until the next open() or, unless the
+  // ranks vote, until withdraw() removes the call. Returns false if this call does not match, or if earlier calls did
+  // not match.
   bool add(const MadeCall& call, Places places);
 
   // Removes the call of `rank`, which must be present. A mismatch that the call has already caused still includes it.
@@ -56,7 +57,7 @@ class CollectiveCalls {
   // Call it only if the calls do not match.
   Mismatch mismatch() const;
 
-  // Text for reports. `title`: title_of() the rank's call.
+  // Text for reports. `title`: the title_of() of the rank's call.
   std::string describe(std::string_view title) const;
   // The ranks of the world for which `rank` waits, ascending; its call must be present. If the calls match, these are
   // the missing ranks. If the ranks vote, these are the ranks that made another call than `rank`. If one rank sends

@@ -15,8 +15,8 @@
 namespace rehearse::comm {
 
 // Compares the number of elements that `sender` sends to `receiver` in an all-to-all with the number that `receiver`
-// expects from `sender`. `part`: the index in parts_of() the call. Returns nullopt if the numbers agree, or if one of
-// them is unknown. The value of the lower rank of the world comes first.
+// expects from `sender`. `part`: the index in each call's parts_of(). Returns nullopt if the numbers agree, or if one
+// of them is unknown. The value of the lower rank of the world comes first.
 std::optional<Mismatch::Field> edge_difference(const MadeCall& sender, const MadeCall& receiver, std::size_t part,
                                                const GroupIdentity& group);
 

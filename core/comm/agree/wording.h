@@ -10,7 +10,7 @@
 #include <rehearse_internal/comm/group_identity.h>
 #include <rehearse_internal/comm/operation.h>
 
-// Texts about waiting calls, failed barriers and groups, the same in all modes. `title`: title_of() the call.
+// Texts about waiting calls, failed barriers and groups, the same in all modes. `title`: the call's title_of().
 namespace rehearse::comm {
 
 // "allreduce #7 on group "world" (the ranks' calls do not match)".

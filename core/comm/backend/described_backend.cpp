@@ -16,8 +16,8 @@ namespace {
 
 using c10d::OpType;
 
-// Whether DescribedBackend overrides a method of c10d::Backend. If not, the pointer is to a member of c10d::Backend,
-// and calling it throws.
+// Whether DescribedBackend overrides the method to which the argument points. If it does not, `&DescribedBackend::name`
+// has the type of a pointer to a member of c10d::Backend, and calling that member throws.
 template <class Class, class Result, class... Arguments>
 consteval bool is_described(Result (Class::*)(Arguments...)) {
   return std::is_same_v<Class, DescribedBackend>;

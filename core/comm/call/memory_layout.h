@@ -24,9 +24,9 @@ bool same_format(const at::Tensor& a, const at::Tensor& b);
 // The normalised strides: dimensions of size 1, and all dimensions of a contiguous tensor, get their contiguous stride.
 c10::SmallVector<std::int64_t, 5> telling_strides(const at::Tensor& tensor);
 
-// The tensor of a collective whose strides Gloo ignores, so that all ranks must use the same layout. Null if there is
-// none: Gloo makes contiguous copies in all-gathers, gathers and coalesced all-reduces, and in an all-to-all each edge
-// has its own layout.
+// Returns the tensor of a collective if Gloo ignores the strides of this tensor. All ranks must then use the same
+// layout. Null if there is no such tensor: Gloo makes contiguous copies in all-gathers, gathers and coalesced
+// all-reduces, and in an all-to-all each edge has its own layout.
 const at::Tensor* moved_as_it_lies(const Operation& call) noexcept;
 
 // Returns moved_as_it_lies(), but null if the tensor counts as contiguous (see same_layout()).

@@ -60,8 +60,8 @@ class GroupState final : public WorkOwner {
   Works in_flight(int rank) const;
 
   // Returns a record_id. The rank knows that all of its calls before that event (with `for_messages` false: its
-  // collectives) have ended, because it has seen the end of a later call. A barrier ends after all earlier calls, any
-  // other collective after all earlier collectives.
+  // collectives) have ended, because it has seen the end of a later call, or has waited for all of them
+  // (note_all_known()). A barrier ends after all earlier calls, any other collective after all earlier collectives.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];
     return for_messages ? known.all : std::max(known.all, known.collectives);

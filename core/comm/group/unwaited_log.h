@@ -18,7 +18,8 @@ namespace rehearse::comm {
 
 class GroupState;
 
-// Works that nobody had waited for or queried before they were destroyed, or before their rank ended.
+// Works for which the program had not waited, and whose end it had not seen, before they were destroyed or before their
+// rank ended.
 class UnwaitedLog {
  public:
   explicit UnwaitedLog(const EventLog& events) : events_(events) {}

@@ -17,7 +17,7 @@ namespace rehearse::comm {
 // Writes the calls of one group into the world's event log. The constructor's arguments must outlive it.
 class CallRecorder {
  public:
-  // `call_sites`: record where each call was made.
+  // `call_sites`: whether to record where each call was made.
   CallRecorder(const GroupIdentity& group, EventLog& log, const exec::Clock& clock, bool call_sites);
 
   // Returns the number of the call's signature. `hash`: the hash of the signature.

@@ -68,9 +68,10 @@ class RankWork final
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   void synchronize() override;
 
-  // A collective fails with CommError and no longer counts as called, so the other ranks miss this rank's call. (NCCL
-  // aborts the whole communicator; Gloo has no such function.) For a send or receive, as in Gloo: the current wait(),
-  // or the next one, returns false; the operation stays in flight and may be waited for again.
+  // A collective fails with CommError. Unless all ranks have called it, it no longer counts as called, so the other
+  // ranks miss this rank's call. (NCCL aborts the whole communicator; Gloo has no such function.) For a send or
+  // receive, as in Gloo: the current wait(), or the next one, returns false; the operation stays in flight and may be
+  // waited for again.
   void abort() override;
 
   // Holds the list of output tensors, as NCCL's future does. The future is marked, and its callbacks run, in this
@@ -114,7 +115,7 @@ class RankWork final
   void enter(PendingMatch* match, std::uint64_t sequence, Event* event) noexcept;
   void move_to(PendingMatch* match) noexcept;  // from its current match
   void leave_match() noexcept { match_ = nullptr; }
-  // Notes that somebody has queried or waited for the work, or will learn of its end. If this is never noted, the
+  // Notes that the program has waited for the work, has seen its end, or will learn of it. If this is never noted, the
   // program may have forgotten a wait.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
@@ -140,7 +141,8 @@ class RankWork final
   // reached its own limit.
   void time_out(std::exception_ptr prior = nullptr);
   void cancel();  // does for any operation what abort() does for collectives
-  // Does what cancel() does. The error consists of the work's title and `why`, and blames `rank`, a rank of the world.
+  // Like cancel(), but leaves asked() as it is. The error consists of the work's title and `why`, and blames `rank`, a
+  // rank of the world.
   void withdraw(const std::string& why, int rank);
   // Prefetch what complete() writes, in two steps, because the second needs the result of the first.
   void prefetch() const noexcept;
@@ -149,7 +151,7 @@ class RankWork final
   // holds.
   bool is_buffer() const noexcept { return !record_.is_open(); }
 
-  enum class Until : std::uint8_t { launched, done };  // done: also on a device, where wait() returns at the launch
+  enum class Until : std::uint8_t { launched, done };  // launched: enough for wait(); done: on a device, too
 
   // wait() on behalf of a Work that contains this one. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);

@@ -53,7 +53,7 @@ class WorkOwner : public c10::intrusive_ptr_target {
   // Called for a watched work that does not match its peers; see CallInterceptor.
   virtual bool is_unchanged(const RankWork& work) = 0;
 
-  // The work was never queried, and it is being destroyed or its rank is ending. Not called after closing.
+  // The work is being destroyed or its rank is ending, and RankWork::asked() is false. Not called after closing.
   virtual void on_unasked(const RankWork& work) = 0;
 
  private:

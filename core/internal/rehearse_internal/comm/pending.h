@@ -37,9 +37,10 @@ struct PendingGroup {
   exec::CallSite where{};  // one caller's place; empty unless captured
 };
 
-// Calls of one kind whose Work was never queried: no wait, no check for completion, no future. Excludes works that a
-// rank's exception dropped. Also excludes calls whose end follows from the end of a later call of their group that the
-// rank has seen. For a collective, the later call may be any collective; for a message, it must be a barrier.
+// Calls of one kind whose end the program cannot know from their Work: no wait, no check that returned true, no future.
+// Excludes works that a rank's exception dropped. Also excludes calls whose end follows from the end of a later call of
+// their group that the rank has seen. For a collective, the later call may be any collective; for a message, it must be
+// a barrier.
 struct UnwaitedCalls {
   std::string call;  // the first one, as in PendingOperation
   struct OfRank {
