@@ -18,7 +18,7 @@ namespace rehearse::compiler {
 
 // The requirement of a piece on the layout of an input.
 enum class BorderLayout {
-  Guarded,   // not compared: guards have compared it, or the tensor becomes an autograd leaf and must not be copied
+  Guarded,   // not compared: guards have compared it already, or a copy must not replace the tensor (an autograd leaf)
   Copied,    // a tensor with another layout is copied; possible because no value that is used later shares its memory
   Required,  // another layout is an error
 };
@@ -38,7 +38,7 @@ class BorderCheck {
   BorderCheck(const graph::GraphModule& piece, std::string name, const LayoutOf& layout_of,
               const CompiledFor& compiled_for = {});
 
-  // Throws BorderMismatch for the first tensor with another dtype or size, with another layout that must not or cannot
+  // Throws BorderMismatch for the first tensor with another dtype or size, with another layout if it must not or cannot
   // be copied, or with another requires_grad (which does not matter if grad mode is off). `values`: one for each
   // placeholder, in order. Replaces tensors with layout Copied by copies if necessary, and returns their positions.
   std::vector<std::size_t> fit(std::vector<c10::IValue>& values) const;

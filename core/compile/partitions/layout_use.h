@@ -10,7 +10,7 @@
 
 namespace rehearse::compiler {
 
-// The metadata of the graph's outputs; an empty ValueMeta if an output is not a known tensor.
+// The metadata of the graph's outputs; an empty ValueMeta for an output that is no tensor or has no metadata.
 std::vector<graph::ValueMeta> recorded_outputs(const graph::GraphModule& module);
 
 // Returns where a call of the graph has the values of symbols. The values of a call are numbered: placeholders first,

@@ -12,7 +12,7 @@ namespace rehearse::compiler {
 
 // A graph makes an autograd leaf if a value begins to require grad (requires_grad_()). A back end may run its graphs
 // below autograd, but autograd knows a leaf only if it sees the tensor itself. Therefore the graph is split before and
-// after such a node, and the node runs under autograd, between the compiled pieces.
+// after each requires_grad_() node, and that node runs under autograd, between the compiled pieces.
 bool makes_leaf(const graph::GraphModule& module);
 
 struct LeafCuts {

@@ -30,9 +30,9 @@ void check_statement(const std::vector<graph::ValueMeta>& stated, const std::vec
 // Returns a function that runs `compiled`, and then:
 //   - if `checks`: compares all outputs with `stated`, and throws BackendMismatch for a difference;
 //   - copies outputs that must be restored to their recorded layout, if `compiled` states another layout or none;
-//   - throws BackendMismatch if it would have to copy a fixed output.
-// Returns `compiled.run` itself if none of this can happen. `module`: the graph. Its placeholders have the values of
-// the symbols.
+//   - throws BackendMismatch if it would have to copy a fixed output, or if the number of outputs is wrong.
+// Returns `compiled.run` itself if no output must be compared or copied. `module`: the graph. Its placeholders have the
+// values of the symbols.
 CompiledGraph::Run fitted(const CompiledGraph& compiled, const graph::GraphModule& module,
                           const std::vector<graph::ValueMeta>& stated, const std::vector<OutputRole>& roles,
                           const GraphOfBackend& whose, bool checks);

@@ -20,11 +20,11 @@ namespace rehearse::compiler {
 class PartitionedGraph {
  public:
   // `pieces`: one for each submodule that the graph calls, by name. Throws graph::GraphError for a node that is not a
-  // placeholder, attribute, call, item of a call, or output.
+  // placeholder, attribute, call, item of a call, or output, and for a call without a compiled piece.
   PartitionedGraph(const graph::GraphModule& module, std::map<std::string, CompiledPiece> pieces);
 
-  // Throws BorderMismatch if a tensor between the pieces differs from its recorded metadata. If a border check copies a
-  // tensor, the copy replaces it for later pieces.
+  // Throws BorderMismatch if an input of a piece fails its border check (BorderCheck::fit()). If a border check copies
+  // a tensor, the copy replaces the tensor for later pieces.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
  private:

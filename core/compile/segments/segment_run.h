@@ -27,7 +27,7 @@ struct PassedStep {
 // The path of one call through a tree of segments, and the values on it.
 class SegmentRun {
  public:
-  // Takes the current sizes of the call's tensors, because a segment may change them in place.
+  // Notes the current sizes of the call's tensors, because a segment may change these sizes in place.
   explicit SegmentRun(const LeafList& leaves);
 
   // Runs the segment and adds its results to the values.

@@ -22,7 +22,7 @@ namespace rehearse::compiler {
 // A compiled graph with its inputs.
 struct BoundGraph {
   std::shared_ptr<const graph::GraphModule> module;
-  std::uint64_t hash = 0;  // ignores the form of inputs, because guards check it
+  std::uint64_t hash = 0;  // ignores the dtypes, sizes and strides of inputs, because guards check them
   std::vector<InputBinding> inputs;
   CompiledGraph run;
   BorderCheck border = {};  // checks values of earlier segments
@@ -62,7 +62,7 @@ Step* find_step(const std::vector<Branch>& branches, const std::string& key);
 // the same key and different graphs, but only with Verify::Always or guard collectives.
 struct SegmentTree {
   std::vector<Branch> roots;     // their key is empty
-  std::vector<GuardSet> guards;  // for all paths but the first; Entry::capture has the first one's
+  std::vector<GuardSet> guards;  // for all paths but the first, whose guards are in Entry::capture
 };
 
 }  // namespace rehearse::compiler

@@ -46,7 +46,7 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 std::vector<Frame> user_frames_until(const std::vector<void*>& addresses, bool (*is_last)(const Frame&)) {
   std::vector<Frame> frames;
   for (void* address : addresses) {
-    // Resolving names in LibTorch costs milliseconds each, and these frames are not needed.
+    // Resolving a name in LibTorch costs milliseconds, and nobody needs these frames.
     if (in_foreign_library(address)) continue;
     for (const ResolvedFrame& resolved : resolve(address)) {
       if (!resolved.users_own) continue;

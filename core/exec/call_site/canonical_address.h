@@ -5,7 +5,8 @@
 
 namespace rehearse::exec {
 
-// The address after add_address_alias() has mapped it; most map to themselves.
+// Maps an address in a copy of code to the original code, if add_address_alias() has named that copy. Returns other
+// addresses unchanged.
 std::uintptr_t canonical_address(std::uintptr_t address) noexcept;
 
 }  // namespace rehearse::exec

@@ -16,7 +16,7 @@ std::string failure_text(const std::exception_ptr& error);
 // likely cause.
 std::string terminate_text(const std::exception_ptr& error);
 
-// The exception from which the running fiber unwinds, with its text.
+// The exception from which the running fiber unwinds, with its text. Nothing if the fiber does not unwind.
 std::optional<Unwinding> unwinding_now();
 
 }  // namespace rehearse::exec

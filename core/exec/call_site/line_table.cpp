@@ -21,7 +21,7 @@ struct FreeScopes {
   void operator()(Dwarf_Die* scopes) const { std::free(scopes); }
 };
 
-// The DIEs that enclose another one, innermost first; the last is the compilation unit.
+// The DIEs that enclose an address or another DIE, innermost first; the last one is the compilation unit.
 class Scopes {
  public:
   static Scopes around_address(Dwarf_Die* unit, Dwarf_Addr address) {
@@ -38,7 +38,7 @@ class Scopes {
   std::span<Dwarf_Die> get() const { return {scopes_.get(), count_}; }
 
  private:
-  // If there are none, libdw returns -1 or 0 and does not set the pointer.
+  // If there are no scopes, libdw returns -1 or 0 and does not set the pointer.
   Scopes(Dwarf_Die* scopes, int count) : scopes_(scopes), count_(count > 0 ? static_cast<std::size_t>(count) : 0) {}
 
   std::unique_ptr<Dwarf_Die, FreeScopes> scopes_;

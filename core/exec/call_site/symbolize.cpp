@@ -24,8 +24,8 @@
 namespace rehearse::exec {
 namespace {
 
-// Prefixes of library names. LibTorch's include the next punctuation, because a user's library may be called
-// libtorch_extension.so.
+// Prefixes of library names. The prefixes of LibTorch's libraries include the next character, because a user's library
+// may be called libtorch_extension.so.
 constexpr std::string_view kForeignLibraries[] = {
     "libtorch.", "libtorch_cpu.", "libtorch_cuda.", "libtorch_cuda_", "libtorch_python.", "libtorch_global_deps.",
     "libc10.",   "libc10_",       "libstdc++.",     "libc++.",        "libc++abi.",       "libc.",
@@ -149,8 +149,8 @@ bool is_users_own(const SourceFrame& frame) {
     outermost = outermost_name(frame.mangled);
   else if (frame.mangled == "_start" || is_interposed(frame.mangled))
     return false;
-  // If file names are known, our own functions have been recognised by unit or header already, so this is a user's:
-  // users may extend our namespace.
+  // If file names are known, our own functions have been recognised by unit or header already, so this function is a
+  // user's: users may extend our namespace.
   if (outermost == "rehearse") return !frame.file.empty();
   return std::find(std::begin(kForeignNamespaces), std::end(kForeignNamespaces), outermost) ==
          std::end(kForeignNamespaces);

@@ -87,8 +87,9 @@ void FiberLife::start(Fiber& fiber, std::function<void()> work) {
   fiber.state = Fiber::State::blocked;
   scheduler_.expect(&fiber);
   const AsanNewStack asan(world_.switcher.current_fiber().stack_of_current());
-  // Two pointers, because Boost keeps this at the top of the stack, beside its context, and rounds both up to 256
-  // bytes. A third pointer would take another 256 bytes, and a quarter of the stacks would then need another page.
+  // `body` is two pointers, because Boost keeps it at the top of the stack, beside the fiber's context, and rounds both
+  // up to 256 bytes. A third pointer would take another 256 bytes, and a quarter of the stacks would then need another
+  // page.
   auto body = [&fiber, own = std::make_unique<std::function<void()>>(std::move(work))] {
     fiber.world->fiber_life.enter(fiber, *own);
   };
@@ -126,7 +127,7 @@ void FiberLife::leave_behind(Fiber& fiber) {
   owner_.note_ended(fiber);
   fiber.asan.keep(__builtin_frame_address(0));
   world_.fibers.note_left_behind();
-  // Otherwise Boost would wait for it at the end of the thread.
+  // Otherwise Boost would wait for the fiber at the end of the thread.
   fiber.context->worker_unlink();
   for (;;) fiber.context->suspend();
 }
@@ -144,7 +145,7 @@ void FiberLife::give_up(Fiber& fiber) noexcept {
   REHEARSE_CHECK(fiber.state == Fiber::State::blocked && !fiber.in_queue && !fiber.polling, fiber.rank, fiber.id,
                  fiber.state, fiber.in_queue, fiber.polling);
   mark_ended(fiber);
-  fiber.context->worker_unlink();  // otherwise Boost would wait for it at the end of the thread
+  fiber.context->worker_unlink();  // otherwise Boost would wait for the fiber at the end of the thread
 }
 
 bool FiberLife::release_ended() {

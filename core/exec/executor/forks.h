@@ -6,7 +6,8 @@
 namespace rehearse::exec {
 
 // From the first world on, a process that a rank forks ends at its first switch, because it has a copy of all ranks and
-// would run the world a second time. (The fork requests an interrupt in it, which the switch notices.)
+// would run the world a second time. (An interrupt is requested in that process right after the fork, and the switch
+// notices the request.)
 void note_forks();
 
 // Ends the calling process if it is not `process`, which started the run.

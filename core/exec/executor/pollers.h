@@ -11,8 +11,8 @@
 
 namespace rehearse::exec {
 
-// The suspended fibers that will look at something again: at any time (they poll), or after another rank has made a
-// system call (they wait in the kernel). Released fibers are removed and become runnable, in the order in which they
+// The suspended fibers that will check their conditions again: at any time (they poll), or after another rank has made
+// a system call (they wait in the kernel). Released fibers are removed and become runnable, in the order in which they
 // were added.
 class Pollers {
  public:

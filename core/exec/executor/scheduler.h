@@ -23,7 +23,7 @@ struct FiberProperties final : boost::fibers::fiber_properties {
 
 // Boost.Fiber asks this object for the next fiber on this thread. The object asks the switcher of the current run.
 // Without a run, it schedules foreign fibers, which are not ours, first come, first served. The first executor of a
-// thread installs it.
+// thread installs this object.
 class Scheduler final : public boost::fibers::algo::algorithm_with_properties<FiberProperties> {
  public:
   static Scheduler& of_this_thread();

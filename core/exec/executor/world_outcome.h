@@ -30,7 +30,7 @@ class WorldOutcome {
   bool ended() const noexcept { return ended_; }
   // Whether the world or the fiber's rank has ended.
   bool ended_for(const Fiber& fiber) const noexcept { return ended_ || fiber.abort; }
-  // Whether it ended for another reason than that all ranks returned. Then the report lists what fibers wait for.
+  // Whether the world has ended, and not because all ranks returned. Then the report lists what fibers wait for.
   bool ended_early() const noexcept { return ended_ && outcome_.ending != Ending::all_returned; }
   const std::string& reason() const noexcept { return outcome_.stop_reason; }
 
@@ -48,7 +48,8 @@ class WorldOutcome {
 
   // Records what the fiber waits for in an ended world, once per fiber. `observer`: the call that it is in; null: none.
   void note_blocked(Fiber& fiber, const Observer* observer);
-  // Like note_blocked(), and adds the place of the running fiber. Does nothing unless the world has ended early.
+  // Like note_blocked(), and adds the call site of `fiber`, which must be the running one. Does nothing unless the
+  // world has ended early.
   void note_where(Fiber& fiber, const Observer* observer);
   // Records where a fiber hung. Call it when the fiber leaves its wait because of a timeout or a failure of other
   // ranks: when the world ends, the fiber may be gone.

@@ -31,7 +31,7 @@ class alignas(kCacheLine) Fiber {
   enum class State : std::uint8_t { runnable, running, blocked, ended };
 
   std::uint32_t fiber_of_rank = 0;  // 0: the rank's main fiber
-  std::int32_t owner_tag = 0;       // the owner in locks that it holds (interpose/owner_tag.h)
+  std::int32_t owner_tag = 0;       // identifies it as the owner of locks (interpose/owner_tag.h)
   std::uint16_t end_calls = 0;      // how many times the ended world has woken it to unwind
   std::uint16_t times_aborted = 0;  // how many times RankAborted has been thrown in it
   int blocked_entry = -1;           // index into RunOutcome::blocked, to fill in the call site

@@ -15,8 +15,8 @@ constexpr std::uint32_t kWorldNumbers = 2048;  // fills 32 bits together with th
 std::array<std::atomic<bool>, kWorldNumbers> g_alive{};
 std::atomic<std::uint32_t> g_last{0};
 
-// Cycles through the numbers, so that one is reused as late as possible. Otherwise a lock that an ended world left
-// locked could seem to belong to the new world.
+// Cycles through the numbers, so that each number is reused as late as possible. Otherwise a lock that an ended world
+// left locked could seem to belong to the new world.
 std::uint32_t take_number() noexcept {
   for (;;) {
     const auto number = g_last.fetch_add(1) % kWorldNumbers;

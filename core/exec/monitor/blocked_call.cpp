@@ -79,7 +79,8 @@ std::string_view interrupted_call(const void* context) noexcept {
 std::string blocked_call(pid_t thread) {
   std::ifstream file(fmt::format("/proc/{}/syscall", thread));
   long number = -1;
-  // "42 0x3 ..."; "running" if the thread is not in the kernel, -1 if it is there for another reason than a call.
+  // The file has the number and the arguments of the call ("42 0x3 ..."), "running" if the thread is not in the kernel,
+  // or -1 if it is in the kernel, but not for a call.
   if (!(file >> number) || number < 0) return "";
   const auto name = name_of_call(number);
   return name.empty() ? fmt::format("system call {}", number) : std::string(name);

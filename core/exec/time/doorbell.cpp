@@ -15,8 +15,8 @@
 namespace rehearse::exec {
 namespace {
 
-// Both sides first write and then read. So either the sleeper sees the new number, or the ringing thread sees the
-// sleeper.
+// The ringing thread and the sleeper each write first and then read. So either the sleeper sees the new number, or the
+// ringing thread sees the sleeper.
 constinit std::atomic<std::uint32_t> g_rings{0};
 constinit std::atomic<int> g_sleepers{0};
 constinit thread_local std::uint32_t t_heard = 0;

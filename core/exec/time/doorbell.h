@@ -5,7 +5,7 @@
 // a woken thread checks whether the event was for it.
 namespace rehearse::exec {
 
-// Call it after the event has become visible. From any thread, also in a signal handler.
+// Call it after the event has become visible. Any thread may call it, also in a signal handler.
 void ring_doorbell() noexcept;
 
 // Call it before you check for events: this thread's next sleep ends at once if the doorbell rings after this call.

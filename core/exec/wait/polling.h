@@ -16,11 +16,11 @@ void poll(Fiber& fiber, const Observer* asked = nullptr);
 void poll_clock(Fiber& fiber);
 
 // Suspends until other ranks have done something. For a call that would block in the kernel (read() of a pipe) until
-// another rank makes a call. The caller looks repeatedly. Unlike a polling rank, a rank that looks without result here
-// counts as blocked. `first`: the first look of this call.
+// another rank makes a call. The caller tries repeatedly, and waits here between two tries. Unlike a polling rank, a
+// rank that waits here counts as blocked. `first`: the first wait of this call.
 void wait_in_kernel(Fiber& fiber, const Observer& observer, bool first);
 
-// Call it after a change for which fibers may wait in the kernel: they look again.
+// Call it after a change for which fibers may wait in wait_in_kernel(): they try again.
 void poll_in_kernel(const Fiber& fiber) noexcept;
 
 }  // namespace rehearse::exec

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for files and sockets: returns what is ready; a wait that would block fails the rank.
+// The functions that wait for files and sockets, such as poll(). In a rank, they return what is ready. If the call
+// would have to wait, the rank fails.
 #include <array>
 
 #include <poll.h>

@@ -58,7 +58,7 @@ class FileObserver final : public Observer {
 const char* name_of(FileKind kind) { return kind == FileKind::pipe ? "a pipe" : "a socket"; }
 
 // The fiber that may have to wait for another rank in a call on this file, and the kind of the file. The fiber is null
-// outside of ranks, for other files, and in a process that a rank has forked.
+// outside of ranks, for files of FileKind::other, and in a process that a rank has forked.
 struct Waiter {
   explicit Waiter(int file) noexcept {
     Fiber* const caller = current_fiber();
@@ -92,8 +92,8 @@ class FileWait {
     }
   }
 
-  // Repeats a call until everything is transferred: `piece` transfers the rest from an offset on, and may fail with
-  // EAGAIN.
+  // Repeats a call until everything is transferred, or the call fails or transfers nothing. `piece` transfers the rest
+  // from an offset on, and may fail with EAGAIN.
   template <class Piece>
   ssize_t until_all(size_t bytes, const Piece& piece) {
     size_t done = 0;
@@ -108,7 +108,7 @@ class FileWait {
     return static_cast<ssize_t>(done);
   }
 
-  // The file has room or data now: other fibers must look again.
+  // The file has room or data now: other fibers must check it again.
   void changed() { poll_in_kernel(fiber_); }
 
  private:

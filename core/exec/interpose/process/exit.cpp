@@ -89,12 +89,12 @@ std::string ended_by(const char* function, int status) {
                      status);
 }
 
-// Returns if the calling thread runs no fiber, as the helper threads of an OpenMP region.
+// Returns if the calling thread runs no fiber, for example a helper thread of an OpenMP region.
 void fail_current_fiber(const std::string& what) {
   Fiber* const fiber = current_fiber() != nullptr ? current_fiber() : NativeSection::abandon();
   if (fiber == nullptr) return;
   try {
-    throw std::runtime_error(what);  // thrown, so that reports know the place
+    throw std::runtime_error(what);  // thrown, so that reports know the call site
   } catch (...) {
     fiber->world->rank_life.terminate(*fiber);
   }

@@ -30,8 +30,8 @@ void openmp_sections(Region region, void* data, unsigned threads, unsigned count
 void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, unsigned flags)
     REHEARSE_INTERPOSES("GOMP_teams_reg");
 
-// LLVM's run-time library (libomp, libiomp5) starts all regions here. `region` gets pointers to two numbers, followed
-// by `count` pointers of the caller.
+// LLVM's run-time library (libomp, libiomp5) starts all regions with this function. `region` gets pointers to two
+// numbers, followed by `count` pointers of the caller.
 void openmp_fork_call(void* location, int count, void* region, ...) REHEARSE_INTERPOSES("__kmpc_fork_call");
 
 namespace {
@@ -79,7 +79,7 @@ void require_libgomp() noexcept {
   static_cast<void>(found);
 }
 
-// Calls libgomp's function of this kind; in a rank, inside a native section.
+// Calls libgomp's function `real`; in a rank, inside a native section.
 template <class Function, class... Arguments>
 auto run_region(Real<Function>& real, Region region, void* data, Arguments... arguments) {
   require_libgomp();
@@ -135,7 +135,7 @@ void openmp_teams(Region region, void* data, unsigned teams, unsigned limit, uns
   run_region(real_teams, region, data, teams, limit, flags);
 }
 
-// Defines a region that is one loop. `symbol`: libgomp's name for it.
+// Defines the function `name`, which starts a region that is one loop. `symbol`: libgomp's name of this function.
 #define REHEARSE_OPENMP_LOOP(name, symbol)                                                                           \
   void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) REHEARSE_INTERPOSES(symbol); \
   void name(Region region, void* data, unsigned threads, REHEARSE_LOOP, unsigned flags) {                            \

@@ -38,7 +38,8 @@ int acquire_in_fiber(Fiber& fiber, std::int64_t* guard) {
     }
     if ((seen & kGuardDone) != 0) return 0;
     const Fiber* const by = initialisations.who(guard);
-    // The standard leaves this undefined; in libstdc++ the thread would wait for itself.
+    // If an initialiser comes back to its own variable, the standard leaves the behaviour undefined; in libstdc++ the
+    // thread would wait for itself.
     if (by == &fiber) throw std::logic_error("the initialiser of a static variable came back to the same variable");
     if (by == nullptr) {
       // Another thread initialises the variable; libstdc++ waits for that thread with a futex.

@@ -18,7 +18,7 @@ class Initialisations {
  public:
   void begin(const void* object, const Fiber& by) { running_.insert_or_assign(object, &by); }
 
-  // The initialisation has finished or failed: the waiting fibers look again.
+  // The initialisation has finished or failed: the waiting fibers check the object again.
   void end(const void* object) {
     running_.erase(object);
     waiters_.notify_all(object);
@@ -30,7 +30,7 @@ class Initialisations {
     return found != running_.end() ? found->second : nullptr;
   }
 
-  // Throws RankAborted when the world ends.
+  // Waits until the initialisation ends. Throws RankAborted if the world ends first.
   void wait(const void* object, Fiber& fiber, const Observer& observer);
 
   const std::unordered_map<const void*, const Fiber*>& running() const noexcept { return running_; }

@@ -32,7 +32,7 @@ int rwlock_unlock(Rwlock* lock) REHEARSE_INTERPOSES("pthread_rwlock_unlock");
 
 namespace {
 
-// The libc functions for one way of locking.
+// The libc functions that lock for reading, or those that lock for writing.
 struct Mode {
   Real<int (*)(Rwlock*)> lock;
   Real<int (*)(Rwlock*)> try_lock;

@@ -83,7 +83,7 @@ int semaphore_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until
 }
 
 int semaphore_post(sem_t* semaphore) {
-  // Also wakes threads; the first to look gets the count.
+  // Also wakes a waiting thread; the fiber or thread that tries first gets the count.
   const int result = real_sem_post(semaphore);
   if (WorldState* const world = world_of_host(); result == 0 && world != nullptr) {
     world->semaphores.notify_one(semaphore);

@@ -13,7 +13,7 @@
 
 namespace rehearse::exec::interpose {
 
-// A later deadline counts as none: a world that waits only for it is in a deadlock.
+// A deadline later than this time counts as none: a world that waits only for such a deadline is in a deadlock.
 inline constexpr VirtualTime kNever{std::chrono::hours(24 * 365 * 100)};
 
 // The readings of the rank's clocks at the world's time zero; a fault may have made them jump.

@@ -29,7 +29,8 @@ c10::intrusive_ptr<c10d::ProcessGroup> group_of_object(const c10::IValue& object
 // c10d::resolve_process_group() finds it; for a reduce operation, "sum", "avg", ... Nothing for other objects, and for
 // objects without such a text.
 std::optional<std::string> text_of_object(const c10::IValue& object);
-// The object of type `type` for its text; nothing for other types or texts. Throws c10::Error for an unknown group.
+// The object of type `type` that `text` represents; nothing for other types or texts. Throws c10::Error for an unknown
+// group.
 std::optional<c10::IValue> object_of_text(const std::string& text, const c10::Type& type);
 
 }  // namespace rehearse::graph

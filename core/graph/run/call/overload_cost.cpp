@@ -75,7 +75,7 @@ std::optional<int> cost_of(Kind kind, c10::TypeKind wanted) {
 std::optional<int> cost_of(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                            const ValueOf& value_of);
 
-// The cost of a list is that of its worst item.
+// The cost of a list is the cost of its worst item.
 std::optional<int> cost_of_list(const Argument& argument, const c10::Type& element, std::optional<std::int32_t> length,
                                 const ValueOf& value_of) {
   int worst = 0;

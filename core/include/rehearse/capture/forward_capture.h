@@ -89,7 +89,7 @@ class ForwardCapture {
 
   // True if a listener's answer or end() has ended the capture. Whatever the code does after that runs on real tensors.
   // The capture then has no graph, and real_value() maps an output of the code to its value. Other fakes that the code
-  // keeps have become real; left() returns those that have not.
+  // keeps have become real, except those that left() returns.
   bool ended() const noexcept;
   // The error text of the refusal, if the answer of on_refusal() has ended the capture; else empty.
   const std::string& refusal() const noexcept;

@@ -39,8 +39,9 @@ struct FlexAttentionOptions {
 // Sizes: `query` is [batch, heads, queries, width], `key` is [batch, heads, keys, width], and `value` is [batch, heads,
 // keys, value width]. The result is [batch, heads, queries, value width].
 //
-// PyTorch calls its functions with one score and four numbers, and maps them over all scores. Here each function gets
-// all scores at once, so it must be pointwise. The functions may use other tensors, which may require grad.
+// PyTorch calls score_mod and mask_mod for one score, with four numbers as its indices, and maps the calls over all
+// scores. Here each function gets all scores at once, so it must be pointwise. The functions may use other tensors,
+// which may require grad.
 //
 // Memory: all batch * heads * queries * keys scores exist at once, and so does what their backward saves. In a captured
 // function, if grad mode is on, the call is one node, `wrap`. The body of the node is a graph. Other tensors that the

@@ -21,8 +21,8 @@ struct RendezvousOptions {
   // fewer, two parts of a job that cannot reach each other would go on as two jobs.
   int min_ranks = 0;
 
-  // A waiting rank looks at these intervals whether min_ranks have joined. If they have, it completes the round without
-  // those that are missing.
+  // A waiting rank checks at these intervals whether min_ranks have joined. If they have, it completes the round
+  // without those that are missing.
   std::chrono::milliseconds last_call = std::chrono::seconds(30);
 
   // How long a rank waits for its round. 0: twice the timeout of the job's store (a year if the store has none). The

@@ -86,7 +86,7 @@ class DistributedDataParallel {
                         std::forward<Args>(args)...);
   }
 
-  // forward() that calls `body` in place of the module's forward: for a compiled form of it, or for a part of the
+  // forward() that calls `body` in place of the module's forward, for example a compiled forward, or a part of the
   // module.
   template <class Body, class... Args>
   auto forward_with(Body&& body, Args&&... args) {

@@ -11,9 +11,9 @@
 
 #include <rehearse/graph/metadata.h>
 
-// Tensors without data. A fake tensor has sizes (numbers or symbols), strides, dtype, device and a place in LibTorch's
-// autograd. It shares a storage without memory with its aliases. Operators on fakes work while a FakeMode is on
-// (fake_mode.h). Every access to their data throws.
+// Tensors without data. A fake tensor has sizes (numbers or symbols), strides, dtype and device, and takes part in
+// LibTorch's autograd. It shares a storage without memory with its aliases. Operators on fakes work while a FakeMode is
+// on (fake_mode.h). Every access to their data throws.
 namespace rehearse::capture {
 
 // The properties of a tensor except its data.

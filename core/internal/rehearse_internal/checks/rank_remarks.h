@@ -18,11 +18,11 @@ class RankRemarks {
  public:
   using RanksByText = std::map<std::string, std::set<int>>;
 
-  // A reason why other ranks may wait for `rank`. Reports of failed runs mention it.
+  // Adds a reason why other ranks may wait for `rank`. Reports of failed runs show it.
   void note(int rank, std::string text) { notes_[std::move(text)].insert(rank); }
   const RanksByText& notes() const noexcept { return notes_; }
 
-  // Reports mention it however the run ends.
+  // Adds a remark that reports show however the run ends.
   void remark(int rank, std::string text) { remarks_[std::move(text)].insert(rank); }
 
   // "ranks 0-1: DDP #1 ... was never called": one line per remark.

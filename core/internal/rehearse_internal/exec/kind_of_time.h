@@ -7,7 +7,7 @@
 
 namespace rehearse::exec {
 
-// The name of the clock's time in texts.
+// The words for the clock's time in messages.
 inline std::string_view kind_of_time(const Clock& clock) noexcept {
   return clock.passes_by_itself() ? "real time" : "virtual time";
 }
