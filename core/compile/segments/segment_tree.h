@@ -43,7 +43,7 @@ struct Step {
   bool region_grad_enabled = true;
   exec::CallSite where = {};  // place of the read or region
 
-  std::shared_ptr<const void> frame = {};  // for the results
+  std::shared_ptr<const void> frame = {};  // CallResult::frame, if the function returns here
   std::vector<std::string> constants = {};
 
   std::vector<Branch> branches = {};

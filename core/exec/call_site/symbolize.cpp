@@ -72,8 +72,8 @@ std::string own_path() {
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
-// The absolute path of a library that was opened by a relative one, which is wrong once the program has changed its
-// working directory.
+// The absolute path of a library that was opened by a relative path. The relative path is wrong once the program has
+// changed its working directory.
 std::string mapped_path(std::uintptr_t address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

@@ -19,8 +19,8 @@ FiberLocals& locals_of_thread() noexcept {
 }
 
 // The fiber whose objects the calling code uses: the running fiber or, on the executor's thread, the fiber in a native
-// section. Null for all other code: each thread then uses its own objects. This includes the helper threads of an
-// OpenMP region, which have no executor.
+// section. Null for all other code: each thread then uses its own objects. The helper threads of an OpenMP region use
+// their own objects, too, because they have no executor.
 Fiber* fiber_with_locals() noexcept {
   if (t_current_fiber != nullptr) [[likely]]
     return t_current_fiber;

@@ -32,8 +32,8 @@ class VirtualIdlePolicy final : public IdlePolicy {
   // times must not outlast the timeouts of other ranks; a loop that reads the clock may have to wait for an hour.
   static constexpr VirtualDuration kTimedCostMax = std::chrono::seconds(1);
   static constexpr VirtualDuration kCostMax = std::chrono::milliseconds(1);
-  // After this many polls without result before a timeout of other ranks, the poll counts as endless, not as a loop
-  // that was about to give up.
+  // If a timeout of other ranks fires after this many polls without result, the polling loop counts as endless, not as
+  // a loop that was about to give up.
   static constexpr std::uint64_t kPollsOfAHang = 1'000;
 
   explicit VirtualIdlePolicy(const Limits& limits) noexcept : limits_(limits) {}

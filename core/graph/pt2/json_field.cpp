@@ -72,7 +72,7 @@ class DocumentCheck : public nlohmann::json_sax<json> {
   }
 
   const std::string& root_;
-  std::vector<Level> levels_;  // the open ones
+  std::vector<Level> levels_;  // the objects and arrays that are still open
 };
 
 }  // namespace

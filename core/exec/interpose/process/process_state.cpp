@@ -71,7 +71,8 @@ long next_random(ProcessState& state) {
   return number;
 }
 
-// The value of initstate() and setstate() for the table in use: glibc keeps the table's kind in the word before it.
+// The value of initstate() and setstate() for the table in use: glibc keeps the table's kind in the word before the
+// table.
 char* table_in_use(const ProcessState& state) { return reinterpret_cast<char*>(state.random.state - 1); }
 
 // Copies a result of libc's own function, because the next caller would overwrite it.

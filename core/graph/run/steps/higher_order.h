@@ -73,8 +73,8 @@ Run make_checkpoint(const HigherOrder& op, Bodies& bodies);
 
 // register_hook(body, tensor, operands..., layout=flag) registers the body as a hook of the tensor. The body gets the
 // gradient and the operands, and returns the gradient that replaces it, or nothing. `layout`: the body gets the
-// gradient in row-major order. If an operand is another register_hook node, the body gets the gradient after that other
-// hook in its place. If the other hook has not run, the body does not run either.
+// gradient in row-major order. If an operand is another register_hook node, the body gets, in place of this operand,
+// the gradient that the other hook has left. If the other hook has not run, the body does not run either.
 Run make_hook(const HigherOrder& op, Bodies& bodies);
 
 }  // namespace rehearse::graph

@@ -24,8 +24,8 @@
 // calls storage_bytes() after a read or an eager region, or for a parameter of FullyShardedDataParallel.
 namespace rehearse {
 
-// Returns the size of the storage in bytes. It is more than the elements take if the tensor is part of another one, and
-// 0 if the memory was freed.
+// Returns the size of the storage in bytes. It is more than the tensor's elements need if the tensor covers only a part
+// of its storage, and 0 if the memory was freed.
 c10::SymInt storage_bytes(const at::Tensor& tensor);
 
 // Changes the size of the storage to `bytes`. Bytes within both the old and the new size keep their values.

@@ -60,7 +60,7 @@ struct Leaf {
 // The leaves of a call. Up to 32 take no allocation.
 using LeafList = c10::SmallVector<Leaf, 32>;
 
-// The value for people: "4", "true", "'mean'", "tensor float32[4, 8]".
+// The value for people: "4", "true", "'mean'", "tensor Float[4, 8]".
 std::string text_of(const Leaf& leaf);
 // The kind and the value. Different texts, groups and plain numbers give different results: the result shows a double
 // by its bits and a group by its address.

@@ -81,7 +81,7 @@ class HookedCall {
 
   ModuleHookLists hooks_;  // a copy, made when the call begins
   Tensors inputs_;
-  std::shared_ptr<Backward> backward_;  // null if there are no backward hooks or no gradients
+  std::shared_ptr<Backward> backward_;  // null if there are no backward hooks, or if grad mode is off
 };
 
 template <class Value>

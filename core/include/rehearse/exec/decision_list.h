@@ -17,7 +17,7 @@ namespace rehearse {
 struct Decision {
   ChoiceKind kind = ChoiceKind::next_fiber;
   std::uint32_t options = 0;  // how many candidates there were
-  std::uint32_t answer = 0;   // the index of the one taken
+  std::uint32_t answer = 0;   // the index of the chosen candidate
   bool operator==(const Decision&) const = default;
 };
 

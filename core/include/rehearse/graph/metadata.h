@@ -116,7 +116,7 @@ struct Metadata {
   // history into memory that the tensor shares. The nodes that bring history in this way are numbered in the graph's
   // order, from 1.
   std::size_t brings_history = 0;  // the number of this node; 0: it brings none
-  std::size_t history_from = 0;    // the number of the node from which this value requires grad; 0: as `value` says
+  std::size_t history_from = 0;    // the number of the node that makes this value require grad; 0: as `value` says
 
   void set_value(ValueMeta meta) { value = std::make_shared<const ValueMeta>(std::move(meta)); }
   void set_origin(Origin from) { origin = std::make_shared<const Origin>(std::move(from)); }

@@ -42,7 +42,7 @@ struct Difference {
     std::string fingerprint;
     std::string where;  // where one of them made the call
   };
-  Side first, second;        // if more than half of the ranks agree, first is theirs
+  Side first, second;        // if more than half of the ranks agree, `first` is their call
   std::vector<Side> others;  // calls that equal neither `first` nor `second`
   struct Field {
     std::string name;

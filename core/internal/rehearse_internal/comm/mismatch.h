@@ -41,7 +41,7 @@ struct Mismatch {
   std::vector<Field> fields;
 };
 
-// "new_group #1"; if nobody knows which one of the world it is, as in dumps, `new_group() of group "1"`.
+// "new_group #1". If nobody knows the call's number in the world, as in dumps: `new_group() of group "1"`.
 std::string creation_title(const Mismatch& mismatch);
 
 // One line, as in MismatchError: `rank 3 called ... while ranks 0-2 called ... as #7 of group "world": reduce_op max,

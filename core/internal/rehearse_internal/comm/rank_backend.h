@@ -57,8 +57,9 @@ class RankBackend final : public DescribedBackend {
   void setSequenceNumberForGroup() override {}
 
   // Makes a group of some of this group's ranks; `options` gives the new group's name and timeout. Returns null on
-  // ranks that are not in `ranks`, which need not call it. Each member must call it, but may make other calls before.
-  // The n-th splits of the members into the same ranks under the same name make one group. The store is not used.
+  // ranks that are not in `ranks`; those ranks need not call it. Each member must call it, but may make other calls
+  // before. The n-th splits of the members into the same ranks under the same name make one group. The store is not
+  // used.
   BackendPtr split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
                    const c10::intrusive_ptr<Options>& options) override;
 
@@ -67,8 +68,8 @@ class RankBackend final : public DescribedBackend {
   BackendPtr merge(const c10::intrusive_ptr<c10d::Store>& store, const c10::intrusive_ptr<Options>& options,
                    const int& rank, const int& size) override;
 
-  // split() without the given ranks, which must not call it. `flags`: 0, or kShrinkAbort to abort this group first.
-  // Options may be null; the name is then "<this>:shrink:[remaining ranks]".
+  // Like split(), for all ranks of this group except the given ones. The given ranks must not call it. `flags`: 0, or
+  // kShrinkAbort to abort this group first. Options may be null; the name is then "<this>:shrink:[remaining ranks]".
   BackendPtr shrink(const std::vector<std::int64_t>& ranks_to_exclude, int flags,
                     const c10::intrusive_ptr<Options>& options) override;
 

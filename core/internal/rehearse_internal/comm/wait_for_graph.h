@@ -41,7 +41,7 @@ struct WaitAnalysis {
   // edge k+1's `from`, and the last edge leads back to the first. Shortest first; each rank is in at most one cycle.
   std::vector<std::vector<WaitEdge>> cycles;
 
-  // Waits for ranks that have ended, which can never end.
+  // Waits that can never end, because they are for ranks that have ended.
   std::vector<WaitEdge> on_ended;
 
   // The ends of other chains of waits. Those for which the most ranks wait come first; otherwise ordered by rank.

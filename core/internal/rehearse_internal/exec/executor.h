@@ -71,12 +71,12 @@ struct BlockedFiber {
   bool any_rank = false;       // Observer::any_rank_may_end_it()
   std::uint64_t fingerprint = 0;
   CallSite where;
-  std::optional<Unwinding> unwinding;  // set if RankAborted was thrown in a destructor
+  std::optional<Unwinding> unwinding;  // set if an exception was unwinding the fiber in that call
 };
 
 struct RunOutcome {
   Ending ending = Ending::all_returned;
-  std::string stop_reason;            // the argument of stop()
+  std::string stop_reason;            // why the run ended; after stop(): its argument
   std::vector<RankEnd> ranks;         // one for each rank
   std::vector<VirtualTime> ended_at;  // one for each rank
   std::vector<RankFailure> failures;  // in order of time
