@@ -83,7 +83,7 @@ class WorldOutcome {
   std::exception_ptr error_;
   std::vector<BlockedFiber> hang_;  // cleared at progress
   VirtualTime hang_began_{};
-  std::optional<int> last_time_out_;  // the rank
+  std::optional<int> last_time_out_;  // the rank of the last timeout
 };
 
 }  // namespace rehearse::exec

@@ -36,7 +36,7 @@ struct TimeLimit::State {
 namespace {
 
 std::atomic<std::chrono::nanoseconds> g_tick{std::chrono::seconds(1)};
-// The time from the request to end until the watchdog looks where the run is.
+// How long the watchdog waits, after it has requested the end of a run, before it looks where the run is.
 constexpr std::chrono::seconds kGrace{1};
 
 std::chrono::nanoseconds cpu_time() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls of stdio that read or write data. If other ranks may read or write the same data, because the stream is a
-// regular file, these calls may switch to other ranks in worlds that test such races. Calls for characters, lines or
-// formats are not interposed.
+// regular file, these calls may switch to other ranks in worlds with ExecutorOptions::preempt. Calls for characters,
+// lines or formats are not interposed.
 #include <array>
 #include <cstdio>
 

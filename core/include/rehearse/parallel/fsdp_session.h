@@ -25,8 +25,8 @@ namespace rehearse::parallel {
 
 class ShardedModel;
 
-// The groups of a mesh of one or two dimensions. Both throw c10::ValueError for a mesh of more dimensions, and on a
-// rank outside of the mesh.
+// The groups of a mesh of one or two dimensions. shards_of() and replicas_of() throw c10::ValueError for a mesh of more
+// dimensions, and on a rank outside of the mesh.
 c10::intrusive_ptr<c10d::ProcessGroup> shards_of(const DeviceMesh& mesh);
 c10::intrusive_ptr<c10d::ProcessGroup> replicas_of(const DeviceMesh& mesh);  // null for a mesh of one dimension
 

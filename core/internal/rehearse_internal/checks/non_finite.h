@@ -19,7 +19,8 @@ std::string non_finite_kind(const at::Tensor& tensor);
 // "NaN and Inf", and the count is of both.
 std::string non_finite_text(const at::Tensor& tensor);
 
-// The same for NaN only: "NaN in 1 of 32 elements, first at [0, 2]".
+// has_nan() and nan_text() are has_non_finite() and non_finite_text() for NaN only: "NaN in 1 of 32 elements, first at
+// [0, 2]".
 bool has_nan(const at::Tensor& tensor);
 std::string nan_text(const at::Tensor& tensor);
 

@@ -87,7 +87,8 @@ class Communicators final : public exec::WaitExplainer {
   std::vector<PendingOperation> pending(int only_of = -1) const;
   std::vector<PendingGroup> pending_groups() const;
 
-  // Both lists have one item for each kind of call, in the order of the first calls of each kind.
+  // unwaited_calls() and short_messages() return one item for each kind of call, in the order of the first calls of
+  // each kind.
   std::vector<UnwaitedCalls> unwaited_calls() const;
   std::vector<ShortMessages> short_messages() const;
 

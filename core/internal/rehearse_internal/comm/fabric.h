@@ -55,7 +55,7 @@ class Completion {
   // that are not marked yet. The fabric keeps the tensors until nothing writes to them.
   virtual void on_failed(std::exception_ptr why) noexcept = 0;
 
-  // Both at once, for a fabric without devices.
+  // Calls on_launched() and on_done(), for a fabric without devices.
   void on_complete() noexcept {
     on_launched();
     on_done();

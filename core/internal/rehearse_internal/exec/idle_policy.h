@@ -83,7 +83,8 @@ class IdlePolicy {
 
   virtual IdleStep next(const IdleFacts& facts) = 0;
 
-  // Called after the timers of a step that let time pass. Returns how the run must end because of it, or nullopt.
+  // Called after each step that let time pass, when its timers have fired. Returns how the run must end now; nullopt:
+  // it goes on.
   virtual std::optional<IdleEnd> time_passed() = 0;
 
  protected:
