@@ -16,7 +16,7 @@ namespace rehearse::compiler {
 // returns everything.
 class ValueLives {
  public:
-  // Both must outlive this object.
+  // `split` and `memory` must outlive this object.
   ValueLives(const graph::GraphModule& split, const MemoryClasses& memory);
 
   // True if another value that exists when `value` is made, and is used afterwards, may share memory with it. Always

@@ -16,9 +16,9 @@
 //   const at::Tensor squares = x * x;  // while the ranks reduce
 //   return squares + sum;              // waits
 //
-// It converts to a tensor wherever LibTorch takes one: `sum + 1`, `at::relu(sum)`. To call a member of at::Tensor,
-// write `sum.wait().sizes()`. Compiled functions accept and return it, too. There the wait is a node of the graph at
-// the first use; guards cover whether the tensor is pending, and its sizes are guarded like any tensor's.
+// An AsyncTensor converts to a tensor wherever LibTorch takes one: `sum + 1`, `at::relu(sum)`. To call a member of
+// at::Tensor, write `sum.wait().sizes()`. Compiled functions accept and return it, too. There the wait is a node of the
+// graph at the first use; guards cover whether the tensor is pending, and its sizes are guarded like any tensor's.
 //
 // Blocking: launching a collective does not wait; the first use does. If nobody waits, the report has the same remark
 // as for any other call that nobody waited for. Fibers, threads: as the group. Ownership: copies share the tensor, and

@@ -102,7 +102,7 @@ class Compiled {
     return compiler::call(*callable_, function_, std::forward<Args>(args)...);
   }
 
-  // These say what the calling rank's cache has done so far.
+  // explain() and stats() say what the calling rank's cache has done so far.
   compiler::Explanation explain() const { return callable_->explain(); }
   compiler::CompileStats stats() const { return callable_->stats(); }
 

@@ -31,8 +31,8 @@ class Oracle {
   //
   // `weights` says how likely each candidate is compared with the others; empty: all are equally likely. Otherwise it
   // has one number for each candidate, and their sum is from 1 to 2^32 - 1. A seeded oracle draws by the weights and
-  // never picks a candidate of weight 0. A search, a fixed order and a log ignore them, because unlikely things may
-  // happen.
+  // never picks a candidate of weight 0. A search, a fixed order and a log ignore the weights, because unlikely things
+  // may happen.
   virtual std::uint32_t choose(ChoiceKind kind, std::span<const std::uint32_t> candidates,
                                std::span<const std::uint32_t> weights = {}) = 0;
 };

@@ -17,7 +17,7 @@ class RunnableGraph;
 // that does not depend on inputs. The interpreter drops each value after its last use, so that memory peaks as in the
 // original program; a placeholder's value lives on only if the caller keeps it.
 //
-// It supports graphs of torch.export and Dynamo that use:
+// The interpreter supports graphs of torch.export and Dynamo that use:
 // - operators of the dispatcher (torch.ops.*), and the higher-order operators cond, while_loop, invoke_subgraph,
 //   wrap_with_set_grad_enabled, wrap_with_autocast, tag_activation_checkpoint, wrap, and Rehearse's own register_hook;
 // - Python's arithmetic and comparisons: of numbers (_operator.*, math.*, torch.sym_*) and of tensors (_operator.*);

@@ -45,7 +45,8 @@ class Parameters {
   };
   Parameters(const std::vector<ParameterSpec>& specs, const std::map<std::string, Given>& given);
 
-  // These throw std::logic_error if the program did not declare `name`, or declared it with another type.
+  // flag(), integer(), number() and text() throw std::logic_error if the program did not declare `name`, or declared it
+  // with another type.
   bool flag(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   double number(std::string_view name) const;

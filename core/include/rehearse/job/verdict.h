@@ -11,7 +11,7 @@ namespace rehearse {
 enum class Verdict {
   ok,               // every rank's body returned and nothing was found
   rank_failed,      // an exception left a rank's body
-  mismatch,         // ranks called different things at the same place of a group's order
+  mismatch,         // ranks made different calls at the same position in a group's order
   deadlock,         // no rank could go on, whether or not timeouts would have ended the wait
   nondeterminism,   // two runs of the same seed, or a run and its replay, took different paths
   livelock,         // ranks only polled things that could no longer change, or only repeated calls that failed

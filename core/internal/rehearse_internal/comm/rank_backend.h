@@ -47,7 +47,8 @@ class RankBackend final : public DescribedBackend {
   // Work; it cannot be waited for before endCoalescing() has submitted the calls. The collectives become one call that
   // all ranks must coalesce alike. Then follow the sends and receives in order, each alone or all as one unit
   // (CommunicatorOptions::coalesced_as_one); a rank may send to itself. endCoalescing() returns that Work, or null if
-  // there was no call (as in NCCL). Both throw c10::Error unless they come in pairs.
+  // there was no call (as in NCCL). A second startCoalescing(), and an endCoalescing() without a start, throw
+  // c10::Error.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 

@@ -45,7 +45,7 @@ struct RankFailure {
   CallSite thrown_at;  // innermost frames of the throw; empty if unknown
   VirtualTime at{};
   std::optional<GivenUpWait> gave_up;  // the rank's last such wait; its error may have been caught
-  // The other exception, if a destructor threw this one while the other one unwound the stack.
+  // Set if a destructor threw this exception while another exception unwound the stack: that other exception.
   std::optional<Unwinding> unwinding;
 };
 
