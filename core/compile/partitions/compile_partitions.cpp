@@ -113,7 +113,7 @@ void explain_buckets(const parallel::BucketSplit& split, const std::vector<std::
   }
 }
 
-// For each unit, notes at the piece before it why that piece ends.
+// Notes the bytes and parameters of each unit at its first piece, and at the piece before it why that piece ends.
 void explain_units(const std::vector<UnitPiece>& units, const std::vector<std::string>& pieces,
                    const parallel::ShardedUnits& texts, std::vector<GraphExplanation>& graphs) {
   for (std::size_t i = 0; i < units.size(); ++i) {

@@ -25,7 +25,7 @@ class SymbolSources {
   // The symbol's value; nothing if no value of the call has it. `values` may end before the source.
   std::optional<std::int64_t> find(const std::string& symbol, const std::vector<c10::IValue>& values) const;
   std::optional<std::int64_t> evaluate(const graph::SymInt& number, const std::vector<c10::IValue>& values) const;
-  // True if the tensor's sizes are `sizes`. A size with an unknown symbol counts as equal.
+  // True if `found`, the sizes of a tensor, are `sizes`. A size with an unknown symbol counts as equal.
   bool fit(const std::vector<graph::SymInt>& sizes, at::IntArrayRef found,
            const std::vector<c10::IValue>& values) const;
   // True if a call has values for all symbols in the tensor's strides and offset.

@@ -53,8 +53,8 @@ class FailedCalls {
     return std::clamp((now - since_) / kParts, least, most);
   }
 
-  // `by`: the rank that made progress, or -1 if it was no rank (time has passed). Progress of the failing rank itself
-  // does not count, because it belongs to the loop.
+  // `by`: the rank that made progress, or -1 if it was no rank (a timer has fired, or a rank has crashed or restarted).
+  // Progress of the failing rank itself does not count, because it belongs to the loop.
   void note_progress(int by) noexcept {
     if (by != rank_) count_ = 0;
   }

@@ -11,8 +11,8 @@ void ring_doorbell() noexcept;
 // Call it before you check for events: this thread's next sleep ends at once if the doorbell rings after this call.
 void hear_doorbell() noexcept;
 
-// Whether the word is the futex of the doorbell. Our syscall() passes such waits to the kernel: no rank waits for it,
-// and a signal for it would ring again, endlessly.
+// Whether `word` is the futex of the doorbell. Our syscall() passes calls for this futex to the kernel, because no rank
+// waits for it, and because our handling of a wake-up rings the doorbell: a ring would cause the next one, endlessly.
 bool is_doorbell(const void* word) noexcept;
 
 }  // namespace rehearse::exec

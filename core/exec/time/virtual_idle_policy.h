@@ -51,11 +51,11 @@ class VirtualIdlePolicy final : public IdlePolicy {
   bool moves_for_ever() noexcept;
 
   const Limits limits_;
-  // Counts in a row, without progress.
+  // How many polls and timeouts came in a row, without progress in between.
   std::uint64_t polls_ = 0;
   std::uint64_t timed_polls_ = 0;
   std::uint64_t give_ups_ = 0;
-  std::uint64_t moves_ = 0;  // while time has passed only for polls
+  std::uint64_t moves_ = 0;  // how often ranks have made steps or progress while time passed only for polls
   std::optional<VirtualTime> time_of_polls_;
   std::optional<VirtualTime> polling_since_;
   std::optional<VirtualTime> next_poll_;

@@ -100,7 +100,8 @@ void fail_current_fiber(const std::string& what) {
   }
 }
 
-// Returns if the real function must end this process: outside of ranks, and in a process that a rank has forked.
+// Returns if the real function must end this process: outside of ranks, on a helper thread of an OpenMP region, and in
+// a process that a rank has forked.
 void fail_rank(const char* function, int status) {
   const Fiber* const caller = fiber_of_thread();
   if (caller == nullptr) return tell_handler(ended_by(function, status));

@@ -13,7 +13,7 @@ class Fiber;
 namespace rehearse::exec::interpose {
 
 // Initialisations in progress in fibers of one world (function-local statics, or pthread_once), by address. Meanwhile
-// the object itself shows real threads, in libc's own format, that its initialisation is in progress.
+// the object itself shows real threads, in the format of libstdc++ or libc, that its initialisation is in progress.
 class Initialisations {
  public:
   void begin(const void* object, const Fiber& by) { running_.insert_or_assign(object, &by); }

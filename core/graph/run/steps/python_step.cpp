@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kOperator = "_operator.";
 
-// The ATen operator that replaces one of Python's operators if an operand is a tensor; empty if it takes no tensors.
+// The name of the ATen operator that replaces one of Python's operators (`_operator.*`) if an operand is a tensor.
+// Empty for other functions, which take no tensors.
 std::string_view tensor_form(std::string_view target) {
   if (!target.starts_with(kOperator)) return "";
   const std::string_view name = target.substr(kOperator.size());

@@ -34,7 +34,7 @@ enum class CacheUse { Off, Hit, Miss, Bypass };
 // One graph of an entry. The back end got it, unless code in it forces the graph to run eagerly.
 struct GraphExplanation {
   std::string name = {};                     // "forward", "submod_1"
-  std::size_t nodes = 0;                     // without placeholders and output
+  std::size_t nodes = 0;                     // without placeholders, attributes and output
   std::int64_t bucket_bytes = 0;             // size of its DDP bucket or FSDP unit; 0 without a split
   std::vector<std::string> parameters = {};  // the bucket's parameters, or those of the FSDP unit
   std::string reason = {};                   // why it ends where it does; empty without a split

@@ -30,7 +30,7 @@ std::string_view to_string(Verdict verdict) noexcept;
 // Every verdict once, in the order above.
 std::vector<Verdict> all_verdicts();
 
-// The inverse, for logs and JSON; nullopt if no verdict has that name.
+// The inverse of to_string(), for logs and JSON; nullopt if no verdict has that name.
 std::optional<Verdict> verdict_from_string(std::string_view name) noexcept;
 
 // 0 ok, 1 rank failed, 2 mismatch, 3 deadlock, 4 nondeterminism, 5 livelock or step budget, 6 check failed,

@@ -88,8 +88,7 @@ struct BucketSplit {
 
 // assign_buckets(), and then the graph in pieces. `module` does not change; the pieces share its tensors and
 // submodules. Symbols that a piece needs become inputs of the piece, even if the piece only uses a tensor with a
-// symbolic size. Throws what assign_buckets() throws, and graph::GraphError if `module` is null or as graph::split_by()
-// does.
+// symbolic size. Throws what assign_buckets() and graph::split_by() throw, and graph::GraphError if `module` is null.
 BucketSplit split_by_buckets(const std::shared_ptr<graph::GraphModule>& module,
                              const BucketSplitterOptions& options = {});
 

@@ -8,8 +8,8 @@
 
 namespace rehearse::checks {
 
-// While it lives, the calling fiber's operators are a checker's own and do not count as part of its program: watchers
-// and captures do not see them, and they record nothing for a backward.
+// While it lives, the calling fiber's operators are a checker's own and do not count as the user's: watchers and
+// captures do not see them, and they record nothing for a backward.
 class Unwatched {
  public:
   Unwatched() : keys_(kCaptures) {}

@@ -81,13 +81,13 @@ class DescribedBackend : public c10d::Backend {
   virtual void name_payload(const at::Tensor& tensor, const std::string& name) = 0;
   virtual void forget_payload(const c10::TensorImpl* tensor) noexcept = 0;
 
-  // Call it when this rank makes a model on the group. Returns the model's number, from 1. All ranks make them in the
-  // same order.
+  // Call it when this rank makes a model on the group. Returns the model's number, from 1. All ranks make their models
+  // in the same order.
   int count_model() noexcept { return ++models_; }
 
   // A second group of the same ranks, with its own order of calls, for what a library sends besides its user's calls.
-  // Each group has one for each name, made when a rank first requests it. Repeated calls return the same object. It is
-  // no error if some ranks never call this.
+  // A group has one companion for each name, made when a rank first requests it. Repeated calls return the same object.
+  // It is no error if some ranks never call this.
   virtual BackendPtr companion(const std::string& name) = 0;
 
   // c10d's ephemeral timeout (torch's _add_ephemeral_timeout_for_all_pgs(), which only NCCL supports): adds `duration`

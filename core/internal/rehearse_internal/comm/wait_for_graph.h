@@ -48,9 +48,9 @@ struct WaitAnalysis {
   std::vector<DeadEnd> dead_ends;
 
   // A ring through the first dead end, if every dead end is a wait that any rank could end, because then no rank is
-  // left to end one. Empty if there is no dead end, or one that is no such wait. Also empty if `cycles` or `on_ended`
-  // explain the standstill, or if nobody waits for the first dead end and all dead ends are the same call (such as a
-  // wait for the same key of the store).
+  // left to end one. Empty if there is no dead end, or if one of them is another kind of wait. Also empty if `cycles`
+  // or `on_ended` explain the standstill, or if nobody waits for the first dead end and all dead ends are the same call
+  // (such as a wait for the same key of the store).
   std::vector<WaitEdge> ring_of_any;
 
   // The cost of finding the cycles: how many times an edge was followed.

@@ -124,8 +124,8 @@ class RankExecutor {
   RunOutcome run(const std::function<void(int rank)>& body);
 
   // Schedules `work` on a helper fiber of `rank`, in that rank's context: its state, its generator, its rank number.
-  // Work for one rank runs in order, one piece at a time. Thus a collective's completion reaches the callbacks of ranks
-  // other than the one that completed it.
+  // Work for one rank runs in order, one piece at a time. For example, the end of a collective posts the callbacks of
+  // each rank, because the collective may end in a timer or in another rank's fiber.
   void post(int rank, std::function<void()> work);
 
   // Starts another fiber of the calling fiber's rank, the counterpart of a thread. Returns its fiber_of_rank. If `work`

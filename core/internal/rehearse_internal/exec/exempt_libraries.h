@@ -26,7 +26,7 @@ struct ExemptLibrary {
 // now: call it again after a dlopen() to change new ones. A change lasts as long as the library stays loaded. Call it
 // from any thread, inside or outside of ranks, but one call at a time; other threads may run in the libraries
 // meanwhile. Blocks while it reads their symbol tables (milliseconds). Throws std::system_error, which names the
-// library, if the kernel refuses to make its table writable.
+// library, if the kernel refuses to make the addresses of the library's imports writable.
 std::vector<ExemptLibrary> exempt_libraries(const std::function<bool(std::string_view path)>& takes);
 
 }  // namespace rehearse::exec

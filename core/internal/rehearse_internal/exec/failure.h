@@ -44,7 +44,8 @@ struct RankFailure {
   std::string what;    // the exception's text, or its type if it has none
   CallSite thrown_at;  // innermost frames of the throw; empty if unknown
   VirtualTime at{};
-  std::optional<GivenUpWait> gave_up;  // the rank's last such wait; its error may have been caught
+  // The rank's last wait that reached its timeout. The program may have caught the error of that wait.
+  std::optional<GivenUpWait> gave_up;
   // Set if a destructor threw this exception while another exception unwound the stack: that other exception.
   std::optional<Unwinding> unwinding;
 };
