@@ -129,8 +129,9 @@ class DescribedBackend : public c10d::Backend {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }
 
-  // require_start_of_coalescing() throws c10::Error for a second startCoalescing(), and if the caller's code is being
-  // captured. require_end_of_coalescing() throws c10::Error for an endCoalescing() without a start.
+  // require_start_of_coalescing() throws c10::Error for a second startCoalescing(), and the capture's error if the
+  // caller's code is being captured. require_end_of_coalescing() throws c10::Error for an endCoalescing() without a
+  // start.
   void require_start_of_coalescing() const;
   void require_end_of_coalescing() const;
 
