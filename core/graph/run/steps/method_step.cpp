@@ -58,7 +58,8 @@ class MethodStep : public Step {
   c10::IValue run(const ValueOf& value_of) const override { return op_.call(node_, args_, kwargs_, 1, value_of); }
 
  private:
-  // Rewrites `x.float()` to `x.to(dtype)`, and `x.to(device, dtype)`, which has no positional overload, to keywords.
+  // Rewrites `x.float()` to `x.to(dtype)`. Passes the device of `x.to(device)`, which has no positional overload, by
+  // keyword, and so a dtype after the device, too.
   std::string_view rewritten() {
     if (const auto dtype = find_cast(node_.target())) {
       args_.insert(args_.begin() + 1, Argument(*dtype));

@@ -18,10 +18,10 @@
 //     whole.copy_(gathered);  // autograd does not notice
 //   }
 //
-// Python's PyTorch has torch.autograd._unsafe_set_version_counter() and _unsafe_preserve_version_counter(). In a
-// captured function, version() and set_version() become nodes of the graph, and the version is a symbol. Thus version()
-// adds no guard, and a call with another version does not recompile. Tensor::_version() returns a plain number; a
-// capture refuses it.
+// Python's PyTorch has torch._C._autograd._unsafe_set_version_counter() and
+// torch.autograd._unsafe_preserve_version_counter(). In a captured function, version() and set_version() become nodes
+// of the graph, and the version is a symbol. Thus version() adds no guard, and a call with another version does not
+// recompile. Tensor::_version() returns a plain number; a capture refuses it.
 //
 // Fibers, threads: as operators. Blocking: never.
 // Errors: c10::ValueError for an undefined tensor, for an inference tensor (it has no version), and for a negative

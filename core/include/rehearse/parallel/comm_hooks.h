@@ -13,7 +13,7 @@ namespace rehearse::parallel {
 class PowerSgd;
 
 // Hooks for DistributedDataParallel::register_comm_hook(). A hook reduces a bucket of gradients, in place of the
-// default: an all-reduce that sums them, and a division by the size of the group. c10d::BuiltinCommHookType names
+// default: a division by the size of the group, and then an all-reduce that sums. c10d::BuiltinCommHookType names
 // LibTorch's own two hooks.
 using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(c10d::GradBucket& bucket)>;
 
@@ -21,7 +21,7 @@ using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(c10d::Gra
 // bucket.getBuffer(), or a list with that one tensor.
 std::unique_ptr<c10d::CommHookInterface> comm_hook(CommHook hook);
 
-// PyTorch's allreduce_hook: reduces as DDP does without a hook, but divides before it sums. Made to be wrapped.
+// PyTorch's allreduce_hook: divides and sums, as DDP does without a hook. Made to be wrapped.
 std::unique_ptr<c10d::CommHookInterface> allreduce_hook(c10::intrusive_ptr<c10d::ProcessGroup> group);
 
 // Sends and sums gradients as bfloat16: bf16_compress_wrapper(allreduce_hook(group)).

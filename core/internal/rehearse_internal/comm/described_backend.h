@@ -124,7 +124,7 @@ class DescribedBackend : public c10d::Backend {
   // time limit. Throws c10::Error between startCoalescing() and endCoalescing(), because it blocks.
   Called monitored_barrier(const c10d::BarrierOptions& options) const;
   // True if rank 0 must fail at once, even if all ranks are there. Gloo computes the remaining time before it waits for
-  // each rank, so 0 ms is over at once; if it waits for all ranks, 0 means no limit.
+  // each rank, so 0 ms is over at once; if it waits for all ranks, 0 means the group's timeout.
   bool is_barrier_without_time(const c10d::BarrierOptions& options, bool wait_all_ranks) const noexcept {
     return rank_ == 0 && size_ > 1 && options.timeout.count() == 0 && !wait_all_ranks;
   }
