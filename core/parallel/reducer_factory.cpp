@@ -37,8 +37,8 @@ struct BucketLimits {
 
 // Assigns parameters to the buckets of the first iteration. Buckets are in the order of reduction. Gradients are
 // expected in the reverse order of use, so the bucket of the last parameters is first. If the buckets will be rebuilt
-// from the order observed in the first iteration, all gradients of a kind share one bucket until then, unless there is
-// a bucket_cap_mb_list.
+// from the order observed in the first iteration, all dense gradients of one dtype and device share a bucket until
+// then, unless there is a bucket_cap_mb_list.
 std::vector<std::vector<std::size_t>> initial_buckets(const ReducedParameters& parameters, const BucketLimits& limits,
                                                       bool rebuilds) {
   std::vector<std::size_t> sizes = {std::numeric_limits<std::size_t>::max()};

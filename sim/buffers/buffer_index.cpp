@@ -12,7 +12,7 @@
 namespace rehearse::sim {
 namespace {
 
-// A buffer with more runs is in the index as one span, from its first byte to its last.
+// The most spans of a buffer. A buffer with more runs is in the index as one span, from its first byte to its last.
 constexpr std::size_t kSpansMost = 64;
 
 using Node = IndexedBytes;

@@ -30,8 +30,8 @@ class CallChecker {
  public:
   virtual ~CallChecker() = default;
 
-  // The rank makes a call; runs in the rank's fiber and may throw to end it. `shared` is sorted by buffer of the call,
-  // then oldest first.
+  // The rank makes a call. Runs in the rank's fiber, and may throw to end the rank. `shared` is sorted by buffer of the
+  // call, then oldest first.
   virtual void begin(WatchedCall& call, const std::vector<SharedBytes>& shared) = 0;
 
   // The bytes of a transfer are about to move; the argument is one rank's call. False: they must not move, because the

@@ -45,7 +45,7 @@ void ShardedModel::enter_backward_of(const Versions& forward) {
 void ShardedModel::follow_backward(std::size_t unit, bool is_used) {
   if (backward_->current == unit) return;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    // If gradients of a unit are still to come, after_gradient() frees it.
+    // If the backward makes gradients of a unit, after_gradient() frees the unit when all of them have arrived.
     const bool is_over = backward_->visited[i] && backward_->expected[i] == 0;
     if (is_over && !units_[i].path().empty() && is_freed_by(i, unit)) units_[i].free();
   }

@@ -30,7 +30,7 @@ class ShardWatch {
   // Call it when a backward has reached `forward`. Checks that this rank's rows are still what that forward used.
   // Leaves out units whose version has changed, because ShardedModel refuses these itself.
   void at_backward(const void* forward) const;
-  // Call it when the model is destroyed after forwards that at_forward() has seen.
+  // Call it when the model is destroyed. If at_forward() has seen a forward, compares shards as at_forward() does.
   void at_end(const std::vector<ShardedUnit>& units) const;
 
  private:

@@ -74,7 +74,7 @@ class ShardedModel final : public operators::StorageGuard, public std::enable_sh
     std::vector<std::size_t> expected;  // by unit: how many gradients autograd will accumulate
     std::vector<std::size_t> arrived;
     std::vector<bool> visited;
-    std::vector<bool> stale;  // by unit: whether a forward of this backward used other values
+    std::vector<bool> stale;  // by unit: whether its values have changed since a forward of this backward
     bool knows_forward = false;
     std::size_t current = kNone;
   };

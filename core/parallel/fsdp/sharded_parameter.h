@@ -26,8 +26,8 @@ struct NamedParameter {
 // while the unit is whole.
 class ShardedParameter {
  public:
-  // Takes `parameter.rows` or, if they are not made yet, copies the rank's rows of the tensor. Then frees the tensor's
-  // memory. `unit`: for texts. `dtype`: the dtype of the whole; nullopt: the tensor's own.
+  // Takes `parameter.rows` if from_meta made them; otherwise copies the rank's rows of the tensor. Then frees the
+  // tensor's memory. `unit`: for texts. `dtype`: the dtype of the whole; nullopt: the tensor's own.
   ShardedParameter(NamedParameter parameter, const std::string& unit, int rank, int ranks,
                    std::optional<at::ScalarType> dtype);
 

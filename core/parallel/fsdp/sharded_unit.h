@@ -39,7 +39,7 @@ class ShardedUnit {
   void make_whole();
   // Frees the module's memory. If an all-gather is in flight, waits for it and drops its result.
   void free();
-  // Like free(), after an error: waits for nothing.
+  // Like free(), but waits for nothing. Also drops a reduce-scatter that is in flight.
   void abandon() noexcept;
 
   // The whole values of all parameters, in the dtype of the shards, in new tensors. All ranks must call it; waits.

@@ -86,7 +86,7 @@ std::vector<std::string> ParameterUses::uncounted(const graph::GraphModule& modu
   return names;
 }
 
-// A parameter that counts only once is removed when it has counted, because the same node may use it twice.
+// A parameter that counts only once leaves first_use_ when it has counted, because the same node may use it twice.
 bool ParameterUses::counts(const Use& use, const Node& node) {
   if (rules_.each_use) return true;
   const auto first = first_use_.find(use.parameter);

@@ -9,7 +9,7 @@
 
 namespace rehearse::shapes {
 
-// Adds a guard that the condition has this value, which it has for the hints. The value is known from now on.
+// Adds a guard: the condition has `value`, which is its value for the hints. From now on, this is a known fact.
 bool ShapeEnv::record(const Condition& condition, bool value, const std::string& reason) {
   const Condition holds = value ? condition : ~condition;
   guards_.push_back({holds, reason, exec::CallSite::capture(), false});

@@ -17,7 +17,7 @@
 
 // Turns values into bytes and back, between processes of one executable, which trust each other. (Messages between
 // ranks about a compilation have their own checks and errors: core/compile/compiler_collectives/byte_stream.h.) For
-// each struct, a function fields(archive, value) beside it passes every field to the archive. It serves both
+// each struct, a function fields(archive, value) beside it passes every field to the archive. This function serves both
 // directions.
 namespace rehearse::real {
 

@@ -18,7 +18,7 @@ class WorkThread {
   // Does not block.
   void give(std::function<void()> work);
 
-  // Ends the thread after it has done the work that it was given before. The destructor calls it, too.
+  // Ends the thread after it has done the work that it was given before. The destructor does the same.
   void close();
 
  private:

@@ -20,7 +20,7 @@ namespace rehearse::cli {
 // A dying process's record about its running rank. A signal handler writes the record, so it is plain memory. Another
 // process reads the record, so that memory is shared.
 struct CrashRecord {
-  int signal = 0;                          // 0: nothing was recorded
+  int signal = 0;                          // 0: no signal was recorded
   int rank = -1;                           // -1: no rank was running
   std::int64_t at_ns = 0;                  // virtual time
   std::size_t overflowed_stack_bytes = 0;  // 0: the stack did not overflow

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// write() and read() for signal handlers and for watchers of a run. In a rank, the usual functions could suspend it.
+// write() and read() for signal handlers and for watchers of a run. The usual functions could suspend the calling rank.
 namespace rehearse::exec {
 
 inline long write_at_once(int file, const void* data, std::size_t bytes) noexcept {

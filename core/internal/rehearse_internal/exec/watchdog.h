@@ -37,8 +37,8 @@ std::string describe(const Found& found);
 // does not reach the thread.
 Found find_thread(pid_t thread);
 
-// The call in which a thread (or a process's first thread) is blocked in the kernel: "connect()", or "system call 451"
-// if Rehearse does not know its name. Empty if the thread computes, or if the system does not say.
+// The call in which a thread is blocked in the kernel: "connect()", or "system call 451" if Rehearse does not know its
+// name. Empty if the thread computes, or if the system does not say. The id of a process stands for its first thread.
 std::string blocked_call(pid_t thread);
 
 // For signal handlers with three arguments: the system call that the signal has interrupted, found from the third

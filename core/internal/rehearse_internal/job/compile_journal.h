@@ -33,8 +33,8 @@ class FunctionRecord {
       : name_(std::move(name)), rank_(rank), uses_collectives_(uses_collectives) {}
 
   // In each call of the function, call called() first, and then agrees() if ranks compare their guards. After that,
-  // call hit(), or compiles() and done(), or eager() if the code runs eagerly, or compiles(), done() and eager() if the
-  // compilation was refused.
+  // call hit() if an entry serves the call, compiles() and done() if the call compiles, or eager() if the code runs
+  // eagerly. If a compilation is refused, call compiles(), done() and eager().
   void called() noexcept {
     ++calls_;
     runs_eagerly_ = false;
@@ -100,7 +100,7 @@ struct Divergence {
   std::string function;
   std::uint64_t call = 0;
   std::vector<int> compiled, others;  // ranks
-  std::string why;                    // why one of `compiled` compiled: the rank that made its record first
+  std::string why;                    // why a rank compiled: of `compiled`, the rank that made its record first
   exec::CallSite where;               // Compile::where of this rank
   std::vector<int> latest;            // ranks of `compiled` that have not called the function since
   bool communicates = false;          // the graph of one of `compiled` has collectives

@@ -32,8 +32,8 @@ class SharedText {
   std::atomic<std::size_t> current_{0};
 };
 
-// A crash record: what a process that is one rank notes about that rank while it runs. The memory outlives the process,
-// so another process can report how far the rank came if this one is killed. Thread safe; writing never blocks for
+// A crash record: what a process that is one rank notes about that rank while it runs. The memory outlives the process.
+// So if the process is killed, another one can report how far the rank came. Thread safe; writing never blocks for
 // long, and known() never blocks.
 class RankNote {
  public:

@@ -26,8 +26,8 @@ struct Range {
 
 Range intersection(const Range& left, const Range& right) noexcept;
 
-// Returns what is known of a symbol's or an expression's range, apart from what follows from the expression's form.
-// Returns Range{} if nothing is known.
+// Returns what is known about the range of a symbol or an expression, besides what range_of() computes from the
+// expression's operands. Returns Range{} if nothing is known.
 using RangeOf = std::function<Range(const Expr& expression)>;
 
 // A range that contains all values of the expression, given the ranges of its symbols. Not always the smallest one.

@@ -41,7 +41,7 @@ class Facts {
   void narrow(const Expr& expr, const Range& range);
   void replace(const std::string& symbol, const Expr& replacement);
 
-  std::map<Expr, Range> ranges_;              // of expressions without a constant whose first coefficient is positive
+  std::map<Expr, Range> ranges_;              // of expressions without a constant, with a positive first coefficient
   std::map<std::string, Expr> replacements_;  // no replacement contains a symbol that is itself replaced
   std::set<Condition> true_;
 };

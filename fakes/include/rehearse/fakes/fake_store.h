@@ -95,8 +95,8 @@ class StoreState {
 
 // c10d's key-value store within the process, with one handle for each rank. It does for a world what TCPStore does for
 // a real job, and works below c10d::PrefixStore. Every call gives what c10d::HashStore gives, with three stricter
-// rules: a multiSet() with more keys than values is an error, multiGet() reads all keys at one moment, and listKeys()
-// lists in order.
+// rules: a multiSet() with unequal numbers of keys and values is an error, multiGet() reads all keys at one moment, and
+// listKeys() lists in order.
 //
 // Values and queues are separate: a key may have both. wait() and check() accept either; get(), getNumKeys(),
 // listKeys() and deleteKey() know only values.

@@ -75,7 +75,7 @@ class FakeFabric final : public comm::Fabric {
   // (an expanded tensor); and for a dtype or reduce op that is not in the list above.
   void prepare(comm::Operation& call, const comm::GroupIdentity& group, int rank) override;
 
-  // Gloo takes shorter messages too.
+  // True, because Gloo takes messages that are shorter than the receive.
   bool takes_shorter_messages() const noexcept override { return true; }
 
   void launch(const comm::Transfer& transfer, comm::Completion& done) override;
