@@ -34,7 +34,8 @@ namespace {
 // The thread's current device, as far as the functions in this file know it; -1: unknown.
 constinit thread_local int t_cuda_device = -1;
 
-// Only programs that are linked with libcudart call these functions, so this should not occur.
+// The error if no libcudart is found. Only programs that are linked with libcudart call these functions, so it should
+// not occur.
 constexpr cudaError_t kNoLibrary = cudaErrorSharedObjectSymbolNotFound;
 
 DeviceWaits* waits_of_this_rank() noexcept {

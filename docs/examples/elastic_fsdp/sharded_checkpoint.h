@@ -80,7 +80,7 @@ class ShardedCheckpoint {
     }
   };
 
-  // Lets `change` modify "last", unless it returns false. Returns the former value, and whether it was replaced.
+  // Lets `change` modify "last", unless `change` returns false. Returns the old value, and whether it was replaced.
   template <class Change>
   std::pair<Last, bool> replace(Change&& change) {
     for (auto text = store_->compareSet("last", "", "");;) {

@@ -24,10 +24,10 @@ bool has_marked_effects_only(const GraphModule& module);
 // True if a node of this graph, not of its submodules, switches grad mode on.
 bool enables_gradients(const GraphModule& module);
 
-// Erases pure nodes whose values nobody uses. Keeps placeholders, and nodes that bind an unbacked symbol which a
-// remaining later node has in its metadata or in a SymExpr among its arguments. Returns the number of erased nodes.
-// Cost: linear in nodes, arguments and submodules, shared ones counted once. Throws GraphError if submodules are nested
-// deeper than kMaxNesting.
+// Erases pure nodes whose values nobody uses. Keeps placeholders. Also keeps a node that binds an unbacked symbol if a
+// later node stays and has the symbol in its metadata, or in a SymExpr among its arguments. Returns the number of
+// erased nodes. Cost: linear in nodes, arguments and submodules; a shared submodule counts once. Throws GraphError if
+// submodules are nested deeper than kMaxNesting.
 std::size_t eliminate_dead_code(GraphModule& module);
 
 }  // namespace rehearse::graph

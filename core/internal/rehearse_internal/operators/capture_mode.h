@@ -48,8 +48,7 @@ class HookRecorder {
 // outside of the compiler use only this interface, so that a program need not link the compiler.
 class CaptureMode {
  public:
-  // The innermost mode of the calling fiber, even if its capture has ended (has_ended()). Null: no capture runs its
-  // code.
+  // The innermost mode of the calling fiber, even if its capture has ended (has_ended()). Null: no mode is on.
   static CaptureMode* current() noexcept;
 
   // The recorder of bodies for the calling fiber. Null if no capture records bodies. Also null without grad mode,
