@@ -14,10 +14,11 @@ class Module;
 
 namespace rehearse::parallel {
 
-// The parameters to reduce: all parameters that require a gradient, each once, in order of modules.
+// Parameters of a model, each once. reduced_parameters() returns those that require a gradient, in order of modules.
+// FSDP's planned_parameters() returns all parameters of the plan.
 struct ReducedParameters {
   std::vector<at::Tensor> tensors;
-  std::vector<std::string> names;   // "encoder.0.weight"; if a parameter has several names, the last one
+  std::vector<std::string> names;   // "encoder.0.weight"; of several names, DDP takes the last one, FSDP the first
   std::vector<bool> expect_sparse;  // gradients of sparse embeddings
 };
 
