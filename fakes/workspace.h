@@ -50,8 +50,8 @@ struct Workspace {
     copies.clear();
   }
 
-  // Copies the region's elements; the copy is valid until reset(). For inputs that share memory with an output that is
-  // written before the input has been read.
+  // Copies the region's elements; the copy is valid until reset(). Use it for an input that shares memory with an
+  // output that is written before the input has been read.
   Region copy_of(const Region& region, std::int64_t count, std::size_t element_bytes) {
     copies.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(count) * element_bytes));
     gather(copies.back().get(), region, count, element_bytes);

@@ -9,7 +9,7 @@
 namespace rehearse {
 namespace {
 
-// A finding has ended the world, so the rank that made it must not go on.
+// If a finding has ended the world, the rank that made it must not go on.
 void leave_ended_world() {
   const auto* const executor = exec::RankExecutor::current();
   if (executor != nullptr && executor->ending()) exec::this_rank::yield();

@@ -16,7 +16,8 @@ namespace rehearse::parallel {
 class LoweredParameters {
  public:
   // Casts the buffers if there is a buffer_dtype. Registers a communication hook that ends the iteration for each
-  // bucket: the hook reduces the gradients in reduce_dtype, and restores parameters and gradients to full precision.
+  // bucket: the hook reduces the gradients (in reduce_dtype, if there is one), and restores parameters and gradients to
+  // full precision.
   LoweredParameters(const MixedPrecision& dtypes, const torch::nn::Module& module, const IgnoredNames& ignored,
                     const ReducedParameters& reduced, const c10::intrusive_ptr<c10d::ProcessGroup>& group,
                     const std::shared_ptr<c10d::Reducer>& reducer);

@@ -172,7 +172,8 @@ class TorchRankState::Impl {
     thread_ = ::gettid();
   }
 
-  // Sets the mode in this image. The image must be live for that, because LibTorch creates the variable on first use.
+  // Turns autograd's threads off in this image. The image must be live for that, because LibTorch creates the variable
+  // on first use.
   void forbid_threads_of_autograd(std::byte* image) {
     std::vector<std::byte> here(image_bytes());
     exchange_variables(here.data(), image);

@@ -12,7 +12,7 @@ constexpr std::size_t kReadWhole = std::size_t{256} << 10;
 constexpr std::size_t kReadAtEnds = std::size_t{64} << 10;
 constexpr std::size_t kSamples = 2'048;
 constexpr std::size_t kSampleBytes = 64;
-constexpr std::size_t kFetchAhead = 16;  // prefetch this many samples, because each lies on a page of its own
+constexpr std::size_t kFetchAhead = 16;  // prefetch this many samples: in a long run, each lies on a page of its own
 
 // Four lanes, each a chain of multiplications, keep up with the speed of memory.
 class Hasher {

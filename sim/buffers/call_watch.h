@@ -38,8 +38,8 @@ class CallChecker {
   // checker has ended the world.
   virtual bool move(const WatchedCall&) { return true; }
 
-  // The call does not match those of its peers. False: this call's arguments changed after the call was made. The
-  // checker has reported that and ended the world.
+  // The call is a send or receive that disagrees with the call matched with it. False: this call's arguments changed
+  // after the call was made. The checker has reported that and ended the world.
   virtual bool is_unchanged(const WatchedCall&) { return true; }
 
   // The bytes have moved; the rank does not know it yet.

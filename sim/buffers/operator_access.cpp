@@ -83,7 +83,8 @@ OperatorAccess::OperatorAccess(const c10::OperatorHandle& op) {
   resizes = may_resize(name);
   const auto& returns = schema.returns();
   const bool views = !returns.empty() && std::all_of(returns.begin(), returns.end(), is_view);
-  // Operators with the tag inplace_view change only sizes and strides in place: t_(), squeeze_(), resize_().
+  // Operators with the tag inplace_view, such as t_(), squeeze_() and resize_(), change a tensor's sizes, strides or
+  // storage. They compute nothing from its elements.
   if (views || looks_at_sizes_only(name) || op.hasTag(at::Tag::inplace_view)) return;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto& argument = schema.arguments()[i];

@@ -52,7 +52,7 @@ struct WatchedBuffer : WatchedStorage {
   bool is_allocated;          // LibTorch's allocator gave the memory, so the storage knows its size
   bool others_write = false;  // another call may write it, so changed bytes after the end are no error
   Footprint footprint;
-  c10::TensorImpl* tensor;  // the call keeps it alive while it is under way
+  c10::TensorImpl* tensor;  // the call keeps it alive while the call is under way
   std::size_t bytes;
   std::int64_t numel;
   std::uint64_t hash = 0;

@@ -8,8 +8,8 @@
 
 namespace rehearse::parallel {
 
-// Gives memory to parameters on the meta device, in three steps. Between the second and the third, the caller checks
-// (with init_sync) that all ranks shard the same parameters.
+// These three functions, called in this order, give memory to parameters on the meta device. Between move_from_meta()
+// and make_rows(), the caller checks (with init_sync) that all ranks shard the same parameters.
 
 // Throws c10::ValueError for a device without memory, and for ignored parameters and buffers on the meta device.
 void require_makeable(const torch::nn::Module& module, const FullyShardedOptions& options);

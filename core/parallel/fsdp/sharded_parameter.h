@@ -53,7 +53,8 @@ class ShardedParameter {
   void free();
   // Call it while the unit is whole. Throws c10::Error if other code has resized the memory.
   void require_filled(const std::string& unit) const;
-  // Call it when the model is destroyed. Later access to the elements throws an error with this reason.
+  // Call it when the model is destroyed. Later access to the elements throws an error that names the destroyed
+  // FullyShardedDataParallel as the reason.
   void leave(const std::string& unit);
 
   // This rank's gradient of the whole; undefined if there is none.

@@ -44,7 +44,8 @@ class ShardedUnit {
 
   // The whole values of all parameters, in the dtype of the shards, in new tensors. All ranks must call it; waits.
   std::vector<at::Tensor> gather_values() const;
-  // Returns whole tensors for tensors that are sharded like the parameter.
+  // Gathers a tensor that is sharded like the parameter. `rows`: this rank's rows of that tensor. All ranks must call
+  // it; waits.
   at::Tensor gather_rows(const ShardedParameter& parameter, const at::Tensor& rows) const;
 
   // The sum of the shards' versions. Changes with an optimizer's step.

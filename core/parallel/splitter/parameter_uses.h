@@ -16,7 +16,7 @@ struct CountedParameter {
   std::int64_t bytes;
 };
 
-// Returns the parameters that a node adds to its bucket. Call it once for each node, from the graph's end.
+// Finds the parameters that a node adds to its bucket. Call of() once for each node, from the graph's end.
 class ParameterUses {
  public:
   ParameterUses(const graph::GraphModule& module, const CountingRules& rules);

@@ -41,7 +41,7 @@ struct Job {
   std::int64_t save_every = 1;  // in steps
 };
 
-// Saves and loads the shards' momentum together with the shards, under its own names.
+// Saves and loads the shards together with their momentum. The momentum of shard "w" has the name "momentum of w".
 class Training {
  public:
   explicit Training(const rehearse::Group& group)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Trains a small language model with DistributedDataParallel and checks, while it runs, what DDP promises:
+// Trains a small language model with DistributedDataParallel. While it runs, it checks that
 //   - after each step all replicas hold the same bits;
 //   - the gradients equal those of one process with the whole batch (every `reference_every` steps, in float64);
 //   - the loss falls.

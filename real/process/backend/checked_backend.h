@@ -63,8 +63,8 @@ class CheckedBackend final : public comm::DescribedBackend {
   // 0 learns from the coordinator which ranks are missing.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // As in RankBackend, the calls between startCoalescing() and endCoalescing() count as one collective, and each of
-  // their sends and receives as one message.
+  // As in RankBackend, the collectives between startCoalescing() and endCoalescing() count as one collective. Each send
+  // and receive between them counts as one message.
   void startCoalescing() override;
   WorkPtr endCoalescing() override;
 

@@ -83,7 +83,8 @@ void CoordinatorService::serve(const std::stop_token& stop) {
     while (!coordinator_.over() && !stop.stop_requested()) {
       const auto message = queue_.receive(MessageQueue::to_coordinator());
       const auto now = clock();
-      // Ticks come more often. If none came for so long, this process was stopped, or got no processor time.
+      // Ticks come more often than this. So if no message came for a quarter of the check timeout, this process was
+      // stopped, or got no processor time.
       if (now - last >= check_timeout_ / 4) coordinator_.note_pause(now - last);
       last = now;
       receive(message, now);

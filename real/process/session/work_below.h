@@ -6,7 +6,7 @@
 
 namespace rehearse::real {
 
-// The state of a rank's calls in the back ends below. Thread safe.
+// The state of a rank's calls in the back ends below Rehearse's: c10d's own gloo and NCCL. Thread safe.
 class WorkBelow {
  public:
   // begin(): a call was passed on. end(): it has ended.

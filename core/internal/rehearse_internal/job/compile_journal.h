@@ -103,7 +103,7 @@ struct Divergence {
   std::string why;                    // why a rank compiled: of `compiled`, the rank that made its record first
   exec::CallSite where;               // Compile::where of this rank
   std::vector<int> latest;            // ranks of `compiled` that have not called the function since
-  bool communicates = false;          // the graph of one of `compiled` has collectives
+  bool communicates = false;          // true if Compile::communicates is, on one of `compiled`
 };
 
 // Ordered by function, then by call. Functions of the same name are matched by their order on each rank.

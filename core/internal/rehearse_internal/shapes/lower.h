@@ -56,7 +56,7 @@ enum class Operation {
 //   Value apply(Operation, const Value& left, const Value& right);
 //   Value as_int(const Value& truth);                 // 1 or 0
 //   std::optional<Value> find(const Expr&);           // a value made before, to be used again
-//   void made(const Expr&, const Value&);             // called for each value made, except numbers
+//   void made(const Expr&, const Value&);             // called for each expression and factor, except numbers
 template <class Builder>
 class Lowering {
  public:

@@ -21,8 +21,8 @@ class MoveInterceptor {
  public:
   virtual ~MoveInterceptor() = default;
 
-  // False: the bytes do not move, and the fabric does not report the transfer's end. For an interceptor that has just
-  // ended the world.
+  // False: the bytes do not move, and the fabric does not report the transfer's end. Return false only if the
+  // interceptor has just ended the world.
   virtual bool may_move(const comm::Transfer& transfer) = 0;
 };
 
