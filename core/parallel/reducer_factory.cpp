@@ -11,7 +11,8 @@ namespace {
 
 std::int64_t bytes_of(double mebibytes) { return static_cast<std::int64_t>(mebibytes * 1024 * 1024); }
 
-// The caps of DDP's buckets in bytes: bucket_cap_mb_list if given, otherwise the other two options.
+// The caps of DDP's buckets in bytes: from bucket_cap_mb_list if given, otherwise from bucket_cap_mb and
+// first_bucket_bytes.
 struct BucketLimits {
   std::int64_t first = c10d::kDefaultFirstBucketBytes;
   std::int64_t cap = c10d::kDefaultBucketBytesCap;

@@ -77,7 +77,7 @@ struct Layout {
     Condition grows = known(Condition::ne(strides[1], 0));
     for (const std::size_t dim : order) {
       grows = grows & known(Condition::ne(sizes[dim], 0)) & known(Condition::ge(strides[dim], least));
-      // A tensor of sizes [N, 1, 1, 1] fits both formats, and counts as channels first.
+      // A tensor of sizes [N, 1, 1, 1] fits both channels last and channels first. It counts as channels first.
       if (dim == 0) grows = grows & known(Condition::ne(least, strides[1]));
       least = strides[dim] * at_least_one(sizes[dim]);
     }

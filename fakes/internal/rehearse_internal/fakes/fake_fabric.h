@@ -50,8 +50,8 @@ class MoveInterceptor {
 //   - AVG divides the sum by the number of ranks: floating types exactly rounded (NCCL multiplies by 1/n first),
 //     integers towards zero, after a sum that wraps in their own width, as NCCL's does.
 //   - bool: SUM is the logical "or", PRODUCT the logical "and".
-//   - sparse: if one rank has several values with the same index, the fabric adds these first, in order of place (Gloo:
-//     in any order), and then the ranks' sums as above.
+//   - sparse: if one rank has several values with the same index, the fabric adds these first, in the order in which
+//     the tensor stores them (Gloo: in any order), and then the ranks' sums as above.
 //   - MIN and MAX combine elements in the order of Gloo's ring (reduce/ring_order.h) if one of them is a NaN. Whether
 //     the result is a NaN depends on the rank that has it and on the element's place. NCCL drops every NaN.
 //   - PREMUL_SUM: each rank's values are multiplied by its own factor (rounded to the dtype) and summed.
