@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a seed fails, its ranks' scratch files are kept, apart from those of other seeds. A sweep reports files
+// Contract: if a seed fails, the scratch files of its ranks are kept, in a folder for this seed. A sweep reports files
 // that several seeds wrote.
 #include <string>
 #include <vector>

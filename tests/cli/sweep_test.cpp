@@ -12,9 +12,9 @@
 
 #include "cli/process.h"
 
-// Contract: a sweep's output does not depend on the number of workers. It stops at the lowest seeds that fail, and
-// counts failures of one bug as one. A worker that dies costs its seed and no other. The last line replays the first
-// failure.
+// Contract: the output of a sweep does not depend on the number of workers. A sweep stops at the lowest seeds that
+// fail, and counts failures of one bug as one. If a worker dies, only its seed fails. The last line of the output
+// replays the first failure.
 namespace rehearse::test {
 namespace {
 
@@ -27,7 +27,7 @@ class Sweep : public ::testing::Test {
     write_file(folder_ / (program + ".toml"), "program = \"" + program + "\"\n[world]\nranks = 4\n" + more);
   }
 
-  // A sanitizer that handles faults would end the process before our handler reports.
+  // If a sanitizer handled SIGSEGV, it would end the process before our handler reports.
   Finished job(const std::vector<std::string>& arguments) const {
     return run_process(CLI_JOB, arguments, folder_, {"ASAN_OPTIONS=handle_segv=0"});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: finds the weights with which parts add up to a whole if there is exactly one answer and it has no negative
-// weight. Otherwise finds none.
+// Contract: WeightFit finds the weights with which parts add up to a whole, if exactly one answer exists and has no
+// negative weight. Otherwise WeightFit finds no weights.
 #include "checks/values/weight_fit.h"
 
 #include <ATen/ops/arange.h>

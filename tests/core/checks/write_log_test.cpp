@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the log finds the first write to replicas that not all ranks made alike.
+// Contract: first_divergence() gets each rank's log of writes to replicas, and finds the first write that differs.
 #include <gtest/gtest.h>
 
 #include "checks/watch/write_log.h"

@@ -21,7 +21,8 @@ struct DimensionCase {
   std::vector<at::Tensor> (*apply)(const at::Tensor& x, std::int64_t dim);
 };
 
-// An index for all of a tensor along `dim`, for operators that write there. Any index, if there is no such dimension.
+// An index with as many values as `x` has positions along `dim`, for operators that write along `dim`. If `x` has no
+// such dimension, the index has one value.
 at::Tensor index_along(const at::Tensor& x, std::int64_t dim) {
   const bool exists = -x.dim() <= dim && dim < x.dim();
   return at::zeros({exists ? x.size(dim) : 1}, at::kLong);

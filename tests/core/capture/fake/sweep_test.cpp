@@ -17,8 +17,8 @@
 #include "capture/fake/call/tensors_in.h"
 #include "operator_case.h"
 
-// Finds every ATen operator that needs no arguments but one to three tensors. Calls each of them on fakes and on real
-// tensors, and compares the layouts of the results.
+// Finds every ATen operator that needs no arguments but one to three tensors, and writes to none of them. Calls each of
+// these operators on fakes and on real tensors, and compares the layouts of the results.
 namespace rehearse::capture::test {
 namespace {
 
@@ -81,7 +81,7 @@ std::vector<std::int64_t> at_size(c10::SymIntArrayRef values, std::int64_t size)
   return numbers;
 }
 
-// Describes the tensor if every symbol has the value `size`.
+// Describes the tensor, with `size` as the value of every symbol.
 std::string text_of(const at::Tensor& tensor, std::int64_t size) {
   if (!tensor.defined()) return "undefined";
   std::ostringstream out;
@@ -180,8 +180,8 @@ Findings sweep(bool symbolic) {
   return findings;
 }
 
-// Fakes refuse these operators, because the sizes of their results depend on data, or fakes have no kernel for their
-// packed formats.
+// Fakes refuse these operators. Most of these operators read data, for example to know the sizes of their results. Some
+// have packed formats, for which fakes have no kernel.
 constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "_shape_as_tensor",
                                     "_unique2",

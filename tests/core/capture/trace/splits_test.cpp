@@ -42,7 +42,7 @@ Sizes buckets_of(const CapturedGraph& captured, const parallel::BucketSplitterOp
   return sizes;
 }
 
-// Checks each recorded pair of bucket caps.
+// Compares the sizes of the buckets for each recorded pair of caps: one cap for all buckets, one for the first bucket.
 void expect_recorded_buckets(const CapturedGraph& captured, const std::string& name) {
   const auto recorded = rehearse_test::RecordedSplits::load().parse(name);
   ASSERT_FALSE(recorded.at("runs").empty());

@@ -21,7 +21,7 @@ using DynamicSizes = std::vector<std::pair<std::size_t, std::int64_t>>;
 
 inline const std::string kLinear = "torch.ops.higher_order.invoke_subgraph";
 
-// The parameters and buffers of a module, in the form that captures take.
+// The parameters and buffers of a module, as trace() takes them.
 std::vector<NamedTensor> named_tensors(torch::nn::Module& module);
 
 // Captures a call of `function` with `inputs`, which get the names "x0", "x1", ...
@@ -43,7 +43,8 @@ std::vector<c10::IValue> arguments_of(const CapturedGraph& captured, const Tenso
 // The results of the graph for these inputs.
 Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 
-// The gradients of the sum of all results with respect to `of`; an undefined tensor if there is none.
+// The gradients of the sum of all results with respect to `of`; an undefined tensor for a tensor that has no gradient.
+// Returns an empty list if no result requires a gradient.
 Tensors gradients(const Tensors& results, const Tensors& of);
 
 // Runs `function` and the graph on the same inputs and the same random numbers. Expects the same values, dtypes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the functions of c10d::Backend that are not operations. Abort and shutdown concern only the calling rank.
-// Hooks run in their rank's context. If ranks make a group from another group, each member finds it by its name and
-// members, whatever the schedule.
+// Hooks run in their rank's context. If ranks make a group from another group, each member finds the new group by name
+// and members, whatever the schedule.
 #include <rehearse_internal/comm/rank_backend.h>
 
 #include "core/comm/test_world.h"

@@ -123,7 +123,7 @@ TEST_F(Layouts, StridesThatSayNothing_AgreeWithAll) {
   });
 }
 
-// Gloo copies these inputs to contiguous memory, so each rank may use any layout.
+// Gloo copies the tensors of these calls to or from contiguous memory, so each rank may use any layout.
 TEST_F(Layouts, CallsThatCopy_TakeAnyLayoutOnAnyRank) {
   expect_agreement([](int rank, const ProcessGroup& group) {
     const auto own = [rank] { return rank % 3 == 0 ? gappy() : rank % 3 == 1 ? turned() : plain(); };

@@ -10,7 +10,7 @@
 namespace rehearse::comm {
 namespace {
 
-// Goes through all byte values, again and again. `salt` decides where it begins.
+// The payload repeats all byte values. `salt` decides which value comes first.
 std::string payload_of(int salt, std::size_t size) {
   std::string payload(size, '\0');
   for (std::size_t i = 0; i < size; ++i)

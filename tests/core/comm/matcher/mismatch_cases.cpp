@@ -13,7 +13,7 @@ using Lists = std::vector<std::vector<at::Tensor>>;
 Call call_allreduce(at::Tensor tensor, ReduceOp op = ReduceOp::SUM) {
   return [=](const ProcessGroup& group) { allreduce(group, tensor, op)->wait(); };
 }
-// c10d finds no back end for this device, so this calls the back end directly.
+// c10d finds no back end for the meta device, so this function calls the back end directly.
 Call call_allreduce_on_meta() {
   return [](const ProcessGroup& group) {
     std::vector<at::Tensor> tensors{at::empty({2}, at::kMeta)};

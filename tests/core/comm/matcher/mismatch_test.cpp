@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if two ranks make different calls at the same place, the report comes before any data moves and lists
-// exactly the fields that differ. With c10d's own back ends, most of these mistakes are silent or hang. Calls that fit
-// are left alone.
+// Contract: if two ranks make different calls with the same sequence number, the report comes before any data moves and
+// lists exactly the fields that differ. With c10d's own back ends, most of these mistakes are silent or hang. Calls
+// that fit are left alone.
 #include <string>
 #include <vector>
 

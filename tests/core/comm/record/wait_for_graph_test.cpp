@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: finds the rings of ranks that wait for each other, shortest first, and the waits for ranks that have ended.
+// Contract: analyse_waits() finds the rings of ranks that wait for each other, shortest first. It also finds the waits
+// for ranks that have ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,8 +110,8 @@ TEST(WaitForGraph, UnknownWaits_AreWhereChainsEnd) {
   EXPECT_THAT(analysis.dead_ends[2].held_up, IsEmpty());
 }
 
-// A rank that locks twice waits for no other rank. A rank that joins its own thread waits for what the thread waits
-// for.
+// A rank that locks a mutex twice waits for no other rank. A rank that joins its own thread waits for what the thread
+// waits for.
 TEST(WaitForGraph, WaitsWithinARank_AreADeadEndOrTheThreadsWait) {
   const auto locked = analyse_waits({{0, "mutex", {0}}, {1, "barrier", {0}}}, {});
   EXPECT_THAT(locked.cycles, IsEmpty());

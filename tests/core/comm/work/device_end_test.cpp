@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an operation on a device has two ends. The launch ends waits and marks futures. A wait then orders the
+// Contract: an operation on a device has two ends. The launch ends waits and completes futures. A wait then orders the
 // caller's stream after the operation. isCompleted() and the lifetime of tensors follow the end on the device. The
-// fabric learns of each group, and prepares each rank's call before it is matched.
+// fabric learns of each group, and prepares each rank's call before the call is matched.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {

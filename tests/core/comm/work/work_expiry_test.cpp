@@ -100,7 +100,8 @@ TEST_F(WorkExpiry, LatePeer_FailsAtOnceAndTheNextCallWorks) {
   EXPECT_EQ(launched, 3);
 }
 
-// A rank that came in time fails at its own timeout, or when the last rank arrives, whichever is first.
+// Rank 0's call times out before rank 2, the last rank, arrives. Rank 1's call has no timeout, and fails when rank 2
+// arrives.
 TEST_F(WorkExpiry, WhenAllHaveCome_TheRestFailsToo) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     group->getDefaultBackend()->setTimeout(rank == 0 ? 10ms : rank == 1 ? 0ms : 50ms);

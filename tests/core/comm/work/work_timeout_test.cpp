@@ -76,7 +76,7 @@ TEST_F(WorkTest, SlowTransfer_TimesOutWithoutMissingRanks) {
   EXPECT_EQ(timed_out, 2);
 }
 
-// Code that wants to wait forever passes this timeout.
+// Code that wants to wait forever passes milliseconds::max().
 TEST_F(WorkTest, LongestTimeout_NeverComes) {
   options.timeout = std::chrono::milliseconds::max();
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -89,7 +89,7 @@ TEST_F(WorkTest, LongestTimeout_NeverComes) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// With this timeout, a missing rank is a deadlock. The clock must not jump to the end of time.
+// If the timeout is milliseconds::max(), a missing rank is a deadlock. The clock must not jump to the end of time.
 TEST_F(WorkTest, LongestTimeout_EndsNoDeadlock) {
   options.timeout = std::chrono::milliseconds::max();
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
@@ -184,7 +184,7 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   }
 }
 
-// With wait_all_ranks, Gloo takes 0 as "no limit of its own". A rank alone has no other ranks to wait for.
+// With wait_all_ranks, a timeout of 0 means the group's timeout, as in Gloo. A rank alone has no other ranks to wait for.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   c10d::BarrierOptions barrier;
   barrier.timeout = 0ms;

@@ -135,7 +135,7 @@ TEST_F(Cache, EachPieceOfASplitGraphIsRead) {
   expect_same_bits(net, ddp, options(), 6, std::vector{two(5), two(8), two(2)});
 }
 
-// Recording this backward fixes a size. The graph from the folder must fix it, too.
+// Recording the backward of trace() fixes a size. The graph from the folder must fix this size, too.
 TEST_F(Cache, GuardsOfTheBackwardAreReadToo) {
   const auto f = [](const at::Tensor& x) { return x.trace(); };
   CompileOptions dynamic = options();
