@@ -25,8 +25,8 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
-// Three layers. Hooks count their calls in a tensor, because a captured hook changes variables of the host only during
-// the capture.
+// Three layers. Hooks count their calls in a tensor, because a captured hook changes C++ variables only during the
+// capture.
 struct HookedImpl : torch::nn::Module {
   using Forward = at::Tensor (*)(HookedImpl& net, const at::Tensor& x);
   using SetUp = void (*)(HookedImpl& net);

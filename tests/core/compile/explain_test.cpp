@@ -184,7 +184,7 @@ TEST(Parameters, ChangesOfKindAreGuarded) {
   EXPECT_THAT(compiles(compiled, eager, doubles), ElementsAre(1));
 }
 
-// Within another function's capture, a compiled function becomes part of that function's graph.
+// If a function under capture calls a compiled function, the compiled function becomes part of the caller's graph.
 TEST(Nested, CompiledFunctionsBecomePartOfTheOuterGraph) {
   auto inner = compile(twice, {.backend = "eager"});
   auto outer = compile([&](const at::Tensor& x) { return inner(x) + 1; }, {.backend = "eager"});

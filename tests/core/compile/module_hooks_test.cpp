@@ -259,7 +259,7 @@ TEST(ModuleHooks, InAFunction) {
 }
 
 // Two buckets. The code registers a hook on the first layer's result before it calls the second layer (`early`), or
-// after it.
+// afterwards.
 struct CutImpl : torch::nn::Module {
   explicit CutImpl(bool early) : early_(early) {}
   at::Tensor forward(const at::Tensor& x) {

@@ -184,7 +184,8 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   }
 }
 
-// With wait_all_ranks, a timeout of 0 means the group's timeout, as in Gloo. A rank alone has no other ranks to wait for.
+// With wait_all_ranks, a timeout of 0 means the group's timeout, as in Gloo. A rank alone has no other ranks to wait
+// for.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   c10d::BarrierOptions barrier;
   barrier.timeout = 0ms;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ports of the tests with the same names in PyTorch's test_dynamo_distributed.py. They test what ranks agree on when
-// they compile. docs/SEEDS.md lists the set-up of each test and its numbers. `Counts` are numbers of compilations, one
-// for each call.
+// The tests of TestMultiProc are ports of the tests with the same names in PyTorch's test_dynamo_distributed.py. They
+// test what ranks agree on when they compile. docs/SEEDS.md lists the set-up of each test and its numbers. `Counts` has
+// one number for each call, usually the number of compilations.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -205,7 +205,7 @@ TEST(TypeMismatch, OtherValuesOfTheSameTypes_CompileTogether) {
   }
 }
 
-// As test_compiler_collectives_automatic_dynamic_tensor, with the tensor in another type.
+// Like test_compiler_collectives_automatic_dynamic_tensor, with the tensors in a std::optional and a std::variant.
 TEST(HeldTensors, WithOtherSizesOnOtherRanks_BecomeDynamicOnAll) {
   on_ranks([](RankContext& ctx) {
     const auto f = [](const std::optional<at::Tensor>& x, const Either& y) { return x->sum() + tensor_of_either(y); };

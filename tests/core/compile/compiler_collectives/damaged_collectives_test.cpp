@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a rank checks all numbers that another rank sends at compile time. If a fault makes a rank skip a call, or
 // damages bytes on the way, two runs with this fault end in the same way. If the bytes cannot be right, a CompileError
-// names a rank: the one that sent them, or the one that skipped the call.
+// names a rank: the one that sent them, the one that skipped the call or, for a reduction, the one that got the bytes.
 #include <functional>
 #include <optional>
 #include <string>

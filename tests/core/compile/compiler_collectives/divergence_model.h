@@ -25,7 +25,7 @@ struct DivergentProgram {
   bool barriers = false;
   bool slow = false;                               // compiling takes longer than a barrier's timeout
   bool jitter = false;                             // compile times differ between ranks, within the timeout
-  bool fails = false;                              // a compilation on one rank alone is a failure
+  bool fails = false;                              // a compilation on only some ranks is a failure
   bool renamed = false;                            // on the last rank the function has the name g
   bool fixed_buckets = false;                      // DDP keeps each rank's first buckets
   std::vector<bool> small_buckets;                 // by rank

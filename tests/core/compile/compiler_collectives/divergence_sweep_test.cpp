@@ -156,8 +156,8 @@ void expect_as_known(std::uint64_t seed, Seen& seen) {
 TEST(DivergenceSweep, ThousandSeeds_EndAsKnownBefore) {
   Seen seen;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) expect_as_known(seed, seen);
-  // Each kind of program must end in each of these ways often enough. Timeouts come from slow compilations, which only
-  // two kinds have.
+  // Each kind of program must end with each of four verdicts often enough. Timeouts come from slow compilations, which
+  // only two kinds have.
   using Kind = DivergentProgram::Kind;
   for (const auto kind : {Kind::Plain, Kind::Reduces, Kind::Reads, Kind::Splits}) {
     for (const auto verdict : {Verdict::ok, Verdict::deadlock, Verdict::mismatch, Verdict::check_failed}) {

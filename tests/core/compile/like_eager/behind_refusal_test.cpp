@@ -187,8 +187,8 @@ bool has_memory(Function&& function) {
   }
 }
 
-// After a refusal, the code still sees fakes of its arguments, which have the memory of the real arguments. If a size
-// is symbolic, the call throws if the code asks for the memory, even if the code catches the exception.
+// After a refusal, the code still sees fakes of its arguments, which have the memory of the real arguments. But if a
+// size is symbolic and the code asks for the memory, the call throws, even if the code catches the exception.
 TEST(BehindARefusal, MemoryBehindTheEndOfACapture) {
   const auto function = [](const at::Tensor& x) {
     const bool positive = (x.sum() > 0).item<bool>();

@@ -69,8 +69,8 @@ TEST(KeptTensorsOfCode, ThatMustBeOneGraph_MayBeFilledOnce) {
   EXPECT_TRUE(state.other.equal(x * 2));
 }
 
-// If the code keeps an argument that is a leaf, the kept tensor is a second object for the same leaf, with or without a
-// read after it.
+// If the code keeps an argument that is a leaf, the kept tensor is a second object for the same leaf, whether or not
+// the code reads data afterwards.
 TEST(KeptTensorsOfCode, OfALeaf_HasItsGradients) {
   for (const bool reads : {false, true}) {
     std::vector<at::Tensor> kept;

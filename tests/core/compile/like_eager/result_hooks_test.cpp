@@ -106,8 +106,8 @@ TEST(ResultHooks, OfAResultThatTheBackwardDoesNotReach_AreNotCalled) {
   }
 }
 
-// No graph can hold this hook, which the code registers after a read. The call goes on in eager mode, with the hook on
-// a result of the graph.
+// The code registers a hook after a read. No graph can hold this hook, so the call goes on in eager mode, with the hook
+// on a result of the graph.
 TEST(ResultHooks, BehindARead_AreNotCalledWithoutAGradient) {
   const at::Tensor seen = at::zeros({1});
   const auto f = [seen](const at::Tensor& a, const at::Tensor& b) {
@@ -127,7 +127,8 @@ TEST(ResultHooks, BehindARead_AreNotCalledWithoutAGradient) {
   }
 }
 
-// In eager mode, this hook removes the gradient. A recorded graph cannot have a missing gradient.
+// The module's hook replaces the gradient by an undefined tensor. In eager mode, the gradient is then missing. A
+// recorded graph cannot have a missing gradient.
 TEST(ResultHooks, OfAModuleThatLeavesNoGradient_AreRefused) {
   const auto with = [](bool pre) {
     auto module = linear_with_hooks();

@@ -65,8 +65,8 @@ TEST(Versions, OfWhatHasNone) {
               ThrowsMessage<c10::ValueError>(HasSubstr("version: the tensor was made in inference mode")));
 }
 
-// Changes and views a tensor and asks for its version in between. The test runs it with and without gradients, at
-// several lengths and with several versions of `w`.
+// Changes and views a tensor and asks for its version in between. The test calls this function with and without
+// gradients, at several lengths and with several versions of `w`.
 std::tuple<at::Tensor, at::Tensor, std::vector<c10::SymInt>> count(const at::Tensor& w, const at::Tensor& x) {
   std::vector<c10::SymInt> seen = {version(w)};
   const at::Tensor result = w.sin() * x, own = x.detach().clone();

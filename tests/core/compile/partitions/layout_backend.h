@@ -21,13 +21,13 @@ namespace rehearse::test {
 enum class OutputLayout {
   ChannelsLast,  // only of tensors of 4 dimensions
   Reversed,      // the first dimension is the innermost; only of tensors of at least 2 dimensions
-  Padded,        // two elements before the first row, and one between rows; of the same tensors as Reversed
+  Padded,        // two elements before the first row, and one between rows; only of the same tensors as Reversed
 };
 enum class Statement { True, None, False };
 
 // Lets another back end compile, and copies its outputs into `layout`, except outputs whose layout is fixed, or whose
-// number of dimensions OutputLayout leaves out. `statement`: whether LayoutBackend states these layouts (True), no
-// layouts (None), or those of the other back end (False).
+// number of dimensions does not fit `layout`. `statement`: whether LayoutBackend states these layouts (True), no
+// layouts (None), or the layouts that the other back end states (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")

@@ -34,7 +34,7 @@ at::Tensor alibi_attention(const at::Tensor& query, const at::Tensor& key, const
 // The module of the seed tests: attention with a bias that grows with the distance of key and query, at another rate in
 // each head.
 struct AlibiImpl : torch::nn::Module {
-  static constexpr std::int64_t kHeadsOfSeed = 12, kWidthOfHead = 8;  // PyTorch's heads have 64
+  static constexpr std::int64_t kHeadsOfSeed = 12, kWidthOfHead = 8;  // PyTorch's heads are 64 wide
 
   explicit AlibiImpl(Attention by) : attention(std::move(by)) {}
 

@@ -129,7 +129,8 @@ TEST(MissingParts, CompiledAutograd_RefusesTheReducer) {
   EXPECT_THAT(found, Contains(HasSubstr("Compiled autograd is not compatible with C++ DDP Reducer")));
 }
 
-// The hooks of these seed tests free storages and set gradients in the backward. A captured hook can do neither.
+// The hooks of test_fake_distributed_aot_eager and test_fake_distributed_inductor free storages and set gradients in
+// the backward. A captured hook can do neither.
 TEST(MissingParts, CapturedHook_FreesNoStorage) {
   const at::Tensor weight = leaf();
   auto compiled = compile(
@@ -164,7 +165,7 @@ TEST(MissingParts, LibTorch_MakesNoKernels) {
   EXPECT_THAT([&] { makers.FindStmtFactoryMethod("llvm_codegen"); },
               ::testing::ThrowsMessage<std::runtime_error>(HasSubstr("Invalid stmt codegen name: llvm_codegen")));
 }
-// test_ddp_optimizer_cudagraph counts the graphs that a back end has recorded.
+// test_ddp_optimizer_cudagraph counts the CUDA graphs that a back end has recorded.
 TEST(MissingParts, BackEndsOfPyTorch_AreNotHere) {
   for (const char* const name : {"inductor", "cudagraphs"}) EXPECT_THROW(make_backend(name), std::exception) << name;
 }

@@ -39,7 +39,7 @@ class SeedTest : public ::testing::Test {
   bool compared_ = false;
 };
 
-// PyTorch's classes. A suffix of the name distinguishes several tests of one row.
+// The names of PyTorch's test classes. A suffix of the name distinguishes several tests of one row.
 using TestFakeDistributedSingleProc = SeedTest;
 using TestFakeDistributedSingleProcUncut = SeedTest;
 using TestFakeDistributedSingleProcAtBaseSize = SeedTest;

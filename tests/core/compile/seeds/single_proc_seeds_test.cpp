@@ -123,7 +123,7 @@ std::vector<std::tuple<at::Tensor>> growing_batches() {
   return calls;
 }
 
-// The batch becomes a symbol with the second call.
+// The batch size becomes a symbol in the second call.
 TEST_F(TestSingleProcUnderFakeDdp, test_graph_split_inductor_transpose) {
   TransposeLinear net;
   FakeDDP<TransposeLinear> ddp(net, cap_mb());

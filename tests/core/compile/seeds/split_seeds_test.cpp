@@ -69,7 +69,7 @@ TEST_F(TestSingleProc, test_no_split) {
   });
 }
 
-// The net has a layer of its own class. The layer's parameters count like others.
+// The net has a layer of a custom class. The layer's parameters count like those of other layers.
 TEST_F(TestSingleProcUnderFakeDdp, test_custom_layer) {
   FakeDDP ddp(test::Custom(), cap_mb());
   const at::Tensor x = at::randn({512, 512});

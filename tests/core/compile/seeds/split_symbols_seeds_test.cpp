@@ -52,8 +52,8 @@ void expect_equal(torch::nn::Module& module, const std::function<at::Tensor()>& 
   }
 }
 
-// Compiles the net, and calls it with each of `data` and with another batch size. Returns the statistics, and the
-// number of compilations in each call. No graph may run under eager autograd.
+// Compiles the net, and calls it once for each tensor in `data`, each time with another batch size. Returns the
+// statistics, and the number of compilations in each call. No graph may run under eager autograd.
 template <class Net>
 std::pair<CompileStats, Counts> run_unbacked(Net net, double bucket_cap_mb, const std::vector<at::Tensor>& data) {
   FakeDDP<Net> ddp(net, bucket_cap_mb);
