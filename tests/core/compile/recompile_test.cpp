@@ -59,7 +59,7 @@ std::vector<int> compiles_of_held(Hold hold) {
   return compiles(compiled, function, calls);
 }
 
-// A tensor or a symbol becomes dynamic wherever it is among the arguments.
+// A tensor's size or a c10::SymInt becomes dynamic also inside of a std::optional, a std::variant or a container.
 TEST(Recompile, Batch456_InAnotherType) {
   using Optional = std::optional<at::Tensor>;
   using Either = std::variant<std::int64_t, at::Tensor>;

@@ -223,8 +223,8 @@ constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "unique_consecutive",
                                                "set.source_Tensor"};
 
-// These replace a symbol by its number, because LibTorch's composite kernel asks for a plain number, or because the
-// sizes of the result fit none of the expressions that sampling tries.
+// These operators replace a symbol by its number, because LibTorch's composite kernel asks for a plain number, or
+// because the sizes of the result fit none of the expressions that sampling tries.
 constexpr const char* kSpecialised[] = {"_linalg_svd",
                                         "_lu_with_info",
                                         "_pdist_forward",

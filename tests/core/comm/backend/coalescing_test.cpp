@@ -61,8 +61,8 @@ TEST_F(Coalescing, TensorForms_AreBaseCalls) {
   EXPECT_EQ(name_of(calls.at(2)), "reduce_scatter_tensor_coalesced");
 }
 
-// The collectives become one transfer; sends and receives stay separate. One Work is complete when all of these calls
-// are complete.
+// The collectives become one transfer; sends and receives stay separate. The rank gets one Work, which is complete when
+// all of these calls are complete.
 TEST_F(Coalescing, StartAndEnd_MakeOneOfAllCallsBetween) {
   const auto outcome = run(2, [](int rank, const ProcessGroup& group) {
     const int peer = 1 - rank;

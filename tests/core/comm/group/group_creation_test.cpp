@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: making a group is an operation itself, which all ranks of the world make alike and in the same order.
+// Contract: making a group is itself an operation, which all ranks of the world must call alike and in the same order.
 // Groups keep their calls apart, and waits across groups show as cycles.
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>

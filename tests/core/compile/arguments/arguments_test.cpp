@@ -64,8 +64,8 @@ TEST(Arguments, ScalarsAreLeaves) {
   EXPECT_THAT(leaves_of(c10::Device("cuda:1")), ElementsAre("1", "1"));
 }
 
-// A container of variable length states its length before its elements, and a variant its alternative. Tuples and
-// arrays state nothing.
+// A container of variable length states its length before its elements. A variant states its alternative before its
+// value. Tuples and arrays state nothing.
 TEST(Arguments, ContainersTellTheirStructure) {
   EXPECT_THAT(leaves_of(std::vector<std::int64_t>{4, 5}), ElementsAre("length 2", "4", "5"));
   EXPECT_THAT(leaves_of(std::vector<bool>{true}), ElementsAre("length 1", "true"));

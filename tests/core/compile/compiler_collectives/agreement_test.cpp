@@ -71,7 +71,7 @@ TEST(FactsToAbsorb, BehindALength_AreComparedWithTheOwnValue) {
 }
 
 // If a std::variant is a number on one rank, that rank compiles for each value. So no rank absorbs the sizes of the
-// variant's tensor: they stay constants, and the other ranks compile as often.
+// variant's tensor: they stay constants, and the other ranks compile as often as that rank.
 TEST(FactsToAbsorb, WhereARankHasAConstant_SizesStayConstantToo) {
   const InputFacts mine{length(0), tensor({5})}, number{length(1), integer(12)};
   EXPECT_THAT(facts_to_absorb({mine, number}, mine), ElementsAre(length(0), length(1)));

@@ -64,7 +64,7 @@ TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_tensor) {
   });
 }
 
-// Rank 0 compiles the second time in its third call. This compilation takes part in the same exchange as the second
+// Rank 0 compiles for the second time in its third call. This compilation takes part in the same exchange as the second
 // compilation of the other ranks, which is in their second call.
 TEST_F(TestMultiProc, test_compiler_collectives_automatic_dynamic_scalar) {
   on_ranks(kSeeds, [this](RankContext& ctx) {

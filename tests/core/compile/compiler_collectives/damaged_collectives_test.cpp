@@ -113,8 +113,8 @@ TEST(DamagedCollectives, DamagedComparison_IsAnError) {
   EXPECT_THAT(errors, testing::Each(StartsWith("rank 1 got ")));
 }
 
-// The output begins with rank 0's bytes, and the fault damages one of them. The result may still decode to valid facts,
-// which then pass unnoticed. If it does not, the error names rank 0.
+// The gather's output begins with rank 0's bytes, and the fault damages one of them. The bytes may still decode to
+// valid facts, which then pass unnoticed. Otherwise the error names rank 0.
 TEST(DamagedCollectives, AnyDamagedByte_IsReadOrNamesItsSender) {
   int found = 0;
   for (const int call : {1, 2, 3, 4}) {

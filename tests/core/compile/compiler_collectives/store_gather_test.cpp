@@ -48,7 +48,7 @@ void on_sizes(const World::Body& body) {
 TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   on_sizes([](RankContext& ctx) {
     const auto group = of_gpus(ctx, ctx.store());
-    CompilerCollectives first(group), second(group);  // both count with the same key of the store
+    CompilerCollectives first(group), second(group);  // both count their rounds with the same key
     for (int round = 0; round < 4; ++round) {
       auto& collectives = (ctx.rank() + round) % 2 == 0 ? first : second;
       const auto all = collectives.exchange(fact_of(ctx.rank() + round), {"f", ""});

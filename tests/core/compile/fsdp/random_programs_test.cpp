@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Modules with random code. It uses parameters of units in any order, views of parameters, several parameters in one
-// operator, checkpoints, buffers and reads. A compiled module must train as in eager mode, up to rounding.
+// Modules with random code. The code uses parameters of units in any order, views of parameters, several parameters in
+// one operator, checkpoints, buffers and reads. A compiled module must train as in eager mode, up to rounding.
 #include <cstdint>
 #include <random>
 #include <string>

@@ -88,7 +88,7 @@ TEST(CompiledFsdpRefusals, LookAtAParametersMemory_IsRefused) {
                                                    std::string(kNotHere) + ", at refusals_test.cpp:");
 }
 
-// In eager mode, a parameter has no memory before the unit's first operator, either.
+// In eager mode, too, a parameter has no memory before its unit's first operator.
 TEST(CompiledFsdpRefusals, LookInFrontOfTheUnit_IsRefusedAsInEagerMode) {
   expect_refused<c10::Error>(look_at, {}, std::string(kNotHere) + ": it is sharded");
 }

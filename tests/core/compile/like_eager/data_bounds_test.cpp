@@ -121,7 +121,7 @@ Outcome outcome_of(Function&& function, const at::Tensor& x, const at::Tensor& y
   return outcome;
 }
 
-// Each first number with several second numbers. An ordinary pair comes first.
+// Pairs of numbers: each first number with several second numbers. An ordinary pair comes first.
 std::vector<at::Tensor> all_numbers() {
   std::vector<at::Tensor> all{at::tensor(std::vector<std::int64_t>{1, 2}, at::kLong)};
   for (std::int64_t n = -3; n <= kRows + 3; ++n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The differences from eager mode that docs/COMPILE.md lists ("What cannot be captured"). Each test fails if both modes
-// agree. In that case, remove the line from the list.
+// Differences from eager mode that docs/COMPILE.md lists ("What cannot be captured"). Each test fails if both modes
+// agree. In that case, remove the difference from that list.
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -94,8 +94,8 @@ TEST(ExceptionsFromEager, ABackwardOfAnArgumentThatWasChangedLater) {
   EXPECT_TRUE(gradient_by(compiled).equal(at::full({3}, 3.0)));
 }
 
-// Autograd refuses an in-place change of a leaf. Compiled code throws this error when the graph runs, and `calls` stays
-// unchanged.
+// Autograd refuses an in-place change of a leaf. Compiled code throws this error when the graph runs, and the argument
+// `calls` stays unchanged.
 TEST(ExceptionsFromEager, WhatACallChangedBeforeItThrew) {
   const auto function = [](const at::Tensor& x, std::int64_t& calls) {
     ++calls;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a captured hook runs when eager mode runs it, with the values that its closure has in that call.
+// Contract: in a backward(), a captured hook runs if eager mode runs it, with the values that its closure got in that
+// call of the function.
 #include <exception>
 #include <filesystem>
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a hook that captured code registers on a tensor that it has computed is part of the graph. The graph's
-// backward does what the hook does in eager mode, with the closure's values of that call.
+// Contract: a hook that captured code registers on a tensor that it has computed is part of the graph. The backward of
+// each call does what the hook does in eager mode, with the values that the hook's closure got in that call.
 #include <cstdint>
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Cuts by given caps, which come from a back end or from DDP's options. Also the pieces as text.
+// Graphs are cut by caps that the back end SplitByDdp or DDP's options give. The tests also cover the pieces as text.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seed tests with BERT at PyTorch's size: 110 million parameters, 4 texts of 512 words. PyTorch makes the same
-// number of pieces at these caps (tests/data/bert_splits.json.gz).
+// The seed tests with BERT at PyTorch's size: 110 million parameters, 4 texts of 512 words. With the same bucket sizes,
+// PyTorch makes the same number of pieces (tests/data/bert_splits.json.gz).
 #include "bert_seed.h"
 #include "core/compile/seeds/seed_test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The seed tests with a tiny BERT. PyTorch makes the same number of pieces at these caps
+// The seed tests with a tiny BERT. With the same bucket sizes, PyTorch makes the same number of pieces
 // (tests/data/bert_splits.json.gz).
 #include "bert_seed.h"
 #include "core/compile/seeds/seed_test.h"
