@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if ranks coalesce differently, the report says where they differ. Lists that do not fit are refused.
+// Contract: if ranks coalesce differently, the report says where they differ. Lists of tensors that do not fit each
+// other are refused.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {

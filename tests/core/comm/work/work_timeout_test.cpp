@@ -153,8 +153,8 @@ TEST_F(WorkTest, MonitoredBarrier_NamesTheMissingRanks) {
   }
 }
 
-// The barrier fails whichever ranks are there, and in whatever order they came, because Gloo computes the remaining
-// time before it waits.
+// If the timeout is 0, the barrier fails whichever ranks are there, and in whatever order they came, because Gloo
+// computes the remaining time before it waits.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   for (const int ranks : {2, 3, 8}) {
     for (const int first : {0, 1}) {

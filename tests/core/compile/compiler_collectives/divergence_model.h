@@ -15,7 +15,7 @@ struct DivergentProgram {
   enum class Together { Nobody, Compilers, Guards, Both };
   enum class Kind {
     Plain,
-    Reduces,  // the function all-reduces once, and twice if the tensor is long
+    Reduces,  // the function all-reduces once, or twice if the tensor is long
     Reads,    // the function reads the sign of its sum and takes one of two branches
     Splits,   // the forward of a DDP module, with a backward; ranks may have different buckets
   };
