@@ -38,8 +38,8 @@ TEST(BehindARefusal, TheCallersArgumentIsChanged) {
   }
 }
 
-// After a read, the code asks about a view. The graph before the read returns a plain tensor in its place, so the first
-// call cannot answer the question and throws. Later calls run in eager mode.
+// After a read, the code asks whether a tensor is a view. The graph before the read returns no view but a plain tensor,
+// so the first call cannot answer the question and throws. Later calls run in eager mode.
 TEST(BehindARefusal, QuestionsBehindARead) {
   using Question = bool (*)(const at::Tensor& rows);
   for (const Question question : {Question([](const at::Tensor& rows) { return rows.is_view(); }),

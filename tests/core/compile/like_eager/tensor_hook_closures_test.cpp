@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: in a backward(), a captured hook runs if eager mode runs it, with the values that its closure got in that
-// call of the function.
+// Contract: in a backward(), a captured hook runs if eager mode runs it, with the values that its closure got when the
+// function was called.
 #include <exception>
 #include <filesystem>
 #include <functional>
