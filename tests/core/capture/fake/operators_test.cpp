@@ -18,8 +18,8 @@ namespace {
 constexpr Sizes kHint{6, 10};
 constexpr Sizes kOthers[] = {{9, 4}, {2, 3}, {5, 16}};
 
-// The operators whose results come from infer_by_sampling(). For all other operators of the cases, a rule must give the
-// results.
+// The operators whose results may come from infer_by_sampling(). The results of all other operators of the cases must
+// be inferred without it: by a rule, by broadcasting or by a Meta kernel.
 const std::set<std::string> kSampled = {
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: arguments that are wrong on one rank fail there, before any other rank takes part, with the texts of c10d's
-// own back ends. The refused call gets no sequence number, so the rank may go on.
+// Contract: arguments that are wrong on one rank fail there, before any other rank takes part. If c10d's own back ends
+// make the same check, the error has their text. The refused call gets no sequence number, so the rank may go on.
 #include <ostream>
 
 #include "core/comm/test_world.h"

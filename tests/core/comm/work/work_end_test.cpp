@@ -10,8 +10,8 @@ using testing::ElementsAre;
 
 using WorkTest = CommTest;
 
-// An aborted call no longer counts. The other ranks hang, as with NCCL, and the report must name the rank for which
-// they wait.
+// An aborted call no longer counts. The other ranks wait in vain, as with NCCL, and the list of pending operations must
+// name the rank for which they wait.
 TEST_F(WorkTest, AbortOfACollective_FailsItAndTheOthersMissThisRank) {
   const auto outcome = run(3, [](int rank, const ProcessGroup& group) {
     const auto work = allreduce(group, at::ones({1}));

@@ -103,7 +103,7 @@ TEST_F(WorkTest, FutureOfCompletedWork_IsMarkedAtOnce) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned) << failure(outcome);
 }
 
-// c10d's Reducer waits for a future with a condition variable.
+// c10d's Reducer calls Future::wait(), which waits on a condition variable.
 TEST_F(WorkTest, FutureWait_SuspendsTheRankOnly) {
   fabric.takes = 1ms;
   const auto outcome = run(4, [](int, const ProcessGroup& group) {

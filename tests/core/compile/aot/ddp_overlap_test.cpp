@@ -106,8 +106,9 @@ TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
 
 struct Training {
   Report report;
-  // For each rank and step: the number of all-reduces launched between the end of each piece's backward and the
-  // beginning of the previous piece's backward. The last piece comes first.
+  // For each rank and step, one number for each pair of pieces that follow each other, the last pair first: how many
+  // all-reduces were launched after the backward of the later piece had ended and before the backward of the earlier
+  // piece began.
   std::vector<std::vector<int>> launched_between;
 };
 

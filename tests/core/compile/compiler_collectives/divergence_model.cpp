@@ -168,7 +168,7 @@ DivergentProgram program_of(std::uint64_t seed) {
   for (std::uint64_t odd = draw(5); odd > 0; --odd) {
     auto& length = program.lengths[draw(ranks)][draw(calls)];
     const auto other = static_cast<std::int64_t>(2 + draw(6));
-    length = draw(2) == 0 ? other : length ^ 1;  // usually as long or short as before
+    length = draw(2) == 0 ? other : length ^ 1;  // `^ 1` changes is_long() only for 4 and 5
     if (draw(2) == 0) program.negative[draw(ranks)][draw(calls)].flip();
   }
   if (draw(2) == 0) program.small_buckets[draw(ranks)].flip();

@@ -24,7 +24,7 @@ class CacheModel {
 
  private:
   struct Entry {
-    std::optional<std::int64_t> length;  // none: all lengths; Kind::Reduces: all that are long, or all that are short
+    std::optional<std::int64_t> length;  // none: all lengths (Kind::Reduces: all with the same is_long)
     bool is_long = false;
     bool branches[2] = {};
   };

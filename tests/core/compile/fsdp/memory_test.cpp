@@ -16,8 +16,8 @@ namespace {
 using namespace rehearse_test;
 using rehearse::RankContext;
 
-// The peak memory of a rank's tensors, in MiB, in two steps of a transformer whose blocks are units. If the ranks
-// differ, the largest peak.
+// The peak memory of a rank's tensors, in MiB, in two steps of a transformer whose blocks are units. Returns the
+// largest peak if the ranks differ.
 double peak_of(bool compiles) {
   rehearse::World world({.ranks = 4, .memory_bytes = std::uint64_t{8} << 30});
   const auto report = world.run([&](RankContext& ctx) {

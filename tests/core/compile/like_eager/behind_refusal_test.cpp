@@ -77,8 +77,8 @@ TEST(BehindARefusal, QuestionsBehindAReadAndARefusal) {
   EXPECT_TRUE(compiled(x).equal(function(x)));
 }
 
-// If an index is a tensor of one integer, LibTorch takes the sizes of `y`, reads the integer, and then uses the sizes.
-// They must stay valid although the read makes `y` a real tensor.
+// If an index is a tensor of one integer, LibTorch takes the sizes of the indexed tensor `y`, reads the integer, and
+// then uses the sizes. The sizes must stay valid although the read makes `y` a real tensor.
 TEST(BehindARefusal, SizesOfWhatIsIndexedByANumberFromData) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor y = at::cat({x, x}, 1);

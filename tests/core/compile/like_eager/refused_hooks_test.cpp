@@ -29,7 +29,7 @@ struct Refused {
   const char* why;
 };
 
-at::Tensor kept;  // a hook keeps this tensor
+at::Tensor kept;  // the tensor that a hook has kept
 
 const Refused kRefused[] = {
     {"reads its gradient",

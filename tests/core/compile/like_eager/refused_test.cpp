@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// C++ code can change tensors and LibTorch's state without an operator. No graph can repeat such a change, so the
-// compiler refuses a function that makes one. Without fullgraph, the function then runs in eager mode. This also holds
-// if the code catches the refusal.
+// C++ code can change tensors and LibTorch's state, or ask about them, without an operator. If no graph can repeat the
+// change or the question, the compiler refuses the function. Without fullgraph, the function then runs in eager mode.
+// This also holds if the code catches the refusal.
 #include <functional>
 #include <string>
 #include <vector>

@@ -112,7 +112,8 @@ TEST(PieceAliases, ACopyIsChanged) {
               ElementsAre(false, false));
 }
 
-// reshape() may return a view. Its schema does not say so, so the piece runs under eager autograd to be safe.
+// reshape() returns a view or, as here, a copy. Its schema only says that the result may be a view, so the piece runs
+// under eager autograd to be safe.
 TEST(PieceAliases, AReshapedCopyIsChanged) {
   EXPECT_THAT(eager_pieces(
                   +[](const at::Tensor& product) { return product.t().reshape({3, 512}); },

@@ -38,8 +38,8 @@ TEST(OutputLayoutsOfResults, WindowsThatOverlap) {
   }
 }
 
-// In the operator's schema, `out` is a keyword argument. The result shares memory with `out` and with all views of
-// `out`.
+// at::add_out() calls add.out, in whose schema `out` is a keyword argument. The result shares memory with `out` and
+// with all views of `out`.
 TEST(OutputLayoutsOfResults, WhatAnOutOverloadReturnsSharesItsMemory) {
   const auto function = [](const at::Tensor& x) {
     at::Tensor sum = x * 1;

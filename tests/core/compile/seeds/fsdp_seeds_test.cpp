@@ -173,7 +173,7 @@ TEST_F(TestSingleProc, test_fsdp_skip_guards) {
     Counts compiles;
     for (const bool trains : {true, true, false, false, true}) {
       net->train(trains);
-      EXPECT_TRUE(compiled(x).equal(eager(x)));  // without a backward the unit stays whole
+      EXPECT_TRUE(compiled(x).equal(eager(x)));  // no backward frees the unit: later calls find it whole
       compiles.push_back(static_cast<int>(compiled.stats().compiles_in_last_call));
     }
     const Explanation told = compiled.explain();

@@ -85,8 +85,8 @@ TEST_F(DistributedPatternTests, test_intermediate_hook_with_nested_closure) {
 
 using HookedLinear = ModuleHooks<torch::nn::Linear>;
 
-// A layer of the seed tests. Both hooks count in a tensor and in `on_host`. If the layer is compiled, `on_host` grows
-// only when the code runs on fakes.
+// A layer of the seed tests, with a backward pre-hook and a backward hook. Each hook counts its calls in a tensor and
+// in `on_host`. If the layer is compiled, `on_host` grows only when the code runs on fakes.
 struct Layer {
   std::shared_ptr<HookedLinear> module;
   at::Tensor calls = at::zeros({2}, at::kLong);

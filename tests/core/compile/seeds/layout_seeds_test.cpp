@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PyTorch's tests of pieces whose compiler changes strides, with a back end that makes outputs of four dimensions
-// channels-last, unless their layout is fixed, and states this layout.
+// PyTorch's tests of pieces whose compiler changes strides. The back end here makes each output of four dimensions
+// channels-last, except outputs whose layout BackendInput::fixed_layouts fixes, and states this layout.
 #include <memory>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Seed tests of TestFakeDistributedSingleProc in which symbols, strides or random numbers cross a cut. Outputs and
-// gradients must equal those of eager mode, bit for bit.
+// Seed tests of TestFakeDistributedSingleProc. In all of them but test_call_method_forward, symbols or symbolic strides
+// cross a cut. Outputs and gradients must equal those of eager mode, bit for bit.
 #include <functional>
 #include <memory>
 #include <utility>
