@@ -72,7 +72,7 @@ Entries all_entries();
 // The file and number of the marked line.
 struct Marked {
   std::string file;  // "rank_branches.cpp"
-  int line = 0;      // 0: no file, or more than one, has the mark
+  int line = 0;      // 0: no line, or more than one, has the mark
 };
 Marked marked_line(std::string_view report);
 

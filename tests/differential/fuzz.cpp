@@ -144,7 +144,8 @@ class Job {
       report(program.seed, setting, {outcome.difference->kind, outcome.difference->text, outcome.call});
   }
 
-  // If only the compiled program throws, that is no wrong result, because users notice it.
+  // With --errors-are-remarks, an error of the compiled program alone is only a remark: users notice errors, but not
+  // wrong results.
   bool is_remark(const Verdict& verdict) const {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }

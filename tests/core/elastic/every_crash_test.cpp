@@ -108,8 +108,8 @@ TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
   EXPECT_GE(both, 2 * static_cast<int>(kJob.steps));
 }
 
-// A second rank crashes at many times between the first crash and the end of the job. Some of these times are while the
-// others wait for the lost rank, or while that rank comes back.
+// A second rank crashes at many times between the first crash and the end of the job. At some of these times the ranks
+// wait for the first lost rank, or this rank is coming back.
 TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   const std::string first = "crash rank=0 call=allreduce#3 peers=disconnect restart=1ms";

@@ -11,7 +11,7 @@ namespace {
 constexpr int kFour = 4;
 const elastic_ddp::Job kTwoSteps{.steps = 2, .rows = 8, .save_every = 1};
 
-// Returns the number of pairs.
+// Runs the job with each pair of crashes. Returns the number of pairs in which both crashes happened.
 int crash_in_pairs(const std::string& how) {
   const auto without = run_elastic(elastic_world({}, kFour), kTwoSteps);
   int pairs = 0;

@@ -18,7 +18,8 @@
 namespace rehearse::test {
 namespace {
 
-// With three ranks, gloo adds in an order that depends on the buckets, which change after the first step of a round.
+// Not three: with three ranks, gloo adds in an order that depends on the buckets, and DDP rebuilds the buckets after
+// the first step of a round.
 constexpr int kReplicas = 2;
 at::Tensor train_replicas(BareContext& context) {
   return elastic_ddp::train(context, {.steps = 4, .rows = 6, .save_every = 1});

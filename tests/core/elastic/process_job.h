@@ -45,7 +45,7 @@ namespace rehearse::test {
 struct Kill {
   int rank = -1;
   int step = -1;  // when it reports the beginning of this step
-  int call = -1;  // in this call on its groups, from 1, once gloo has begun it
+  int call = -1;  // when gloo has begun this call; counts the calls on all groups, from 1
 };
 
 struct Who {

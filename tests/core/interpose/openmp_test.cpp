@@ -263,7 +263,7 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
       ::testing::KilledBySignal(SIGABRT), kHeld);
 }
 
-// Compilers before GCC 4.9 start regions this way. Rehearse does not support it.
+// GCC before 4.9 starts regions by GOMP_parallel_start(). Rehearse does not support such regions.
 TEST_F(OpenmpFailure, ThreadsOfAnUnknownKindOfRegion_AreRefusedByName) {
   EXPECT_EXIT(
       {

@@ -63,8 +63,8 @@ pid_t waiting_library_ask_thread() {
   return call.thread;
 }
 
-// Does what waiting_library_ask_thread() does, but through the C++ library, and with a static variable that two threads
-// may initialise.
+// Does what waiting_library_ask_thread() does, but through the C++ library, and with a static variable, whose
+// initialisation locks a guard.
 pid_t waiting_library_ask_std_thread() {
   static const pid_t process = getpid();
   std::mutex mutex;

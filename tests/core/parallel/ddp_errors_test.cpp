@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DDP's errors on every rank, for models that it cannot take, and for models that differ between ranks.
+// DDP's errors on every rank, for models that DDP does not support, and for models that differ between ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -117,7 +117,7 @@ TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
       [](int step) { return std::vector<int>{step}; });
 }
 
-// Its forward checks the dtypes of the arguments.
+// Checks the dtypes of its arguments, parameter and buffer in forward().
 struct Probe : torch::nn::Module {
   at::Tensor forward(const std::vector<at::Tensor>& parts, at::Tensor& counts, at::TensorList view, int scale) {
     EXPECT_EQ(weight.scalar_type(), at::kBFloat16);

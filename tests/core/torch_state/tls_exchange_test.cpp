@@ -127,7 +127,7 @@ TEST_P(TlsExchanges, PieceThatCameIntoUseMeanwhile_IsInitialInOlderImages) {
   for (std::byte& byte : blocks.live[0]) byte ^= std::byte{1};
   const Bytes changed = blocks.read();
   GetParam()(tls, second.data(), first.data());
-  EXPECT_EQ(tls.pieces_in_use(), 11u);  // 336 bytes
+  EXPECT_EQ(tls.pieces_in_use(), 11u);  // the range of 336 bytes, in pieces of 32
   EXPECT_EQ(blocks.read(), initial);
   GetParam()(tls, first.data(), second.data());
   EXPECT_EQ(blocks.read(), changed);

@@ -16,7 +16,7 @@ void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({1}))->wait();
 }
 
-// Each rank times kernels and takes the one that is fastest there. Each kernel broadcasts a buffer of another size.
+// Each rank times kernels and chooses the fastest by its own times. Each kernel broadcasts a buffer of another size.
 void chooses_kernel_by_own_time(RankContext& ctx, bool corrected) {
   const auto times = at::full({2}, 1.02);
   times[1] = ctx.rank() == 3 ? 1.01 : 1.03;

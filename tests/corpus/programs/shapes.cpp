@@ -61,7 +61,7 @@ void averages_alone(RankContext& ctx, bool) {
   }
 }
 
-// A planned hang: rank 0 has twice as many elements. The watchdog saw the timeout, but nothing ended the job.
+// A planned hang: rank 0 has twice as many elements. In the bug report, a timeout fired, but nothing ended the job.
 void hangs_as_planned(RankContext& ctx, bool corrected) {
   const std::int64_t elements = ctx.rank() == 0 && !corrected ? 2048 : 1024;
   const auto work = ctx.group().allreduce(at::ones({elements}));  // <- B119

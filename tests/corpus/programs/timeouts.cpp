@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Aborting a communicator waits for its peers. On each rank, the garbage collector chooses their order.
+// Aborting a communicator waits for its peers. On each rank, the garbage collector chooses which one to abort first.
 void destroy(const rehearse::Group& group) {
   group.barrier()->wait();  // <- B120
 }

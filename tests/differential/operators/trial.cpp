@@ -84,7 +84,7 @@ std::optional<Sample> sample_if_any(const c10::OperatorHandle& op, const Choice&
   }
 }
 
-// Equal for choices whose arguments have the same numbers, dtypes and sizes. Empty if the choice makes no arguments.
+// Equal for choices whose arguments have the same numbers, dtypes and sizes. Empty if make_sample() makes no sample.
 std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::string* error) {
   const auto sample = sample_if_any(op, choice, error);
   if (!sample) return "";

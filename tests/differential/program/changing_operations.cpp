@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements that change a tensor in place: the tensor itself, a view of it, or its form.
+// Statements that change a tensor in place: its values, directly or through a view, or its sizes and strides.
 #include "differential/program/operation.h"
 
 namespace rehearse_test::differential {

@@ -17,7 +17,7 @@ enum class Scope { Blocks, Everywhere };
 
 struct Interpreted {
   Tensors results;
-  Tensors values;  // by number; undefined if no statement computed it, or if its block has ended
+  Tensors values;  // by number; undefined if no statement computed it, or (Scope::Blocks) if its block has ended
 };
 
 // Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing or if the

@@ -77,7 +77,7 @@ std::vector<at::Tensor> full(const std::vector<float>& values, at::IntArrayRef s
   return tensors;
 }
 
-// is_nonzero(), equal(), allclose(), and item() of a view of an argument.
+// is_nonzero(), equal(), allclose(), and item() of a view of an argument are reads, too.
 TEST(Reads, OfEveryKind) {
   const auto nonzero = [](const at::Tensor& x) { return (x > 1).any().is_nonzero() ? x.exp() : x * 2; };
   const auto equal = [](const at::Tensor& x) { return at::equal(x.relu(), x) ? x.exp() : x * 2; };
@@ -206,7 +206,8 @@ TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   EXPECT_TRUE(compiled(at::full({3}, 9.F)).equal(reading_hidden(at::full({3}, 9.F))));
 }
 
-// Verification compares the first hit, segment by segment. With Always, every call is right.
+// By default, the first hit throws if the code would do something else now, which verification finds segment by
+// segment. With Always, every call gives eager mode's result.
 TEST(Reads, HitsAreVerified) {
   hidden = 0;
   auto first_hit = compile(reading_hidden);

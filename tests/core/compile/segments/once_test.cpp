@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code before a read runs once in each call, whether the call compiles, hits, takes another branch, or exceeds the
-// recompile limit.
+// Code before a read takes effect once in each call, whether the call compiles, hits, takes another branch, or exceeds
+// the recompile limit.
 #include <cstdint>
 #include <functional>
 #include <optional>

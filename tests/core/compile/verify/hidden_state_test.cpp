@@ -27,7 +27,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using HiddenFunction = std::function<at::Tensor(const at::Tensor&)>;
 
-// A function with its own state, unless the state is the process's.
+// A function and its state. Two objects share their state only if it belongs to the process: a global, a file, ...
 struct HiddenState {
   HiddenFunction function;
   std::function<void(int)> set;  // selects state 0, 1, ...
@@ -182,8 +182,9 @@ TEST_P(HiddenStates, AlwaysIsRightInEveryCall) {
   }
 }
 
-// FirstHit: the error names what changed before the first hit: the operators of both runs with their lines, or what
-// else differs. Nothing more is compiled.
+// FirstHit: the first hit throws, and compiles nothing. The error names what the capture had at the first difference
+// (an operator with its line, or the end of the function), and what is there now. If an operator uses another tensor
+// than at the capture, the error names this operator.
 TEST_P(HiddenStates, FirstHitTellsWhatHasChanged) {
   run([&](const HiddenState& hidden) {
     auto compiled = compile(hidden.function);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a function that uses its tensors in a thread of its own is refused in the thread that captures it. The
-// process goes on, and without fullgraph the function runs in eager mode.
+// Contract: if a function starts a thread and uses its tensors there, compile() refuses the function, in the thread of
+// the call. The process goes on, and without fullgraph the function runs in eager mode.
 #include <functional>
 #include <future>
 #include <string>

@@ -62,7 +62,7 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// LibTorch makes a new tensor from the number in each call. If the number is the same, verification sees no change.
+// index_put_() makes a new tensor from its number in each call. If the number is the same, verification sees no change.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
   auto compiled = compile([&](const at::Tensor& x) {

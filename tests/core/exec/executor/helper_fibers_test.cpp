@@ -96,8 +96,8 @@ class HighestId final : public Oracle {
   }
 };
 
-// A program that starts many short threads must reuse the places of ended helpers, or its table would grow. A main
-// fiber's place is never reused, because it holds the state of its rank.
+// The executor must reuse the places of ended helpers. Otherwise its table would grow if a program starts many short
+// threads. A main fiber's place is never reused, because it holds the state of its rank.
 TEST(HelperFiberIds, OfEndedHelpers_AreUsedAgain) {
   World w(3);
   HighestId oracle;

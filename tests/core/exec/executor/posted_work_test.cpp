@@ -30,7 +30,7 @@ TEST(PostedWork, Dropped_IsDestroyed) {
   EXPECT_FALSE(posted.take(0).has_value());
 }
 
-// As in a killed process, no destructor of the program runs.
+// As in a killed process, bury() runs no destructor of the program.
 TEST(PostedWork, Buried_IsKept_AndTheNextIncarnationBeginsWithNone) {
   const auto owned = std::make_shared<int>(0);
   {

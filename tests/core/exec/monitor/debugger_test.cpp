@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 // Contract: in gdb, `info ranks` says what every rank waits for and where, and `rank N bt` shows the stack of a rank
-// that does not run. If gdb cannot call functions of the program, it says so in place of the wait. The test is skipped
-// with a message if gdb is not installed (./dev installs it) or may not start a process.
+// that does not run. If gdb cannot call functions of the program, `info ranks` leaves out the waits and says why. The
+// test is skipped with a message if gdb is not installed (./dev installs it) or may not start a process.
 namespace rehearse::exec {
 namespace {
 

@@ -272,7 +272,7 @@ TEST(VirtualIdle, Progress_EndsAHangAndAllCounts) {
   }
 }
 
-// The timeout woke a rank that only waits, and the rank went on to another wait. That is a new hang.
+// A timeout has woken a rank, and the rank waits again. This ends one hang and begins another.
 TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   VirtualIdlePolicy policy(kFew);
   policy.note_progress();
@@ -282,7 +282,7 @@ TEST(VirtualIdle, ProgressOfWaiters_EndsAHangAndMayBeginOne) {
   EXPECT_TRUE(step.hangs);
 }
 
-// The earlier hang caused the deadlock.
+// The earlier hang caused the deadlock, so the progress between them does not end the hang.
 TEST(VirtualIdle, DeadlockAfterAGiveUp_KeepsTheHang) {
   VirtualIdlePolicy policy(kFew);
   EXPECT_TRUE(policy.next(waits(at(1s))).hangs);

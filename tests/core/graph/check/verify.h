@@ -10,12 +10,12 @@ namespace rehearse::graph {
 
 // A problem in a module.
 struct Problem {
-  std::string node;   // name; in submodules `submodule/name`; empty: the graph as a whole
+  std::string node;   // name; in submodules `submodule/name`; without the name: the graph as a whole
   std::string field;  // "args[1]", "users", "meta.value", ...
   std::string message;
 };
 
-// `node 'add', args[1]: ...`.
+// Returns `node 'add', args[1]: ...`, for example.
 std::string to_string(const Problem& problem);
 
 // Returns all problems of a module and its submodules, in order of nodes; empty if it is well-formed. It checks

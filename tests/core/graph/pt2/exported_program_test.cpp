@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(ExportedProgram, RecordedProgram,
                                          "mutation_functional", "cond", "while_loop", "modes", "unbacked", "scalars"),
                          [](const auto& info) { return info.param; });
 
-// nativert is LibTorch's own runner. Of the small archives, it runs only these. For example, it has no autocast or
-// gradient regions, and changes no inputs.
+// nativert is LibTorch's own runner. Of the small archives, it runs only these. Other archives have, for example,
+// autocast or gradient regions, or change their inputs. nativert does not support this.
 TEST(ExportedProgram, GivesNativertsBits) {
   for (const std::string name : {"dynamic", "lists", "cond"}) {
     SCOPED_TRACE(name);

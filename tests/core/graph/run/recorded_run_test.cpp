@@ -104,7 +104,7 @@ void expect_equal(const std::vector<IValue>& found, const std::vector<IValue>& w
   }
 }
 
-// No value if the expression has an unknown symbol.
+// Returns nothing if the text is no integer expression (SymExpr::expr()), or if it has an unknown symbol.
 std::optional<std::int64_t> value_of(const SymExpr& size, const Symbols& symbols) {
   if (size.expr() == nullptr) return std::nullopt;
   return size.expr()->evaluate([&symbols](const std::string& symbol) -> std::optional<std::int64_t> {

@@ -152,9 +152,9 @@ TEST(Checkpoint, ViewsThatAreFilled_AreFollowed) {
       {leaf({4, 3}, 1), leaf({3}, 2)});
 }
 
-// If the base of a view has changed, LibTorch gives the view a new autograd node when code next uses the view. Here
-// that is the checkpoint's code. The code did not make the view, so the checkpoint must accept that the view keeps the
-// new node.
+// If the base of a view has changed, LibTorch gives the view a new autograd node when code next uses the view. In this
+// test, the checkpoint's code is the next to use the view. The code did not make the view, so the checkpoint must
+// accept that the view keeps the new node.
 TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
   for (const bool returns_the_view : {false, true}) {
     for (const bool is_used_outside : {false, true}) {

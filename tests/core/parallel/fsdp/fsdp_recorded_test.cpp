@@ -133,9 +133,9 @@ void expect_values(const Named& ours, const json& recorded, const Named& slack =
   }
 }
 
-// Some gradients are only rounding noise, both in the script's run and in ours. An example is the gradient of a key's
+// Some gradients are only rounding noise, both in PyTorch's run and in ours. An example is the gradient of a key's
 // bias, because attention does not depend on that bias. AdamW divides a gradient by its own size plus 1e-8, so noise
-// makes steps of visible size. Adds the largest difference that such a step can make.
+// makes steps of visible size. Adds to `slack` the largest difference that such a step can make.
 void add_noise(Named& slack, const Named& ours, const json& recorded) {
   constexpr double kRate = 1e-2, kEpsilon = 1e-8;
   for (const auto& [name, gradient] : ours) {
@@ -143,7 +143,7 @@ void add_noise(Named& slack, const Named& ours, const json& recorded) {
     const auto own = gradient.flatten().abs();
     const auto is_noise = at::maximum(own, theirs) <= kRounding * theirs.max();
     const auto step = at::where(is_noise, (own + theirs) * (kRate / kEpsilon), 0);
-    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // later steps add less
+    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // earlier noise adds less in later steps
   }
 }
 
@@ -169,7 +169,7 @@ std::vector<std::string> recorded_calls(const json& run) {
       calls.push_back(std::string(gathers ? "gather " : "scatter ") + call.at("in").dump() + " " +
                       call.at("out").dump());
     }
-    if (clips) calls.push_back("norm 1 1");  // by another function, which the script does not record
+    if (clips) calls.push_back("norm 1 1");  // fsdp_reference.py does not record the call that reduces the norm
   }
   return calls;
 }

@@ -20,7 +20,7 @@ using rehearse::RankContext;
 using rehearse::SavedRows;
 using rehearse::UnitPolicy;
 
-// Parameters with fewer rows than ranks, row numbers that do not divide evenly, and buffers.
+// Has a parameter with fewer rows than ranks, numbers of rows that the ranks cannot share evenly, and buffers.
 struct MixedImpl : torch::nn::Module {
   MixedImpl()
       : wide(register_module("wide", torch::nn::Linear(6, 7))),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// DDP's errors have the texts of PyTorch's.
+// The texts of DDP's errors contain PyTorch's texts.
 #include <gmock/gmock.h>
 
 #include <rehearse/parallel/comm_hooks.h>

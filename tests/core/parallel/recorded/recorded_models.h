@@ -50,7 +50,7 @@ struct NormUnused : Norm {  // with a layer that nothing uses
   torch::nn::Linear never = register_module("never", linear(6, 3));
 };
 
-struct Frozen : torch::nn::Module {  // a layer that takes no gradient
+struct Frozen : torch::nn::Module {  // with a layer that requires no gradient
   Frozen() {
     for (auto& parameter : base->parameters()) parameter.set_requires_grad(false);
   }
