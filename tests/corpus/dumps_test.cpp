@@ -120,7 +120,7 @@ std::map<std::string, std::vector<int>> names_by_fr_trace() {
 
 std::string numbers(const std::vector<int>& ranks) { return fmt::format("{}", fmt::join(ranks, ",")); }
 
-// Counts how often the named ranks are those that the run names, some of them, others, or none.
+// Counts how often the named ranks are those that the run names, only some of those, other ranks, or none.
 struct Score {
   int same = 0, some = 0, others = 0, nobody = 0;
 

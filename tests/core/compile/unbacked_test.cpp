@@ -176,7 +176,7 @@ TEST(AotUnbacked, AFactAboutANumberOfAnEarlierPiece) {
   for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");
 }
 
-// A gradient with another layout needs a backward of its own, with the same symbols.
+// A gradient whose layout is not the one of the recorded backward needs a second backward, with the same symbols.
 TEST(AotUnbacked, ABackwardForAnotherForm) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     return x.expand_symint({sym_item(y), 6, 3}).exp();

@@ -19,7 +19,7 @@ struct ElasticRun {
   std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
   std::vector<std::int64_t> took_up;   // by round: its first step, as the rank with the most rounds noted it
 
-  // The start step of the last round.
+  // The first step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }
   bool fired(std::size_t fault = 0) const { return report.faults.at(fault).times > 0; }
 };

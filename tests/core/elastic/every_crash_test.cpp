@@ -52,7 +52,7 @@ TEST(EveryExit, PeersDisconnect_EndsAsWithoutFaults) {
             kRanks * 2 * static_cast<int>(kJob.steps));
 }
 
-// The rank comes back before the others notice the crash, or long after.
+// Rank 1 comes back before the other ranks notice its crash, or long after.
 TEST(EveryCrash, EachDelayOfTheRestart_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   for (const std::string delay : {"1ns", "1us", "10us", "1ms", "1s", "20min"}) {
@@ -108,8 +108,8 @@ TEST(TwoCrashes, OfOneRank_EndAsWithoutFaults) {
   EXPECT_GE(both, 2 * static_cast<int>(kJob.steps));
 }
 
-// A second rank crashes at many times between the first crash and the end of the job. At some of these times the ranks
-// wait for the first lost rank, or this rank is coming back.
+// Rank 2 crashes at many times between the crash of rank 0 and the end of the job. At some of these times, the ranks
+// wait for rank 0, or rank 0 is coming back.
 TEST(CrashDuringRecovery, AtEachTime_EndsAsWithoutFaults) {
   const auto expected = without_faults(kJob);
   const std::string first = "crash rank=0 call=allreduce#3 peers=disconnect restart=1ms";

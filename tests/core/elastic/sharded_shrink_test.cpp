@@ -91,7 +91,7 @@ int crash_everywhere(int ranks, const std::string& how) {
 }
 
 // A step has at least this many calls. It gathers two units in the forward and at least one again in the backward, and
-// reduces both.
+// reduces the gradients of both units.
 constexpr int kCallsOfAStep = 5;
 
 TEST(ShardedShrink, EveryCrashOfThree_EndsAsTwoWould) {
@@ -127,7 +127,7 @@ TEST(ShardedShrink, TwoLosses_EndAsAllWould) {
   EXPECT_GE(both, 16);
 }
 
-// The others go on as two ranks, and split the rows in three again when the rank is back.
+// Rank 1 crashes. The other two go on, and all three ranks share the rows again when rank 1 is back.
 TEST(ShardedShrink, RankThatComesBackLate_IsLetIn) {
   auto options = elastic_world({"crash rank=1 call=_reduce_scatter_base#3 peers=disconnect restart=20ms"}, 3);
   options.compute.per_operator = std::chrono::microseconds(100);

@@ -68,7 +68,7 @@ TEST(Shrink, EveryCrash_EndsAsARunOfSoManyRanks) {
   EXPECT_GE(crashes, kRanksAtFirst * 2 * static_cast<int>(kShrinkingJob.steps));
 }
 
-// The others go on as two ranks, and let the rank join when it is back. So there are three rounds.
+// Rank 1 crashes. The other two go on, and let rank 1 join when it is back. So there are three rounds.
 TEST(Shrink, RankThatComesBackLate_IsLetIn) {
   auto options = elastic_world({"crash rank=1 call=allreduce#3 peers=disconnect restart=20ms"}, kRanksAtFirst);
   options.compute.per_operator = std::chrono::microseconds(100);
@@ -80,7 +80,7 @@ TEST(Shrink, RankThatComesBackLate_IsLetIn) {
   EXPECT_LT(run.took_up[1], run.took_up[2]);
 }
 
-// The job is over when the rank comes back.
+// The job is over when rank 1 comes back.
 TEST(Shrink, RankThatComesBackTooLate_LearnsOfIt) {
   const std::string fault = "crash rank=1 call=allreduce#3 peers=disconnect restart=1min";
   const auto run = run_elastic(elastic_world({fault}, kRanksAtFirst), kShrinkingJob, with_two());

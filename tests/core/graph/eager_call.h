@@ -38,7 +38,7 @@ class Call {
   std::size_t count() const { return node_.args().size(); }
   const Argument& raw(std::size_t i) const { return node_.args().at(i); }
 
-  // A list at i, or all arguments from i on.
+  // The integers of the list at i. If argument i is no list, the integers from i on.
   std::vector<std::int64_t> ints(std::size_t i) const {
     const List list = raw(i).is<List>()
                           ? raw(i).as<List>()

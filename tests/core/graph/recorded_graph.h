@@ -14,12 +14,12 @@ namespace rehearse::graph {
 std::string read_gzip(const std::filesystem::path& file);
 nlohmann::json read_json_gz(const std::filesystem::path& file);
 
-// Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], in the form of
-// tests/data/make_fx_splits.py and tests/data/truth. Creates the attributes and submodules that they name, without
-// data.
+// Adds recorded nodes to a module: [{name, op, target, args, kwargs, val, unbacked_bindings, ...}], as they are in
+// splits.json.gz of tests/data/truth and in the output of tests/data/make_fx_splits.py. Creates the attributes and
+// submodules that the nodes name, without data.
 void add_recorded_nodes(GraphModule& module, const nlohmann::json& nodes);
 
-// The nodes in the same form, without metadata.
+// Returns the nodes as add_recorded_nodes() reads them, without metadata.
 nlohmann::json record_nodes(const Graph& graph);
 
 }  // namespace rehearse::graph

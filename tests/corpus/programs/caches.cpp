@@ -7,7 +7,7 @@
 namespace corpus {
 namespace {
 
-// Ranks without a cached graph make an extra all-reduce; rank 0 has a graph. Training's all-reduces have the same size.
+// Ranks without a cached graph make an extra all-reduce, as large as those of training. Rank 0 has a cached graph.
 void decides_where_cache_is_cold(RankContext& ctx, bool corrected) {
   const bool is_warm = ctx.rank() == 0;
   const auto hit = at::full({1}, is_warm ? 1.0 : 0.0);

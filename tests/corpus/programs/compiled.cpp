@@ -12,7 +12,7 @@ namespace {
 
 at::Tensor score_of(const at::Tensor& x) { return at::tanh(x).sum(); }
 
-// One rank's guard fails, so it compiles and waits for the others. Those hit the cache and go on to the all-reduce.
+// A guard fails on one rank, so this rank compiles and waits for the others. They hit the cache and all-reduce.
 void recompiles_on_one_rank(RankContext& ctx, bool corrected) {
   auto score = rehearse::compile(
       score_of, {.fullgraph = true, .group = ctx.group(), .guard_collectives = corrected, .name = "score_of"});

@@ -42,7 +42,7 @@ int sample(int batch, int samples) {
   return batch;
 }
 
-// The program takes an exception of the data pipeline for the end of the epoch.
+// The program mistakes an exception of the data pipeline for the end of the epoch.
 void takes_an_error_for_the_end(RankContext& ctx, bool corrected) {
   const int samples = ctx.rank() == 0 && !corrected ? 41 : 44;
   const auto metrics = at::ones({2});

@@ -42,7 +42,7 @@ void skips_by_loss_of_rank_0(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(loss * at::ones({4}))->wait();
 }
 
-// A link has lost a guarantee: one rank receives other bytes than the sender sent.
+// A link no longer keeps bytes unchanged: one rank receives other bytes than the sender sent.
 void gathers_over_a_bad_link(RankContext& ctx, bool) {
   const auto shard = at::full({8}, 1.0 * ctx.rank());
   const auto gathered = room_for(shard, ctx.size());

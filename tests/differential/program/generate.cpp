@@ -41,8 +41,8 @@ bool has_checkpoint(const std::vector<Statement>& statements) {
                      [](const Statement& each) { return each.operation->control == Control::Checkpoint; });
 }
 
-// A checkpoint contains none of these families. It runs its code twice, so it would repeat effects other than on
-// tensors, and writes that no version counts.
+// A checkpoint contains none of these families. It runs its code twice, so it would repeat effects on things that are
+// no tensors, and writes that no version counts.
 constexpr const char* kNotInCheckpoints[] = {"argument", "state",  "member",  "collective",   "thread", "generator",
                                              "flags",    "opaque", "swallow", "eager_region", "facts",  "versions"};
 
@@ -78,7 +78,7 @@ class Generator {
  private:
   int below(int bound) { return random_.below(bound); }
 
-  // Each program uses only some families of statements, so that one does not hide another's effects.
+  // Each program uses only some families of statements, so that one family does not hide the effects of another.
   void choose_families() {
     for (const std::string& family : recipe_.families) {
       if (is_seldom(family) ? below(kSeldomIn) == 0 : below(kOthersIn) > 0) families_.push_back(family);

@@ -140,7 +140,7 @@ TEST_P(HelperFibers, MainReturns_ItsHelpersEndAndOthersGoOn) {
   EXPECT_TRUE(outcome.blocked.empty());
 }
 
-// The list of polling fibers must forget the helper, because a later helper gets its number.
+// The list of polling fibers must forget a helper that has ended, because a later helper gets the same number.
 TEST_P(HelperFibers, HelperThatPolls_EndsWithItsRank) {
   auto w = world();
   bool done = false;

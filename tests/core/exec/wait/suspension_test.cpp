@@ -94,8 +94,8 @@ TEST_P(Suspension, Errno_IsEachFibersOwn) {
   EXPECT_EQ(compared, ranks());
 }
 
-// If a destructor runs because of an exception, no second exception may leave it. So this rank stays where it is, and
-// the other ranks unwind.
+// If a destructor runs because of an exception, no second exception may leave it. So rank 0 stays where it is, and the
+// other ranks unwind.
 TEST_P(Suspension, WorldEndsInADestructor_RankIsLeftBehindAndOthersUnwind) {
   auto w = world();
   WaitQueue never;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every form of value that is written is read back as the same value, errors in a text name the place, and shared
-// modules are written once.
+// Every kind of value that is written is read back as the same value. Errors in a text name the place. Shared modules
+// are written once.
 #include <bit>
 #include <cstdint>
 #include <utility>

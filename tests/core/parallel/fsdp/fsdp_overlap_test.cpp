@@ -97,7 +97,7 @@ TEST(FsdpOverlap, NextGather_BeginsBeforeTheUnitHasEnded) {
   constexpr double kFlops = 1e7;
   const rehearse::sim::NetworkModel network{.latency = {}, .bytes_per_second = 1e9};
   const auto timeline = second_step(network, kFlops);
-  // The time of a layer's forward. The backward of a layer takes twice as long, and that of the first layer as long.
+  // The time of a layer's forward. The backward takes this time twice for each layer, but only once for the first one.
   const double layer = computing(kFlops) / (3 * kDepth - 1);
   for (std::size_t i = 1; i < kDepth; ++i) {
     const std::chrono::duration<double> begins = timeline.calls[i].created - timeline.calls[0].completed;

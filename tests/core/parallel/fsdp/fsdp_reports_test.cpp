@@ -102,7 +102,7 @@ rehearse::Report with_fault(const std::string& verb, int call, const std::string
   return report_of({.ranks = 3, .faults = {fault}}, take_two_steps);
 }
 
-// Injects each of these faults at each call of two steps.
+// Injects each fault of a list at each call of two steps.
 TEST(FsdpReports, FaultInAnyCall_NamesUnitAndRankInTheHeadline) {
   const std::vector<std::pair<std::string, std::string>> faults = {{"crash", ""},
                                                                    {"crash", "peers=disconnect"},

@@ -60,7 +60,7 @@ StepMemory measure_step(const TransformerSize& size, int ranks) {
     model->forward(tokens(size)).square().mean();
   });
   StepMemory found;
-  const double activations = plain - whole;  // what forward has saved when it ends
+  const double activations = plain - whole;  // at the peak of the forward: all tensors but the parameters
   const double shards = 4 * whole / ranks;   // parameters, gradients, and AdamW's two averages
   found.formula = shards + 2 * unit + 2 * unit + 2 * unit + activations;
   found.peak = peak_of(counted(ranks), [&](rehearse::RankContext& ctx) {

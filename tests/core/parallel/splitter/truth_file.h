@@ -8,7 +8,7 @@
 
 namespace rehearse_test {
 
-// The folder with recorded data: the environment variable REHEARSE_TRUTH_DIR if it is set, else tests/data/truth.
+// The folder with recorded data: REHEARSE_TRUTH_DIR of the environment, or tests/data/truth if it is unset or empty.
 std::string truth_folder();
 
 // The cases of splits.json.gz. They are kept as text; parse() parses one case when a test needs it.
