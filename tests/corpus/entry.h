@@ -31,7 +31,7 @@ struct Entry {
   // Names the rank and the operation. "{}" is the place of the mark, such as "train.cpp:31"; "*" fits any text.
   std::string_view headline = {};
 
-  // A further line of the report, in the headline's notation: a finding, a remark or a hint.
+  // A further line of the report, in the headline's notation: a detail of a finding, a remark or the hint.
   std::string_view evidence = {};
 
   bool on_every_schedule = true;                       // false: a race, which only some of the first schedules show

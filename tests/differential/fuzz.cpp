@@ -200,7 +200,7 @@ Progress sum_of(const Progress* jobs, int count) {
   return sum;
 }
 
-// Runs options.jobs jobs side by side. Each one is a process that has one worker at a time.
+// Runs options.jobs jobs side by side. Each job is a process that has one worker at a time.
 int fuzz(const Options& options) {
   at::set_num_threads(1);
   const std::size_t bytes = sizeof(Progress) * static_cast<std::size_t>(options.jobs);

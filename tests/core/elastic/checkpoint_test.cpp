@@ -113,8 +113,7 @@ class WatchedStore final : public c10d::PrefixStore {
   const std::function<void()> before_read_;
 };
 
-// The rank reads which checkpoint is the last one. Before it reads this checkpoint, a late rank replaces the
-// checkpoint.
+// Rank 0 reads which checkpoint is the last one. Before it reads this checkpoint, a late rank replaces the checkpoint.
 TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);
@@ -132,7 +131,8 @@ TEST(Checkpoint, ReplacedByALateRankBetweenTheReads_LoadsTheLaterOne) {
   });
 }
 
-// Rank 0 has loaded the checkpoint. Before rank 1 has loaded it, a late rank replaces the checkpoint.
+// When rank 0 has loaded the checkpoint, a late rank replaces it. If rank 1 read the store, too, it would do so a
+// second later, and would find the new checkpoint.
 TEST(Checkpoint, ReplacedByALateRankWhileOthersLoad_IsTheSameOnAll) {
   in_rounds([](RankContext& ctx) {
     elastic::Rendezvous rendezvous(ctx);

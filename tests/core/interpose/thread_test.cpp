@@ -192,8 +192,8 @@ TEST_P(Threads, Join_ComesAfterTheCapturedIsFreed) {
   EXPECT_EQ(outcome.ending, Ending::all_returned);
 }
 
-// A destructor that joins waits until the end of the world has ended the thread. Otherwise the rank would not unwind,
-// and its objects would stay alive.
+// At the end of the world, a destructor joins a thread, and waits until the thread has been unwound. If the join never
+// returned, the rank would not unwind, and its objects would stay alive.
 TEST_P(Threads, JoinWhileUnwinding_WaitsForTheThreadsEnd) {
   auto w = world();
   const auto held = std::make_shared<int>(0);

@@ -53,7 +53,7 @@ TEST_P(TorchWait, FutureThatNeverCompletes_IsADeadlockAndUnwinds) {
   EXPECT_EQ(unwound, ranks());
 }
 
-// Autograd's device threads complete futures like this.
+// Autograd's device threads, too, are real threads that complete futures.
 TEST(TorchWaitInRealTime, FutureThatARealThreadCompletes_WakesTheRanks) {
   const auto future = make_future();
   std::latch ranks_wait(2);

@@ -12,7 +12,7 @@ using namespace rehearse_test;
 using rehearse::DistributedDataParallel;
 using rehearse::RankContext;
 
-// Keeps a copy of the buffer from the start of forward: after DDP's broadcast, before the module's own update.
+// Keeps a copy of running_mean from the start of forward(): after DDP's broadcast, before the module's own update.
 struct NormImpl : torch::nn::Module {
   NormImpl() : norm(register_module("norm", torch::nn::BatchNorm1d(6))) { to(at::kDouble); }
   at::Tensor forward(const at::Tensor& x) {

@@ -55,7 +55,7 @@ void run_ranks(const rehearse::WorldOptions& options, const rehearse::World::Bod
 // Runs the body on 1, 2, 3, 5 and 8 ranks, with three seeds each.
 void for_ranks_and_seeds(const rehearse::World::Body& body);
 
-// The text of the Error that `body` throws. A test failure if it throws none.
+// Returns the text of the Error that `body` throws. Adds a test failure if `body` throws nothing.
 template <class Error, class Body>
 std::string error_of(Body&& body) {
   try {

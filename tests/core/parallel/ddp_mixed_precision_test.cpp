@@ -97,7 +97,7 @@ TEST(DdpMixedPrecision, NoSync_AddsUpInParamDtype) {
       [](int step) { return std::vector<int>{10 * step, 10 * step + 1}; });
 }
 
-// Forwards without grad mode: before training, and between a forward and its backward.
+// Forwards without grad mode: before the forward of each step, and between that forward and its backward.
 TEST(DdpMixedPrecision, ForwardWithoutGradMode_LeavesParametersAsTheyWere) {
   expect_mean<recorded::Mlp>(
       {},

@@ -80,7 +80,7 @@ TEST(GuardProgram, WhatCannotBeComputedFails) {
   EXPECT_FALSE(program.holds(Values{3, std::int64_t{1} << 40}));
 }
 
-// Returns false also if a part cannot be computed, even if another part decides the condition.
+// Returns whether the condition holds and all its parts can be computed, also the parts that do not decide it.
 bool holds_and_computable(const Condition& condition, const Assignment& values) {
   if (condition.is_constant() || condition.is_comparison()) {
     try {

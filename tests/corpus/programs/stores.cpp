@@ -54,7 +54,7 @@ void leave(const StorePtr& store, int ranks) {
   for (const auto* const key : {"joined", "all", "left"}) store->deleteKey(key);
 }
 
-// A group is destroyed and made again under the same prefix: a fast rank joins what others have not left yet.
+// A group is destroyed and made again under the same prefix: a fast rank joins again before the others have left.
 void makes_group_anew(RankContext& ctx, bool corrected) {
   for (int generation = 0; generation < 2; ++generation) {
     const auto store = with_prefix(corrected ? "default_pg/" + std::to_string(generation) : "default_pg", ctx.store());
@@ -63,7 +63,7 @@ void makes_group_anew(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each agent's own count of restarts is the prefix of an attempt, but one agent is new.
+// Each agent's own count of restarts is the prefix of an attempt. One agent is new, so its count is another one.
 void counts_restarts_locally(RankContext& ctx, bool corrected) {
   const bool of_new_agent = ctx.rank() >= 2;
   const int restarts = of_new_agent && !corrected ? 0 : 1;

@@ -18,7 +18,8 @@ namespace rehearse_test::differential {
 //   da[n,4]     its values: a counts up, 0 and 1 are constant, e is the identity, p is positive definite, s is
 //               sorted; without any of these they are drawn from [0, 1), integers from {0, 1}
 //   {d[n];-}    a list of tensors; - is an element without a tensor
-//   3 0.5 n     a number. n is the varying size, m is n + 2, p is n + 1, w is 2n; they may be sizes as well
+//   3 0.5 n     a number. n is the varying size, m is n + 2, p is n + 1, w is 2n. Sizes of tensors and lists of
+//               integers may contain these letters, too
 //   (1,n)       a list of integers
 //   <0.5,1>     a list of floating-point numbers
 //   T F ?TF     a bool, a list of bools

@@ -29,7 +29,7 @@ struct Trial {
   std::string detail;  // in full
 };
 
-// The operators that the CPU can run, by name.
+// The operators that the CPU can run, sorted by name. Leaves out operators of other devices.
 std::vector<c10::OperatorHandle> operators_of_the_cpu();
 
 // The progress of a trial. It is in memory that outlives the trial's process, because LibTorch itself crashes on some

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Branches, loops and modes, and questions about data.
+// Statements that branch, loop, read data, switch modes, call layers, change the module's state or make a checkpoint.
 #include "differential/program/net.h"
 #include "differential/program/operation.h"
 

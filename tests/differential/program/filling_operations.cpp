@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fresh tensors that are filled part by part.
+// Statements that make a tensor and fill it, at once or part by part.
 #include "differential/program/operation.h"
 
 namespace rehearse_test::differential {

@@ -12,7 +12,8 @@ namespace rehearse_test::differential {
 // First and with Second, so that every block runs.
 enum class Answer { Ask, First, Second };
 
-// Blocks: a statement sees no values of a block that has ended. Everywhere: it sees them, as the generator needs.
+// Blocks: a statement sees no values of a block that has ended. Everywhere: a statement sees them. The generator needs
+// this, and so do programs that return every value (Program::returns_all).
 enum class Scope { Blocks, Everywhere };
 
 struct Interpreted {

@@ -206,8 +206,8 @@ TEST(Reads, CodeThatDoesNotRepeatIsAnError) {
   EXPECT_TRUE(compiled(at::full({3}, 9.F)).equal(reading_hidden(at::full({3}, 9.F))));
 }
 
-// By default, the first hit throws if the code would do something else now, which verification finds segment by
-// segment. With Always, every call gives eager mode's result.
+// By default, the first hit verifies segment by segment, and throws if the code would do something else now. With
+// Always, every call gives eager mode's result.
 TEST(Reads, HitsAreVerified) {
   hidden = 0;
   auto first_hit = compile(reading_hidden);

@@ -99,7 +99,7 @@ struct Expected {
 
 void expect_once(CompileOptions options, int ranks, const std::optional<Group>& group,
                  const std::vector<Expected>& calls) {
-  // The graph itself has a collective only with the "eager" back end.
+  // Only with the "eager" back end, the test puts an all-reduce into the graph itself.
   const bool in_graph = group && options.backend.get()->name() == "eager";
   Outside outside{.group = group, .reduces_in_graph = in_graph}, outside_eager = outside;
   Choosing net(outside), eager(outside_eager);

@@ -27,7 +27,8 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using HiddenFunction = std::function<at::Tensor(const at::Tensor&)>;
 
-// A function and its state. Two objects share their state only if it belongs to the process: a global, a file, ...
+// A function and its state. Two objects of one case share the state only if it belongs to the process: a global, a
+// file, ...
 struct HiddenState {
   HiddenFunction function;
   std::function<void(int)> set;  // selects state 0, 1, ...

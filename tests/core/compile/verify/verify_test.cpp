@@ -49,7 +49,8 @@ std::string stale_capture_of(Body&& body) {
 
 const at::Tensor kInput = at::arange(6).view({2, 3});
 
-// Verification at the first hit finds a member that changed before. The message names both nodes and a remedy.
+// Verification at the first hit finds a member that has changed since the capture. The message names the captured node,
+// the node that is in its place now, and a remedy.
 TEST(Verify, FirstHitFindsAChangedMember) {
   Scaled net;
   auto compiled = compile(net, {.backend = "eager"});

@@ -80,7 +80,7 @@ TEST(NativeScope, RankThatFailsInIt_FailsAsAnyOther) {
   EXPECT_EQ(rank_of_thread().rank, -1);
 }
 
-// A thread that is a fiber would run only when the rank waits for it.
+// If the thread were a fiber, it would run only when the rank waits for it.
 TEST(NativeScope, ItsThreads_RunByThemselves) {
   World w(2);
   const auto outcome = w.run([](int) {

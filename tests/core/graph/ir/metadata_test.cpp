@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Metadata: which symbols an expression has, and where a node comes from.
+// Metadata: which symbols a value has, and where a node comes from.
 #include <rehearse/graph/metadata.h>
 
 #include <gmock/gmock.h>

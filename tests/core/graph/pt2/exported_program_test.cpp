@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // When the interpreter runs archives of torch.export, the results are those that PyTorch recorded, up to rounding. For
-// archives that LibTorch's own runner can run, they equal that runner's results bit for bit.
+// archives that LibTorch's own runner can run, the results equal those of that runner bit for bit.
 #include <rehearse/graph/exported_program.h>
 
 #include <cmath>
@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(ExportedProgram, RecordedProgram,
                                          "mutation_functional", "cond", "while_loop", "modes", "unbacked", "scalars"),
                          [](const auto& info) { return info.param; });
 
-// nativert is LibTorch's own runner. Of the small archives, it runs only these. Other archives have, for example,
-// autocast or gradient regions, or change their inputs. nativert does not support this.
+// nativert is LibTorch's own runner. Of the small archives, it runs only "dynamic", "lists" and "cond". The others
+// have, for example, autocast or gradient regions, or change their inputs. nativert does not support this.
 TEST(ExportedProgram, GivesNativertsBits) {
   for (const std::string name : {"dynamic", "lists", "cond"}) {
     SCOPED_TRACE(name);

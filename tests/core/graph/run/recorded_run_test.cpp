@@ -139,8 +139,8 @@ std::int64_t bytes_of(const json& recorded) {
   return bytes;
 }
 
-// fx orders parts by their inputs alone, and changes in place are no inputs. So a part that changes a value in place
-// may run after a later part that reads the value.
+// fx orders partitions by their inputs alone, and changes in place are no inputs. So a partition that changes a value
+// in place may run after a later partition that reads the value.
 bool may_see_another_order(const GraphModule& module, const SplitModule& split) {
   const auto& parts = split.partitions;
   const bool in_order = std::is_sorted(

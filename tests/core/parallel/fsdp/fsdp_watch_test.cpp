@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A world's checks at each forward and at the end of a sharded model name the rank. If a parameter differs, they name
-// the parameter and the row, too.
+// A world checks a sharded model at each forward and at the model's end. A failed check names the rank that differs. If
+// a parameter differs, the check names the parameter and the row, too.
 #include <functional>
 #include <string>
 
@@ -99,7 +99,7 @@ TEST(FsdpWatch, ShardChangedWhileOthersUseIt_IsNamedWithParameterAndRow) {
   EXPECT_EQ(report.findings.at(0).ranks, std::vector<int>{1});
 }
 
-// Writes through a pointer while the memory exists.
+// Rank 2 writes through a pointer while the whole parameter is in memory.
 TEST(FsdpWatch, WholeParameterChangedOnOneRank_IsNamed) {
   const auto report = train(watching(3),
                             {.in_forward =
@@ -145,7 +145,7 @@ TEST(FsdpWatch, StepBetweenForwardAndBackward_IsRefusedAsWithoutTheCheck) {
   EXPECT_THAT(report.headline, HasSubstr("were changed between a forward and its backward"));
 }
 
-// With this hybrid sharding, ranks 1, 3 and 5 have the same rows.
+// On a mesh of 3 replicas and 2 shards, ranks 1, 3 and 5 have the same rows.
 TEST(FsdpWatch, ReplicasOfAShard_AreComparedAtEachForward) {
   auto options = watching(6);
   options.explain_failures = true;

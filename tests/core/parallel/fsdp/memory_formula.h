@@ -16,7 +16,8 @@ struct StepMemory {
   double formula = 0;  // by the formula in docs/FSDP.md
 };
 
-// Runs the step on `ranks` ranks, and measures the memory that `[world] memory` counts.
+// Runs two steps on `ranks` ranks, and measures the memory that `[world] memory` counts. The second step has all of the
+// optimizer's state.
 StepMemory measure_step(const TransformerSize& size, int ranks);
 
 }  // namespace rehearse_test

@@ -11,8 +11,8 @@
 
 namespace rehearse_test::recorded {
 
-// The PowerSGD runs of tests/data/ddp/record_ddp.py: six iterations of Matrix. The first two iterations (in the case
-// "late", the first four) are plain all-reduces.
+// The PowerSGD runs of tests/data/ddp/record_ddp.py: each trains the model `Matrix` for six iterations. The first two
+// iterations (in the case "late", the first four) are plain all-reduces.
 inline constexpr int kPowerSgdSteps = 6;
 inline constexpr double kPowerSgdRate = 1.0 / 512;
 

@@ -224,8 +224,8 @@ void compare(const std::shared_ptr<graph::GraphModule>& module, const json& comp
 }
 
 // In runs with the path "same_dynamo_graph", PyTorch split the graph of an earlier run again, and the earlier split may
-// have fixed a symbolic size. The record of the inputs then shows the number. The function returns the nodes as they
-// were at that time.
+// have fixed a symbolic size. The record of the pieces' inputs then shows the number. Returns the nodes with these
+// numbers.
 json with_fixed_sizes(json nodes, const json& compile) {
   std::map<std::string, json> sizes;
   for (const auto& piece : compile.at("split_submods")) {
