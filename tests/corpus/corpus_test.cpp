@@ -24,7 +24,7 @@ namespace {
 constexpr int kFaultySchedules = 6;
 constexpr int kRacySchedules = 50;
 
-// On how many schedules each corrected program runs. The environment variable REHEARSE_CORPUS_SCHEDULES changes it.
+// On how many schedules each corrected program runs: 50, or REHEARSE_CORPUS_SCHEDULES of the environment.
 int correct_schedules() {
   const char* const wanted = std::getenv("REHEARSE_CORPUS_SCHEDULES");
   return wanted != nullptr ? std::atoi(wanted) : 50;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements that branch, loop, read data, switch modes, call layers, change the module's state or make a checkpoint.
+// Statements that branch, loop, read data, call layers or make a checkpoint. Also statements that change a mode, a
+// tensor's flags, the seed or the module's state.
 #include "differential/program/net.h"
 #include "differential/program/operation.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Splits exported BERTs, in which parameters are placeholders, too. The pieces compute the same as the whole graph.
+// Splits exported BERTs, in which parameters are placeholders, as inputs are. The pieces compute the same as the whole
+// graph.
 #include <numeric>
 #include <string>
 
