@@ -16,8 +16,9 @@ using rehearse::RankContext;
 using rehearse::Verdict;
 using rehearse::WorldOptions;
 
-// A report of tests/data/corpus/reports.tsv as a program, and the expected result of its run. In one source file of
-// programs/, the line that the report must name ends with the comment `// <- B010`.
+// A published bug report of tests/data/corpus/reports.tsv as a program, and the expected result of its run. In one
+// source file of programs/, a line ends with the comment `// <- B010`. Rehearse's report on the run must name this
+// line.
 struct Entry {
   std::string_view report;  // its id: "B010"
   // Runs the program as reported, or corrected. The two versions differ only in the mistake.
@@ -31,7 +32,7 @@ struct Entry {
   // Names the rank and the operation. "{}" is the place of the mark, such as "train.cpp:31"; "*" fits any text.
   std::string_view headline = {};
 
-  // A further line of the report, in the headline's notation: a detail of a finding, a remark or the hint.
+  // A further line of Rehearse's report, in the headline's notation: a detail of a finding, a remark or the hint.
   std::string_view evidence = {};
 
   bool on_every_schedule = true;                       // false: a race, which only some of the first schedules show

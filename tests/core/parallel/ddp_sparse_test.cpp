@@ -35,7 +35,7 @@ TEST(DdpParameters, SparseEmbedding_HasABucketOfItsOwn) {
   });
 }
 
-// Each rank uses another set of rows, and ranks from 2 on use some rows several times. Rank 0 has no tokens at all.
+// Ranks use different numbers of tokens, and ranks from 2 on use some rows several times. Rank 0 has no tokens at all.
 TEST(DdpParameters, SparseEmbedding_GradientsOfTheWholeBatch) {
   const auto tokens_of = [](int rank, int step) { return (at::arange(3 * rank) * (rank + 2) + step).remainder(10); };
   const auto dense = [](const torch::nn::Module& module) {

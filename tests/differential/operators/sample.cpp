@@ -22,7 +22,7 @@ bool has(const std::string& name, std::initializer_list<const char*> parts) {
                      [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-// Arguments that determine a result's dtype and storage, or the source of random numbers.
+// Recognises arguments that determine a result's dtype, layout or device, or the source of random numbers.
 bool is_form(const std::string& name) {
   return has(name, {"dtype", "layout", "device", "pin_memory", "memory_format", "generator"});
 }

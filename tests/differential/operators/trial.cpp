@@ -30,8 +30,8 @@ constexpr const char* kByAlignment = "aten::linalg_lstsq";
 
 constexpr const char* kOfDevices[] = {"cudnn", "miopen", "_mps_", "triton", "cufft", "xla", "vulkan", "_xpu", "cuda"};
 
-// Names of operators for sparse, quantized, nested, mkldnn and packed tensors, process groups, storages, devices, and
-// forward-mode gradients: their namespaces, and parts of their names.
+// Operators for sparse, quantized, nested, mkldnn and packed tensors, process groups, storages, devices, and
+// forward-mode gradients have these namespaces, or these parts in their names.
 constexpr const char* kForeignNamespaces[] = {
     "_c10d_functional",   "c10d::",         "_dtensor::", "symm_mem::", "quantized::",
     "_quantized::",       "quantization::", "mkldnn::",   "onednn::",   "prepacked::",
@@ -84,7 +84,8 @@ std::optional<Sample> sample_if_any(const c10::OperatorHandle& op, const Choice&
   }
 }
 
-// Equal for choices whose arguments have the same numbers, dtypes and sizes. Empty if make_sample() makes no sample.
+// Returns the same text for choices whose arguments have the same numbers, dtypes and sizes. Returns an empty text if
+// make_sample() makes no sample, or throws.
 std::string form_of(const c10::OperatorHandle& op, const Choice& choice, std::string* error) {
   const auto sample = sample_if_any(op, choice, error);
   if (!sample) return "";
@@ -103,7 +104,7 @@ bool is_of_a_device(const std::string& name) {
                      [&](const char* each) { return name.find(each) != std::string::npos; });
 }
 
-// Operators that leave memory uninitialised.
+// Recognises operators that leave their results uninitialised.
 bool fills_nothing(const c10::OperatorHandle& op) {
   const std::string& name = op.operator_name().name;
   return std::any_of(std::begin(kFillNothing), std::end(kFillNothing),
