@@ -105,7 +105,7 @@ Statement on(const char* name, int input, int output) {
 }
 
 // Eager DDP gives zeros to a parameter if the history of a result leads to it but no backward reaches it. Compiled, its
-// gradient is undefined. docs/COMPILE.md lists this difference, so it is no finding; a wrong number is one.
+// gradient is undefined. docs/COMPILE.md lists this difference, so the tester does not report it.
 TEST(DifferentialTester, LeavesOutWhatDdpMakesOfAParameterThatNoBackwardReaches) {
   Program program;
   constexpr int kVector = 0, kMatrix = 1;

@@ -111,8 +111,8 @@ at::Tensor like_std(const at::Tensor& a, const at::Tensor& b, Op op) {
   return at::where(keeps_a, a, b);
 }
 
-// Reduces in the order of Gloo's ring: chunk c from rank c - 1 down to rank c. Takes tensors of less than a megabyte
-// per rank.
+// Reduces in the order of Gloo's ring. For chunk c, the order begins at rank c - 1, goes down to rank 0, continues at
+// the last rank, and ends at rank c. Takes tensors of less than a megabyte per rank.
 at::Tensor reduced_in_ring(const std::vector<at::Tensor>& inputs, Op op) {
   const auto ranks = static_cast<std::int64_t>(inputs.size());
   const std::int64_t count = inputs[0].numel();

@@ -104,7 +104,7 @@ TEST(ReduceKernels, EveryInstructionSet_SameBits) {
   }
 }
 
-// If one of the two is NaN, std::min(in, acc) and std::max(in, acc) return the input.
+// If `in` or `acc` is NaN, std::min(in, acc) and std::max(in, acc) return `in`.
 TEST(ReduceKernels, FoldLikeStd_KeepsTheInputWhereOneIsNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> acc, in;

@@ -75,8 +75,8 @@ TEST_P(Reduction, Reduce_OnlyTheRootChanges) {
   });
 }
 
-// Gloo reduces one tensor that holds all parts. An element's position in that tensor decides whether a NaN in it
-// remains.
+// Gloo reduces one tensor that holds all parts. If an element is NaN on some ranks, its position in that tensor decides
+// whether the result is NaN.
 TEST_P(Reduction, PartsOfACoalescedAllReduce_AreOneTensor) {
   const std::vector<std::int64_t> lengths{3, 1, 40, 0, 18};
   for (const Op op : ops_of(GetParam())) {

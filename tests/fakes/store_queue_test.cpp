@@ -164,7 +164,7 @@ TEST_F(StoreQueues, MultiSet_NeedsAValueForEachKey) {
   EXPECT_EQ(store.getNumKeys(), 0);
 }
 
-// The guard changes the timeout of this handle, through the prefix, and restores it.
+// The guard changes the timeout of the one handle that is behind the prefix, and restores it.
 TEST_F(StoreQueues, TimeoutGuard) {
   FakeStore store(shared, 5s);
   const auto other = store.clone();

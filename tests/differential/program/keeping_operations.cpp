@@ -120,7 +120,8 @@ const Operation kKeepingOperations[] = {
      "at::scaled_dot_product_attention($0, $1, $2)",
      [](G g) -> Tensors { return {at::scaled_dot_product_attention(g[0], g[1], g[2])}; },
      Match::Same},
-    // Copies, because memory after a loss is uninitialised, and as_strided() of a later statement would read it.
+    // The clone has a storage of one element. The loss itself has a larger storage, whose rest is uninitialised, and
+    // as_strided() in a later statement would read it.
     {"mse_loss",
      "reduce",
      "ff",

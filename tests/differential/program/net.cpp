@@ -58,7 +58,7 @@ Net::Net(const Program& made_of) : program(made_of) {
   scalar = register_parameter("scalar", at::rand({}));
   buffer = register_buffer("buffer", at::rand({kWidth}));
   to(at::kDouble);
-  // to() converts the registered tensors in place, so the members are still the same tensors.
+  // The registered tensors, which to() has converted.
   vector = named_parameters(false)["vector"];
   matrix = named_parameters(false)["matrix"];
   scalar = named_parameters(false)["scalar"];

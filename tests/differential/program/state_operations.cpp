@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statements about properties of tensors other than their elements: leaves made inside, sizes of storages, versions.
+// Statements about properties of tensors other than their elements: whether they are leaves, the sizes of their
+// storages, and their versions.
 #include <rehearse/capture/storage.h>
 #include <rehearse/capture/versions.h>
 

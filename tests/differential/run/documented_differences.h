@@ -13,15 +13,17 @@ namespace rehearse_test::differential {
 // True for the error of a backward that needs a tensor which was changed in place.
 bool changed_since(const std::string& error);
 
-// Eager mode refuses a backward that needs a tensor which the caller has changed since. A graph may have copies of its
-// own (docs/COMPILE.md). Then its gradients equal those of `copies`, a run in which the change went to a copy.
+// Compares like compare(), with one exception. After the call, the caller may change a tensor that the backward needs.
+// Then eager mode refuses the backward, but a graph may have its own copy of the tensor (docs/COMPILE.md). If only the
+// graph's backward runs, its gradients must equal those of `copies`, a run in which the caller changed a copy.
 std::optional<Difference> compare_with_copies(const Observed& eager, const Observed& copies, const Observed& compiled);
 
-// Compares floating-point values with a tolerance from now on: sums over other layouts add in another order.
+// Makes compare() tolerate small differences of floating-point and complex values, because sums over other layouts add
+// in another order.
 void allow_other_bits(Observed& expected);
 
 // Makes the strides of empty tensors equal. If sizes depend on data, a graph computes strides as if each of these sizes
-// were at least 2, and restores these strides behind a back end that chooses other layouts.
+// were at least 2. It also restores these strides if a back end chooses other layouts.
 void leave_out_strides_of_empty_tensors(Observed& seen);
 
 // True if eager mode throws and the graph does not.
@@ -29,8 +31,8 @@ bool misses_an_error(const Outcome& outcome);
 
 // True for an error that only eager mode has. A graph has its own copies of the tensors that its backward needs, its
 // results are not leaves, and it changes a checkpoint's inputs once. Eager DDP counts a parameter as unused if only
-// changed arguments lead to it; a graph has one autograd node for them and its results. A graph also drops unused code,
-// inside blocks too, with its errors.
+// changed arguments lead to it; a graph has one autograd node for its results and the changed arguments. A graph also
+// drops unused code, inside blocks too, so it does not throw the errors of this code.
 bool is_error_of_eager_alone(const Outcome& outcome);
 
 // True for a result that is another tensor in eager mode, because a checkpoint returns a tensor from outside (dropout()

@@ -27,7 +27,7 @@ std::vector<CallSpec> all_calls(std::uint64_t seed);
 
 struct Inputs {
   Tensors arguments;
-  Tensors leaves;  // the arguments that are leaves, and the leaves from which arguments are computed, in order
+  Tensors leaves;  // leaves that require a gradient: arguments, and tensors from which arguments are computed; in order
 };
 
 // Makes the arguments anew. Equal specifications give equal values.

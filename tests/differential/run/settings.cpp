@@ -21,7 +21,7 @@ using NetPointer = std::shared_ptr<Net>;
 // A bucket holds one or two tensors of a layer.
 constexpr double kSmallCapMb = 0.00015;
 
-// The means of communication of ranks; empty if there is only one.
+// How the ranks communicate; empty if the setting has no ranks.
 struct Ranks {
   rehearse::Group group = {};
   std::optional<rehearse::DeviceMesh> mesh = std::nullopt;
@@ -143,8 +143,8 @@ Outcome check_here(const Program& program, const Setting& setting, const std::ve
   return compare_calls(program, calls, *eager_net, *net, eager, compiled, setting.layouts.has_value());
 }
 
-// Inserts a read near the middle, which ends the graph there. It reads the last value that a pointwise, module or
-// matmul statement before it has computed, or else the first argument.
+// Inserts a read near the middle, which ends the graph there. It reads the first output of the last pointwise, module
+// or matmul statement before it, or the first argument if it follows no such statement.
 void add_read(Program& program) {
   if (program.statements.empty()) return;
   Statement read;
@@ -195,8 +195,9 @@ Outcome check_as_it_is(const Program& program, const Setting& setting, const std
 }
 
 // A graph has its own copy of an argument that it changes, so a later write under PreserveVersion does not reach the
-// copy (docs/COMPILE.md). This function finds out whether the backward needs the overwritten values: it runs eager mode
-// with writes that autograd counts.
+// copy (docs/COMPILE.md). Returns whether a wrong gradient comes from this: the backward needs the overwritten values,
+// so eager mode refuses it if autograd counts the writes. If the back end changes layouts, it also suffices that the
+// same back end without the change of layouts gives the right gradient.
 bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, const Setting& setting,
                               const std::vector<CallSpec>& calls) {
   if (!outcome.difference || !outcome.difference->kind.starts_with("wrong gradient")) return false;
