@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starts a test's executable again as another process, for tests that must not share memory with it.
+// Starts a test's executable again, for code that must run in another process than the test.
 #pragma once
 
 #include <filesystem>

@@ -9,7 +9,8 @@
 // Models of PyTorch's DDPOptimizer tests. In all of them but RandomProduct, symbols cross a cut.
 namespace rehearse::test {
 
-// test_symbol_splitting: twice the batch passes from one product to the next. Each weight is 1 MiB.
+// test_symbol_splitting: the tensor that passes from one product to the next has twice as many rows as the input. Each
+// weight is 1 MiB.
 struct SymbolSplittingImpl : torch::nn::Module {
   SymbolSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -45,7 +46,7 @@ struct DirectSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(DirectSplitting);
 
-// test_unbacked_symbol_splitting_indirect: a tensor with that number of items crosses the cut.
+// test_unbacked_symbol_splitting_indirect: a tensor whose number of items comes from data crosses the cut.
 struct IndirectSplittingImpl : torch::nn::Module {
   IndirectSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),
@@ -62,8 +63,8 @@ struct IndirectSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(IndirectSplitting);
 
-// test_unbacked_symbol_splitting_torture_multi: the first piece makes the number, which sizes a tensor in the second
-// piece. The third piece uses that tensor's sum. Cut at 1 MB.
+// test_unbacked_symbol_splitting_torture_multi: the first piece makes a number from data, which is the size of a tensor
+// in the second piece. The third piece uses that tensor's sum. The test cuts at 1 MB.
 struct TortureSplittingImpl : torch::nn::Module {
   TortureSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),

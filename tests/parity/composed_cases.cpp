@@ -68,7 +68,7 @@ Tensors objects(Group group, std::size_t size_step) {
   return values;
 }
 
-// The value and the gradient of a weighted sum of a functional collective's result.
+// with_gradient() returns a functional collective's result, and the gradient of a weighted sum of this result.
 using Collective = std::function<at::Tensor(const at::Tensor& input, Group group)>;
 Tensors with_gradient(Group group, const Collective& collective) {
   const auto input = exact({2 * group->getSize(), group->getSize()}, at::kDouble, group->getRank()).requires_grad_();

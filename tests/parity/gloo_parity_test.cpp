@@ -46,7 +46,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Folding n numbers between -1 and 1 rounds n-1 times, by half an epsilon of the partial sum, which is at most n.
-// Larger numbers scale this. Means of exact()'s small numbers round once.
+// Larger numbers scale this bound. Means of exact()'s small numbers round once.
 bool within_rounding(const at::Tensor& a, const at::Tensor& b, int ranks) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   double epsilon = 0;
@@ -147,8 +147,8 @@ std::vector<rehearse_test::RecordedState> recorded_of(const std::string& name, i
   return own.empty() ? first : own;
 }
 
-// PyTorch's own hook over gloo gave these bits. With the same order of products and sums, everything else must be
-// equal, too.
+// Compares with the recorded bits of PyTorch's own hook over gloo. Our hook multiplies and adds in the same order, so
+// all bits must be equal.
 class PowerSgdOverGloo : public ::testing::TestWithParam<int> {};
 
 TEST_P(PowerSgdOverGloo, GivesPyTorchsBits) {

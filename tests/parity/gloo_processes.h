@@ -16,8 +16,8 @@ namespace rehearse::parity {
 std::vector<std::vector<Result>> run_on_gloo(const std::string& suite, int ranks,
                                              const std::vector<std::string>& more_environment = {});
 
-// Call it in main(). If run_on_gloo() started this process, it does the work and returns the exit code. Otherwise it
-// returns nothing.
+// Call this function in main(). If run_on_gloo() started this process, the function does the work and returns the exit
+// code. Otherwise it returns nothing.
 std::optional<int> run_as_gloo_rank(int argc, char** argv);
 
 // The cases of a suite. The test defines this function.

@@ -15,14 +15,14 @@ using Tensors = std::vector<at::Tensor>;
 
 // How to compare the two results.
 enum class Expected {
-  equal_bits,   // also if both refuse
+  equal_bits,   // or both refuse, with texts that agree
   rounding,     // other order of the same sum: equal bits on 2 ranks, within_rounding() on more
   exact_sums,   // exact sums, whose means may round: equal bits on 2, 4, 8 ranks, else within_rounding()
   gloo_lacks,   // gloo refuses because it has no implementation; ours works
   gloo_is_lax,  // a mistake that gloo lets pass, with an arbitrary result; ours refuses
 };
 
-// `body` makes some calls of c10d on one group, the same on every rank, and returns the values that its rank then
+// Every rank runs the same `body`. It makes some calls of c10d on the group, and returns the values that the rank then
 // holds.
 struct Case {
   std::string name;
@@ -36,7 +36,7 @@ struct Result {
   Tensors values;       // contiguous
 };
 
-// Every case runs on every number of ranks.
+// Each case must run on 2, 3, 4 and 5 ranks.
 std::vector<Case> collective_cases();
 std::vector<Case> reduction_cases();
 std::vector<Case> refusal_cases();

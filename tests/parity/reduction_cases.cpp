@@ -108,8 +108,8 @@ void add_rough(std::vector<Case>& cases, at::ScalarType dtype) {
   }
 }
 
-// Puts NaN into a rank's numbers. If there are enough numbers, each combination of ranks has NaN at some element. With
-// `only_on`, that rank alone has NaN, at every element.
+// Puts NaN into a rank's numbers. If there are enough numbers, each combination of ranks has NaN at some element. If
+// `only_on` is not negative, only that rank has NaN, at every element.
 at::Tensor with_nan(at::Tensor numbers, int rank, int only_on) {
   constexpr std::int64_t kPeriods[] = {2, 3, 5, 7, 11};
   const std::int64_t period = only_on < 0 ? kPeriods[rank] : 1;

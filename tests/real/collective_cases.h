@@ -24,7 +24,7 @@ struct CollectiveCase {
       calls;
 };
 
-std::vector<CollectiveCase> reductions();  // all reductions of NCCL, each for several dtypes
+std::vector<CollectiveCase> reductions();  // all reductions of NCCL; all-reduces for several dtypes
 std::vector<CollectiveCase> copies();
 std::vector<CollectiveCase> exchanges();  // all-to-all, sends and receives, several at once
 

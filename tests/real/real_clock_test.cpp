@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: over the machine's time, ranks sleep for as long as they ask, and all their clocks show it. They learn of a
-// standstill before a wait's own timeout. (Upper limits depend on the machine, so the tests do not assert them.)
+// Contract: in real time, ranks sleep for as long as they ask, and all their clocks show the machine's time. If no rank
+// can go on, the run ends before a wait's own timeout. (Upper limits depend on the machine, so the tests do not assert
+// them.)
 #include "runner/real_clock.h"
 
 #include <chrono>

@@ -31,7 +31,7 @@ class Poller final : public exec::Timer {
   exec::Clock& clock_;
 };
 
-// Forwards all calls, and starts looking at the devices after a launch.
+// Forwards all calls, and starts looking at the devices at each launch.
 class PolledFabric final : public comm::Fabric {
  public:
   PolledFabric(comm::Fabric& fabric, Poller& poller) : fabric_(fabric), poller_(poller) {}

@@ -9,7 +9,8 @@
 
 namespace rehearse::real {
 
-// The behaviour of the stand-in for libcudart, and its counters. It has one device, and streams with any handle.
+// The behaviour of the stand-in for libcudart, and its counters. The stand-in takes any device number and any stream
+// handle, and has one state for all of them.
 struct FakeCudart {
   std::atomic<bool> busy{false};                // work in streams has not ended yet
   std::atomic<cudaError_t> error{cudaSuccess};  // the result of most calls

@@ -113,7 +113,7 @@ void groups(RankContext& context, Tensors& results) {
   const auto label = context.label("backwards");
   reversed.allgather(gathered, numbers(context, {2}))->wait();
   results.insert(results.end(), gathered.begin(), gathered.end());
-  // Two calls on two groups, made in different order and with later waits. No rank waits between the calls.
+  // Ranks make the same two calls on two groups, in different order. They wait only after both calls.
   auto a = numbers(context, {2}), b = numbers(context, {2}) * 2;
   const bool first = context.rank() % 2 == 0;
   const auto one = first ? context.group().allreduce(a) : reversed.allreduce(b);

@@ -45,7 +45,7 @@ class CoordinatorTest : public ::testing::Test {
     receive(rank, CallMade{"world", sequence, facts_of(call)}, time);
   }
 
-  // `peer`: -1: from any rank.
+  // If `peer` is -1, the rank receives from any rank.
   void recv(int rank, int peer, VirtualDuration time) {
     comm::Operation call;
     call.type = c10d::OpType::RECV;
@@ -212,7 +212,7 @@ TEST_F(CoordinatorOfTwo, BarrierThatTimedOutAfterAllArrived_Passes) {
   EXPECT_EQ(failed_barriers(), std::vector<int>());
 }
 
-// The mismatch ends the job, not the barrier's timeout.
+// The job ends because of the mismatch, not because of the barrier's timeout.
 TEST_F(CoordinatorOfTwo, BarrierThatMatchesAnotherCall_IsAMismatch) {
   call(1, 1, 1s);
   barrier(0, 1, 1s);

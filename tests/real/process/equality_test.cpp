@@ -7,7 +7,7 @@
 #include "launched_job.h"
 
 // Contract: a job gives the same results in processes as in simulation. Its log has the same calls with the same
-// numbers, order and labels. Both hold with and without the checks.
+// numbers, order and labels. Both statements hold with and without the checks.
 namespace rehearse::test {
 namespace {
 

@@ -28,7 +28,7 @@ const Job& job_named(const std::string& name);
 // The result of one rank in a run.
 struct RankRun {
   int exit_code = -1;            // of its process; negative: the signal that killed it
-  std::optional<Report> report;  // no value: it wrote none
+  std::optional<Report> report;  // no value: the process wrote none
   std::vector<std::string> events;
   std::map<std::string, Tensors> results;  // of each job
   std::string output;
@@ -46,11 +46,11 @@ enum class Store { of_rank_0, of_launcher };
 std::vector<RankRun> run_processes(const JobNames& jobs, int ranks, const std::vector<std::string>& environment = {},
                                    Store store = Store::of_rank_0);
 
-// Runs the same jobs in simulation.
+// Runs the jobs in one simulated world.
 std::vector<RankRun> simulate(const JobNames& jobs, int ranks);
 
-// Call it in main(). In a process that run_processes() started, it does the work and returns the exit code. In others,
-// it returns nothing.
+// Call this function in main(). In a process that run_processes() started, the function does the work and returns the
+// exit code. In other processes, it returns nothing.
 std::optional<int> run_as_rank(int argc, char** argv);
 
 }  // namespace rehearse::test

@@ -50,7 +50,7 @@ struct RandomProgram {
 // Equal seeds give equal programs.
 RandomProgram random_program(std::uint64_t seed);
 
-// Makes the call on the backend's group.
+// Makes the call on the backend's group. `call` must not be a new_group().
 c10::intrusive_ptr<c10d::Work> make(const RandomCall& call, comm::DescribedBackend& backend);
 
 }  // namespace rehearse::real

@@ -303,8 +303,8 @@ void expect_the_same_waits(const Report& report, const JobOutcome& job_outcome) 
   }
 }
 
-// Only the simulation knows source lines. Also, if only some ranks give a collective's tensor a name, the simulation
-// and the coordinator may show the calls of different ranks.
+// Removes source lines, which only the simulation knows, and names of tensors. If only some ranks give a collective's
+// tensor a name, the simulation and the coordinator may show the calls of different ranks.
 std::string without_places(const std::string& text) {
   static const std::regex place(R"re((,? from| at) \w+\.cpp:\d+ in [\w:~]+| of "(weights|biases)")re");
   return std::regex_replace(text, place, "");

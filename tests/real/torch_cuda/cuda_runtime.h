@@ -3,12 +3,12 @@
 
 namespace rehearse::real {
 
-// The answers about CUDA that LibTorch gets in this process, and counters of its questions.
+// The answers about CUDA that LibTorch gets in this process, and counters of its calls.
 struct CudaRuntime {
   static constexpr int kDevices = 3;
   int current_device = 0;
-  int questions = 0;  // of the current device
-  int changes = 0;    // of the current device
+  int questions = 0;  // cudaGetDevice()
+  int changes = 0;    // cudaSetDevice()
 };
 extern CudaRuntime cuda_runtime;
 
