@@ -9,7 +9,7 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside rehearse, because reports do not take its functions for user code.
+// Outside namespace rehearse, because reports do not take functions of that namespace for user code.
 namespace checks_test {
 
 using namespace rehearse;

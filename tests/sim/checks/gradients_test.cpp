@@ -131,7 +131,7 @@ TEST(Gradients, OfOneElement_TellWhyOnlyWithLargerOnes) {
       headline("no multiple of what one process computes: it comes from other data, or was reduced in another way"));
 }
 
-// One rank runs the function alone.
+// One rank alone runs the function that check_gradients() gets.
 TEST(Gradients, FunctionThatCallsACollective_IsRefusedByName) {
   const auto report = run([](RankContext& ctx) {
     Net net;
@@ -167,7 +167,7 @@ TEST(Gradients, WithoutZeroGrad_AreTwice) {
                                       "zero_grad), or a sum over a batch of 2 where the mean is meant"));
 }
 
-// Rank 1 has three times as many rows as each other rank.
+// Rank 1 has three times as many rows as any other rank.
 at::Tensor rows_of(int rank) { return at::arange(rank == 1 ? 36 : 12, at::kDouble).view({-1, 3}).sin() * (rank + 1); }
 
 Report with_rows_of_their_own(const std::function<void(RankContext&, Net&, const at::Tensor& rows)>& backward) {

@@ -43,7 +43,7 @@ class DumpMaker {
   int line_ = 0;
 };
 
-// The value in the form of LibTorch's own pickler, which the recorder uses.
+// The value as LibTorch's own pickler writes it, which the recorder uses.
 std::string pickled(const Json& value);
 
 // An empty folder for the running test. Tests write their dumps to it.

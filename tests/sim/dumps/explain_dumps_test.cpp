@@ -163,7 +163,8 @@ TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreDistinguished) {
             "same order on all ranks");
 }
 
-// The ranks must expect as many elements in all as they send in all. Formats before 2.4 do not record the sizes.
+// The ranks must expect as many elements in all as they send in all. Formats before 2.4 do not record the sizes of
+// all-to-alls, so the reader does not compare them.
 TEST(ExplainDumps, AllToAllThatCannotFit_IsAMismatch) {
   for (const char* version : {"2.10", "2.3"}) {
     DumpMaker job(2, version);

@@ -75,8 +75,8 @@ TEST(RecordedDumps, OfNccl_ReceiveTooMany) {
   EXPECT_EQ(report.dumps->culprits, std::vector<int>{0});
 }
 
-// Two jobs with batches of messages. In the first, rank 1 did not make its batch. In the second, a message has other
-// sizes, which NCCL did not notice on rank 0.
+// Two jobs with batches of messages. In the first, rank 1 did not make its batch. In the second, a send and its receive
+// have different sizes, which NCCL did not notice on rank 0.
 TEST(RecordedDumps, OfNccl_BatchesOfMessages) {
   EXPECT_EQ(
       explained("nccl_batch").headline,
@@ -88,7 +88,8 @@ TEST(RecordedDumps, OfNccl_BatchesOfMessages) {
       "recv(float32[4], cuda) from rank 1; they differ in elements (6, 4)");
 }
 
-// Gloo's recorder names no members, and marks no call as complete.
+// Gloo's recorder names no members. It leaves each call in the state `scheduled`, and marks a call that is over as
+// retired.
 TEST(RecordedDumps, OfGloo_AllWell) {
   const auto report = explained("gloo");
   EXPECT_EQ(report.headline, "all 16 calls in the dumps are complete");

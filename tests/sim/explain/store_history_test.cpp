@@ -12,7 +12,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Outside rehearse, because reports do not take its functions for user code.
+// Outside namespace rehearse, because reports do not take functions of that namespace for user code.
 namespace store_history_test {
 namespace {
 
@@ -142,7 +142,7 @@ TEST(StoreHistory, OfCompareSets_TheFirstHasChangedTheKey) {
   EXPECT_THAT(report.remarks, ElementsAre(testing::HasSubstr("there is \"leader_1\" (yes), changed last by rank 1")));
 }
 
-// On every schedule, the run that explains repeats the run and ends.
+// On every schedule, the second run, which finds the call sites, repeats the first run and ends.
 TEST(StoreHistory, OnManySchedules_TheRaceIsReported) {
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

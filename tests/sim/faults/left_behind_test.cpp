@@ -33,7 +33,7 @@ Works ring(const RankContext& ctx) {
   return works;
 }
 
-// `kept`: the works outlive the exception.
+// If `kept`, the works outlive the exception.
 World::Body survives(Works (*begin)(const RankContext&), bool kept) {
   return [=](RankContext& ctx) {
     Works held;

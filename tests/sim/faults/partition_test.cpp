@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: transfers that begin across a cut do not arrive while the cut lasts; others do. Held transfers move when
-// the cut ends. The report names the cut.
+// Contract: transfers that begin across a cut do not arrive while the cut lasts. Other transfers do. Held transfers
+// move when the cut ends. The report names the cut.
 #include <chrono>
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a fault that may happen at a group's call may also happen at a call of the store, between any two of a
-// rank's calls, unless it changes a transfer or leaves out a collective.
+// Contract: a fault that may happen at a group's call may also happen at a call of the store, unless the fault changes
+// a transfer or leaves out a collective. So the fault may come between any two of a rank's calls.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <rehearse/job/program.h>
 
-// Contract: a scenario states everything, or defaults apply. All errors come at once, each with its line, its value and
-// what would be right. A scenario prints back to itself.
+// Contract: a key that a scenario leaves out has its default. All errors come at once, each with its line, its value
+// and what would be right. A printed scenario reads back as the same scenario.
 
 REHEARSE_PROGRAM(scenario_train){.summary = "for these tests",
                                  .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},

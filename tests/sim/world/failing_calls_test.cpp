@@ -122,8 +122,8 @@ void expect_livelock(const World::Body& body, const std::string& fault, const st
   EXPECT_LT(report.switches, 200'000u);
 }
 
-// If the other rank fails, its failure is the verdict. If it returns, the world ends as a livelock. Both hold although
-// rank 1 catches everything.
+// If the other rank fails, its failure is the verdict. If it returns, the world ends as a livelock. Both statements
+// hold although rank 1 catches everything.
 TEST(FailingCalls, OfARankThatSwallowsAll_DelayNoOtherRank) {
   const auto throws = World(world_with("")).run([](RankContext& ctx) {
     if (ctx.rank() == 1) failing::and_swallows_all(ctx);

@@ -98,7 +98,7 @@ Report run_seed(const World::Body& body, std::uint64_t seed, std::optional<bool>
   return World({.ranks = ranks, .seed = seed, .preempt = preempt, .explain_failures = false}).run(body);
 }
 
-// The number of the kSeeds seeds that end in this verdict. All others must end well.
+// The number of the kSeeds seeds that end in this verdict. All other seeds must end well.
 int seeds_that_end_in(Verdict verdict, const World::Body& body, std::optional<bool> preempt, int ranks = 2) {
   int count = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {

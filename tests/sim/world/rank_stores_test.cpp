@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks make c10d's own stores. Stores that meet inside the process work; one that waits in sockets is refused.
+// Ranks make c10d's own stores. Stores that meet inside the process work. A store that waits in sockets is refused.
 #include <filesystem>
 #include <string>
 #include <tuple>
