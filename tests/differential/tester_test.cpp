@@ -104,8 +104,8 @@ Statement on(const char* name, int input, int output) {
   return statement;
 }
 
-// Eager DDP gives zeros to a parameter if the history of a result leads to it but no backward reaches it. Compiled, its
-// gradient is undefined. docs/COMPILE.md lists this difference, so the tester does not report it.
+// Eager DDP gives zeros to a parameter if the history of a result leads to it but no backward reaches it. In a graph,
+// the parameter's gradient is undefined. docs/COMPILE.md lists this difference, so the tester does not report it.
 TEST(DifferentialTester, LeavesOutWhatDdpMakesOfAParameterThatNoBackwardReaches) {
   Program program;
   constexpr int kVector = 0, kMatrix = 1;

@@ -53,7 +53,8 @@ TEST_F(Layout, AllReduce_EachRankItsOwnStrides) {
   }
 }
 
-// The same layout on all ranks takes the fast path in memory order. Memory between the elements must not change.
+// If all ranks have the same layout without gaps, the fabric goes through the elements in memory order. If a layout has
+// gaps, the fabric must not change the memory in them.
 TEST_F(Layout, AllReduce_ChannelsLastAndGaps) {
   std::vector<at::Tensor> inputs;
   for (int r = 0; r < 3; ++r) inputs.push_back(random_tensor({2, 3, 4, 5}, at::kFloat, r));

@@ -28,7 +28,7 @@ void makes_a_call_too_many(RankContext& ctx);
 // Rank 0 returns early. While the other ranks fail, their destructors let a thread of each rank go on.
 void cleans_up_after_a_hang(RankContext& ctx);
 
-// Two groups of the same ranks, used in opposite order.
+// Two ranks use two groups in opposite order.
 void swaps_two_groups(RankContext& ctx);
 
 // Rank 1 polls for a key that no rank sets; the others wait for rank 1 in a barrier.

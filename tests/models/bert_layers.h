@@ -90,7 +90,8 @@ struct BertSelfAttentionImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertSelfAttention);
 
-// The output part of attention and of the feed-forward layer: back to the hidden width, added to the input.
+// The last part of attention and of the feed-forward layer: goes back to the hidden width, adds the input, and
+// normalizes.
 struct BertOutputImpl : torch::nn::Module {
   BertOutputImpl(std::int64_t from, const BertShape& shape)
       : dense(register_module("dense", torch::nn::Linear(from, shape.hidden))),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that keeps state as programs do: in globals, statics and thread_locals.
+// Programs that keep state in globals, statics and thread_locals.
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -17,7 +17,8 @@ using Fsdp = FullyShardedDataParallel<rehearse_test::Mlp>;
 
 constexpr int kFsdpSteps = 3;
 
-// Runs two small batches, and reduces gradients only with the second. Then clips the gradients, and returns their norm.
+// Runs two small batches, and reduces gradients only after the second. Then clips the gradients, and returns their
+// norm.
 template <class Call>
 at::Tensor sharded_step(Fsdp& fsdp, Call&& call, int rank, int step) {
   fsdp.zero_grad();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Non-contiguous tensors: where gloo uses their memory directly, and where it makes an ordered copy.
+// Non-contiguous tensors. Gloo uses the memory of some tensors directly, and makes ordered copies of other tensors.
 #include "parity_case.h"
 
 namespace rehearse::parity {
@@ -34,7 +34,7 @@ Tensors broadcast(Group group, Tensors tensors) { return group->broadcast(tensor
 
 Tensors reduce(Group group, Tensors tensors) {
   group->reduce(tensors)->wait();
-  return group->getRank() == 0 ? tensors : Tensors{};  // gloo leaves arbitrary values in the others
+  return group->getRank() == 0 ? tensors : Tensors{};  // gloo leaves arbitrary values on other ranks
 }
 
 Tensors allreduce_coalesced(Group group, Tensors tensors) {

@@ -13,7 +13,7 @@ namespace rehearse::parity {
 using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 using Tensors = std::vector<at::Tensor>;
 
-// How to compare the two results.
+// How to compare the results of a case on fibers and with gloo.
 enum class Expected {
   equal_bits,   // or both refuse, with texts that agree
   rounding,     // other order of the same sum: equal bits on 2 ranks, within_rounding() on more

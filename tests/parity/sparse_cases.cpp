@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // All-reduces of sparse tensors. Gloo coalesces each rank's tensor and then adds the ranks one by one, from rank 0 on.
 // We do the same, to the same bits. coalesce() adds values of equal indices in the order that an unstable sort of the
-// indices leaves. For up to 16 values, that is the order of positions, as with us. For more, it is any order, so those
-// sums must be exact to be equal.
+// indices leaves. For up to 16 values, that is the order of positions, which is our order, too. For more values, it may
+// be any order, so only exact sums are equal.
 #include "parity_case.h"
 
 namespace rehearse::parity {

@@ -26,7 +26,8 @@ void allow_other_bits(Observed& expected);
 // were at least 2. It also restores these strides if a back end chooses other layouts.
 void leave_out_strides_of_empty_tensors(Observed& seen);
 
-// True if eager mode throws and the graph does not.
+// True if eager mode throws, and the graph does not, or throws only in the backward although eager mode throws in the
+// forward.
 bool misses_an_error(const Outcome& outcome);
 
 // True for an error that only eager mode has. A graph has its own copies of the tensors that its backward needs, its
@@ -35,8 +36,9 @@ bool misses_an_error(const Outcome& outcome);
 // drops unused code, inside blocks too, so it does not throw the errors of this code.
 bool is_error_of_eager_alone(const Outcome& outcome);
 
-// True for a result that is another tensor in eager mode, because a checkpoint returns a tensor from outside (dropout()
-// in evaluation mode returns its argument). A compiled checkpoint returns that tensor itself.
+// True for a result that is a new tensor in eager mode and an earlier tensor in the graph, because a checkpoint's code
+// returns a tensor from outside (dropout() in evaluation mode returns its argument). A compiled checkpoint returns that
+// tensor itself.
 bool is_result_from_outside(const Outcome& outcome);
 
 }  // namespace rehearse_test::differential

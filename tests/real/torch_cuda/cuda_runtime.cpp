@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls of libcudart that LibTorch makes without running a kernel. An executable's own functions come before
-// libcudart's.
+// Calls of libcudart that LibTorch makes without running a kernel. The executable has these functions itself, so
+// LibTorch's calls do not reach libcudart.
 #include "cuda_runtime.h"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of the driver and the run-time compiler whose addresses LibTorch takes. LibTorch calls one of them.
+// The functions of the driver and the run-time compiler whose addresses LibTorch takes. LibTorch calls only the first
+// function.
 extern "C" {
 
 int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) {

@@ -50,7 +50,7 @@ std::string pickled(const Json& value);
 std::filesystem::path dumps_folder();
 void write_dump(const std::filesystem::path& file, const std::string& bytes);
 
-// The error for explaining these paths, without the folder's own path.
+// The error for explaining these paths, without the folder's own path; empty if the dumps can be explained.
 std::string refusal(const std::vector<std::string>& paths);
 
 }  // namespace rehearse::sim

@@ -87,8 +87,8 @@ TEST(GroupCreations, DescriptionsOfEachRanksOwn_AreNone) {
   EXPECT_TRUE(report.remarks.empty());
 }
 
-// In older versions of PyTorch, the groups of one split share a name. If their calls do not end, a remark says so,
-// because different arguments to new_group() look the same.
+// In older versions of PyTorch, the groups of one split share a name. If their calls do not end, a remark names these
+// groups, because in dumps, different arguments to new_group() look the same.
 TEST(GroupCreations, GroupsOfOneSplit_AreNone) {
   for (const bool completed : {true, false}) {
     DumpMaker job(4);

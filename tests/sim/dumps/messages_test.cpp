@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: sends and receives are paired by their order between two ranks. Messages without a partner are reported.
+// Contract: sends and receives are paired by their order between two ranks. A send or receive without a partner is
+// reported, unless a recorder has dropped the partner.
 #include <gtest/gtest.h>
 
 #include "dump_maker.h"

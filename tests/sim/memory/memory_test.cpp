@@ -90,7 +90,7 @@ TEST(Memory, ProgramThatLivesOnWithLess_IsOk) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// One rank's tensor that another rank frees, and one that outlives the world.
+// Another rank frees the tensor of a rank, and a tensor outlives the world.
 TEST(Memory, FreedByAnotherRankOrLater_IsGivenBack) {
   std::vector<at::Tensor> left;
   World world(world_of(8 * kMiB));

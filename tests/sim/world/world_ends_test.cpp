@@ -98,7 +98,7 @@ TEST(WorldEnds, CaughtTimeout_IsSilent) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Labels of a send and its receive must agree, as those of a collective. One of the two may have no label.
+// The labels of a send and its receive must agree, like the labels of a collective. But either call may have no label.
 TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
   const auto exchange = [](bool receiver_has_one, const char* receiver) {
     return run(2, [=](RankContext& ctx) {
