@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a program gives the same results on fibers as on processes with gloo: equal bits if the order of additions
-// does not matter, otherwise equal within rounding. If gloo refuses a call, we refuse it, too, except in cases that are
-// marked otherwise.
+// does not matter, otherwise equal within rounding. If gloo refuses a call, we refuse it, too, except in cases of
+// Expected::gloo_lacks.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -14,7 +14,7 @@
 
 namespace rehearse::real {
 
-// Devices of the kind "cuda" in host memory, as LibTorch sees them. Streams run their work in order, when the test lets
+// Devices of type "cuda" in host memory, as LibTorch sees them. Streams run their work in order, when the test lets
 // them. Registered in place of libc10_cuda; one object per process.
 class FakeCuda final : public c10::impl::DeviceGuardImplInterface {
  public:

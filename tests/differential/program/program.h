@@ -77,7 +77,7 @@ enum class Change { None, Result, Argument };
 struct Program {
   std::uint64_t seed = 0;
   std::vector<Argument> arguments;
-  std::vector<std::string> layers;  // names of kinds, see net.h
+  std::vector<std::string> layers;  // each is one of layer_kinds()
   std::vector<Statement> statements;
   std::vector<int> results;
   Backward backward = Backward::AllTogether;

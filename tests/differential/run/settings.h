@@ -12,7 +12,7 @@
 
 namespace rehearse_test::differential {
 
-// A test runs twins: a program in eager mode, and the same program compiled. This is the way to run the compiled one.
+// A test runs twins: a program in eager mode, and the same program compiled. Way says how the compiled twin runs.
 enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
 
 // One way to compile a program.
@@ -39,7 +39,7 @@ struct Outcome {
   std::int64_t hits = 0, compiles = 0, graphs = 0, eager_calls = 0;
 };
 
-// The program in the form in which this setting runs it.
+// Adapts the program to the setting: adds a read, or leaves out what the setting cannot run.
 Program prepared(Program program, const Setting& setting);
 
 // Runs both twins through the calls, until they differ or eager mode throws. `program` must be prepared.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a NaN or an Inf is traced to the operator that made it, through collectives and receives, or to the
-// collective that returned it although no rank sent one. Finite programs, and masks of -inf, are left alone.
+// collective that made it from finite inputs. Finite programs, and masks of -inf, are left alone.
 #include <limits>
 #include <optional>
 #include <stdexcept>

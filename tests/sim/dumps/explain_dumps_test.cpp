@@ -146,7 +146,7 @@ TEST(ExplainDumps, AllCameAndItDoesNotEnd_IsATimeoutThatBlamesNoRank) {
   EXPECT_TRUE(report.dumps->culprits.empty());
 }
 
-// All ranks made both calls, but their devices began with different ones.
+// All ranks made both calls, but their devices began with different calls.
 TEST(ExplainDumps, CallsOfTwoGroupsInDifferentOrders_AreDistinguished) {
   DumpMaker job(2);
   job.add_group("a", {0, 1});

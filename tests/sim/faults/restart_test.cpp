@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that has crashed or ended restarts with fresh state. The groups of its previous incarnation are dead
-// for it, and new ones give right results.
+// Contract: a rank that has crashed or ended restarts with fresh state. It cannot use the groups of its previous
+// incarnation, and new groups give right results.
 #include <chrono>
 #include <cstdlib>
 #include <string>

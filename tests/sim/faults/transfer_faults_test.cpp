@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: `corrupt` spoils exactly the given elements, or leaves the output unchanged. `reorder` lets a message
-// arrive after the sender's next one, but never after one to the same peer with the same tag.
+// arrive after the sender's next message, unless that message goes to the same peer with the same tag.
 #include <chrono>
 #include <cmath>
 #include <string>

@@ -23,7 +23,7 @@ std::vector<::testing::TestPartResult> failures_of(const Body& body) {
   return failures;
 }
 
-// The message without trailing line ends; GoogleTest adds one since 1.13.
+// The message without trailing line ends. GoogleTest adds a line end since version 1.13.
 inline std::string message(const ::testing::TestPartResult& result) {
   std::string text = result.message();
   text.erase(text.find_last_not_of('\n') + 1);

@@ -90,7 +90,7 @@ TEST(Memory, ProgramThatLivesOnWithLess_IsOk) {
   EXPECT_EQ(report.verdict, Verdict::ok) << report.headline;
 }
 
-// Another rank frees the tensor of a rank, and a tensor outlives the world.
+// A tensor may be freed by another rank, or outlive the world.
 TEST(Memory, FreedByAnotherRankOrLater_IsGivenBack) {
   std::vector<at::Tensor> left;
   World world(world_of(8 * kMiB));
