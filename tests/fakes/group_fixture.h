@@ -69,9 +69,9 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
 // Equal byte by byte. Both must be contiguous.
 ::testing::AssertionResult same_bytes(const at::Tensor& a, const at::Tensor& b);
 
-// The reduction of `inputs` in order, computed by ATen one op at a time. Types narrower than float are reduced in float
-// and rounded at the end. MIN and MAX of floating-point types follow the order of Gloo's ring, which determines the
-// result for NaN.
+// The reduction of `inputs` in order, computed by ATen one op at a time. Floating-point types narrower than float are
+// reduced in float and rounded at the end. MIN and MAX of floating-point types follow the order of Gloo's ring, which
+// determines the result for NaN.
 at::Tensor reduced(const std::vector<at::Tensor>& inputs, c10d::ReduceOp::RedOpType op,
                    const std::vector<double>& factors = {});
 

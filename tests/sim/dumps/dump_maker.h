@@ -43,7 +43,7 @@ class DumpMaker {
   int line_ = 0;
 };
 
-// The value as LibTorch's own pickler writes it, which the recorder uses.
+// The value as LibTorch's own pickler writes it. The recorder uses this pickler, too.
 std::string pickled(const Json& value);
 
 // An empty folder for the running test. Tests write their dumps to it.
