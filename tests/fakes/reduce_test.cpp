@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every reduction of every dtype that the fabric accepts gives, on every rank, the values of ATen's
-// operations one after the other in rank order. MIN and MAX with a NaN follow the order of Gloo's ring. Past bugs: the
-// order depended on the group's size or on block borders.
+// Contract: every reduction of every dtype that the fabric accepts gives, on every rank with an output, the values of
+// ATen's operations one after the other in rank order. MIN and MAX with a NaN follow the order of Gloo's ring. Past
+// bugs: the order depended on the group's size or on block borders.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the all-reduce of sparse COO tensors gives Gloo's result: each rank's tensor is coalesced (values with
-// equal indices in order of position), then the ranks are added in rank order. The result is coalesced and the same on
-// every rank. Ranks may have different numbers of values.
+// equal indices are added in order of position), and then the ranks' tensors are added in rank order. The result is
+// coalesced and the same on every rank. Ranks may have different numbers of values.
 #include <map>
 
 #include <gmock/gmock.h>

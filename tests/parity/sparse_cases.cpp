@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All-reduces of sparse tensors. Gloo coalesces each rank's tensor and then adds the ranks one by one, from rank 0 on.
+// All-reduces of sparse tensors. Gloo coalesces each rank's tensor and then adds the tensors one by one, in rank order.
 // We do the same, to the same bits. coalesce() adds values of equal indices in the order that an unstable sort of the
 // indices leaves. For up to 16 values, that is the order of positions, which is our order, too. For more values, it may
 // be any order, so only exact sums are equal.

@@ -54,7 +54,7 @@ class FakeNccl : public NcclApi {
   ncclResult_t red_op_destroy(ncclRedOp_t op, ncclComm_t comm) override;
 
  private:
-  struct Clique;  // communicators of one group
+  struct Clique;  // the communicators of one process group
   struct Comm;
   struct Match;  // one collective, or a send and its receive
   struct Part;

@@ -12,7 +12,8 @@
 
 namespace rehearse_test::differential {
 
-// A test runs twins: a program in eager mode, and the same program compiled. Way says how the compiled twin runs.
+// A test runs twins: a program in eager mode, and the same program compiled. Way says how the compiled twin runs. With
+// Ranks and Ddp, the eager twin runs in the same way.
 enum class Way { Module, Function, FakeDdp, Ranks, Ddp };
 
 // One way to compile a program.

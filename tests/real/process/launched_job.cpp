@@ -44,7 +44,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// A rank's calls, with the properties that both modes must share.
+// A rank's calls, with the properties that must be the same in a real run and in a simulation.
 std::vector<std::string> event_lines(const World& world, int rank) {
   std::vector<std::string> lines;
   const auto& events = world.events();

@@ -312,7 +312,7 @@ std::string without_places(const std::string& text) {
 
 void expect_the_same(const Report& report, const JobOutcome& job_outcome) {
   const auto coordinated = report_of(job_outcome, static_cast<int>(report.rank_lines.size()));
-  // Processes cannot know that a rank will never come, so they wait until the timeout.
+  // The coordinator does not always know that a rank will never come. If it does not know, the job ends with a timeout.
   const bool timed_out = coordinated.verdict == Verdict::timeout;
   ASSERT_EQ(timed_out ? Verdict::deadlock : coordinated.verdict, report.verdict)
       << report.headline << "\nthe judge: " << coordinated.headline;

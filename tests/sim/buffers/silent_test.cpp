@@ -17,7 +17,7 @@
 
 #include "checked_world.h"
 
-// Outside Rehearse's namespace, because code inside does not count as the user's own.
+// Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
 namespace checked_programs {
 namespace {
 

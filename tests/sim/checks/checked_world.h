@@ -9,12 +9,12 @@
 #include <rehearse/sim/report_writers.h>
 #include <rehearse/sim/world.h>
 
-// Outside namespace rehearse, because reports do not take functions of that namespace for user code.
+// Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
 namespace checks_test {
 
 using namespace rehearse;
 
-// Runs the body twice, because a check must be as deterministic as the run.
+// Runs two worlds, because a check must be as deterministic as the run.
 inline Report run(const WorldOptions& options, const World::Body& body) {
   const auto report = World(options).run(body);
   const auto again = World(options).run(body);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the check finds the first difference of replicas: the rank, the tensor, by how much, and the operation that
-// made it. Equal replicas, and programs that leave early, are left alone.
+// made it. Equal replicas are no finding. The check does not wait for ranks that leave early.
 #include <functional>
 #include <limits>
 #include <optional>

@@ -12,7 +12,7 @@
 
 #include <rehearse/sim/world.h>
 
-// Outside namespace rehearse, because reports do not take functions of that namespace for user code.
+// Outside namespace rehearse, because without line tables, reports take code of that namespace for library code.
 namespace store_history_test {
 namespace {
 

@@ -51,8 +51,8 @@ inline Report run(const std::vector<std::string>& faults, const World::Body& bod
   return run(world_with(faults), body);
 }
 
-// Where the fault fired, if it fired once, for example "rank 3 in allreduce #12 on group "world"". If it did not fire
-// once, how often it fired, and why not.
+// If the fault fired once, returns where, for example "rank 3 in allreduce #12 on group "world"". Otherwise returns how
+// often it fired, and FaultLine::why_not.
 inline std::string fired(const Report& report, std::size_t fault = 0) {
   const auto& line = report.faults.at(fault);
   if (line.times != 1) return std::to_string(line.times) + " times: " + line.why_not;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a swarm draws faults by choices of the Oracle, only from the given families, and within the swarm's bounds.
-// If a family states the rank or the time, its faults have that rank or time.
+// If a family states ranks, a call or a time, its faults keep to them.
 #include <algorithm>
 #include <chrono>
 #include <set>

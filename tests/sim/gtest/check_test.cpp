@@ -16,9 +16,9 @@
 #include "caught_failures.h"
 #include "cli/process.h"
 
-// Contract: check() fails the test at the caller's line unless all is well, names rank and seed, and ends with a line
-// that repeats the run. Failures of assertions inside ranks, before the world has its verdict, are never lost, and
-// always have rank and time.
+// Contract: unless all is well, check() fails the test at the caller's line. The failure names rank and seed, and ends
+// with a line that repeats the run. Failures of assertions inside ranks, before the world has its verdict, are never
+// lost, and always have rank and time.
 namespace rehearse {
 namespace {
 
@@ -164,8 +164,8 @@ TEST(Environment, Runs_StopAtTheFirstThatFails) {
   EXPECT_THAT(message(failures[0]), HasSubstr("replay: REHEARSE_PREEMPT=1 REHEARSE_SEED=0x9 "));
 }
 
-// With REHEARSE_RUNS, check() preempts as a sweep does. REHEARSE_SEED alone does not, so the line that replays a seed
-// sets REHEARSE_PREEMPT, too, unless the test itself sets the option.
+// With REHEARSE_RUNS, check() preempts as a sweep does, but REHEARSE_SEED alone does not turn preemption on. So the
+// line that replays a seed sets REHEARSE_PREEMPT, too, if the run's preemption differs from the test's own option.
 TEST(Environment, Runs_ArePreemptedUnlessTheTestSaysOtherwise) {
   const auto schedule_of = [](std::optional<bool> preempt) {
     const auto failures = failures_of([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the memory of a rank's tensors is counted to the byte, by source line. An allocation beyond the rank's
-// limit throws. If the program does not catch the error, the verdict is OUT OF MEMORY. A world without a limit uses
-// LibTorch's own allocator.
+// limit throws. If the program does not catch the error, the verdict is OUT OF MEMORY. A world without a limit, and
+// without faults of allocations, uses LibTorch's own allocator.
 #include <optional>
 #include <string>
 #include <vector>

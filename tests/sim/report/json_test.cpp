@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-// Contract: values print with the bytes of nlohmann::ordered_json, whatever they contain, and read back as the same
-// values.
+// Contract: values print with the bytes of nlohmann::ordered_json, whatever they contain. A printed text reads back as
+// nlohmann::ordered_json reads it.
 namespace rehearse::sim {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: report.json holds no numbers that nobody measured, and a zero in it is a fact. The reader still reads files
-// of earlier versions, which have zeros for such numbers. It refuses a file that lacks a number which each such run
-// measures.
+// of earlier versions, which have zeros for such numbers. It refuses a file that lacks a number if the run must have
+// measured that number.
 #include <string>
 #include <vector>
 

@@ -112,7 +112,7 @@ TEST(TimedOutCalls, AfterASurvivedTimeout_AreReportedWithoutIt) {
   }
 }
 
-// The report blames the late rank only for the call that it came late to, not for its own failed call.
+// Rank 0 catches the timeout of call #1, and comes late to call #2. The report blames rank 0 only for call #2.
 TEST(TimedOutCalls, OfARankThatCameLateAfterASurvivedOne_AreThoseItCameLateTo) {
   const auto report = run([](RankContext& ctx) {
     auto t = at::ones({4});

@@ -8,8 +8,8 @@
 
 #include "scenario/scenario_keys.h"
 
-// Contract: docs/GUIDE.md shows the keys as the reader accepts them. With REHEARSE_UPDATE_GOLDEN=1 in the environment,
-// the test rewrites the table of the page.
+// Contract: docs/GUIDE.md shows the keys as read_scenario() accepts them. With REHEARSE_UPDATE_GOLDEN=1 in the
+// environment, the test rewrites the table of the page.
 
 namespace rehearse::sim {
 namespace {
@@ -36,7 +36,7 @@ TEST(ScenarioGuide, TableOfKeys_IsThatOfTheReader) {
   EXPECT_EQ(shown, scenario_keys_as_markdown()) << "REHEARSE_UPDATE_GOLDEN=1 rewrites the table in " << path;
 }
 
-// The guide's default values are the real ones.
+// The guide shows each default value as key.print() writes it. key.read() reads this text as the same value.
 TEST(ScenarioGuide, EveryKey_IsReadBackAsItIsPrinted) {
   const Scenario unprinted;
   for (const auto& section : scenario_sections()) {

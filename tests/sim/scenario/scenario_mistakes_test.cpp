@@ -7,8 +7,8 @@
 #include <rehearse/job/program.h>
 #include <rehearse_internal/sim/scenario.h>
 
-// Contract: for any value of a key and any file name, an error has the line, the key, the value (on one line) and what
-// would be right.
+// Contract: for any wrong value of a key, an error has the line, the key, the value (on one line) and what would be
+// right. For an unknown key, it has the line, the key and the keys that exist.
 
 REHEARSE_PROGRAM(mistaken){.summary = "for these tests",
                            .parameters = {{"steps", std::int64_t{20}, "training steps", 1, 1000},

@@ -198,7 +198,8 @@ flight_recorder = true
 )");
 }
 
-// Faults in tables, with numbers, texts and arrays. They print as texts.
+// Reads faults from tables whose values are numbers, texts and arrays. In the printed tables, all these values are
+// texts.
 TEST(Scenario, Faults_AreReadAndPrinted) {
   const auto scenario = parse_scenario(R"(program = "scenario_train"
 expect = "RANK FAILED"

@@ -113,7 +113,7 @@ TEST(RandomOracle, KindsOfChoice_DoNotDisturbEachOther) {
   EXPECT_NE(answers(undisturbed, ChoiceKind::fault, 40), expected);
 }
 
-// Equal weights must draw like no weights, so that seeds keep their meaning if a choice gets weights.
+// Weights that are all 1 must draw like no weights, so that seeds keep their meaning if a choice gets weights.
 TEST(RandomOracle, EqualWeightsOfOne_DrawAsWithoutWeights) {
   RandomOracle weighed(1), plain(1);
   const std::vector<std::uint32_t> candidates{10, 11, 12, 13, 14, 15, 16, 17}, ones(8, 1);

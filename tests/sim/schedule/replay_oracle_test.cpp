@@ -40,7 +40,8 @@ TEST(ReplayOracle, SameQuestions_AnswersOfTheLog) {
   EXPECT_NO_THROW(oracle.require_used_up());
 }
 
-// A log gives its own answers. Past its end, the run goes on as its seed would have, with weights.
+// While the log has answers, weights have no effect. Past the end of the log, the answers are those of the seed's
+// RandomOracle, with weights.
 TEST(ReplayOracle, Weights_CountOnlyPastTheEnd) {
   const std::vector<std::uint32_t> candidates{0, 1}, weights{1, 99};
   RandomOracle seeded(9);

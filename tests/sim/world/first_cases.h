@@ -3,8 +3,9 @@
 
 #include <rehearse/sim/world.h>
 
-// The most common bugs, as people write them. The rank in the middle (size / 2) of three or more makes the mistake.
-// These programs are outside namespace rehearse, because frames of that namespace are not user code.
+// The most common bugs, as people write them. The programs need at least three ranks. The rank in the middle (size / 2)
+// makes the mistake; the comments below call it "the rank". The programs are outside namespace rehearse, because
+// without line tables, reports take code of that namespace for library code.
 namespace first_cases {
 
 using rehearse::RankContext;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a remark says if a program catches a timeout and goes on, because that would cause trouble outside of the
-// simulation. If a run fails, a remark names a group that several threads of a rank used.
+// Contract: a rank gets a remark if it catches the timeout of a call and goes on with the group of that call, or if it
+// catches the default timeout of a store call and returns. Both would cause trouble outside of the simulation. If a run
+// fails, a remark names a group that several threads of a rank used.
 #include <chrono>
 #include <functional>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: among 10,000 seeds, schedules by priorities find bugs of known depth in worlds as often as
-// docs/DETERMINISM.md states, and at least as often as the bound. The page also has the counts of random and
+// Contract: among 10,000 seeds, schedules by priorities (PCT) find bugs of known depth in worlds as often as
+// docs/DETERMINISM.md states, and at least as often as PCT's bound. The page also has the counts of random and
 // round-robin schedules. Seeds are fixed, so all counts are exact.
 #include <algorithm>
 #include <bit>
@@ -81,7 +81,7 @@ std::uint64_t bound(const OrderBug& bug, std::uint64_t choices, std::uint64_t se
   return (seeds + one_in - 1) / one_in;
 }
 
-// One seed in 13 assumes that the run has this number of choices.
+// If the options do not state the number of choices, one seed in 13 assumes this number.
 std::uint64_t assumed(const OrderBug& bug) { return std::max<std::uint64_t>(16, std::bit_ceil(bug.choices)); }
 
 void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& stated) {

@@ -62,7 +62,8 @@ class RankContexts : public testing::TestWithParam<int> {
 
 void sum(RankContext& ctx) { ctx.group().allreduce(at::ones({3}))->wait(); }
 
-// Lives from its first use by a rank to that rank's end, and records both.
+// Lives from its first use by a rank until that rank ends. `made` lists the ranks of all first uses, and `gone` the
+// ranks that ended.
 struct Global {
   Global() : owner(rank()) { made.push_back(owner); }
   Global(const Global&) = delete;
@@ -230,8 +231,8 @@ TEST(NewGroup, OfANameThatAnotherOneHas_IsRefused) {
   EXPECT_THAT(report.headline, testing::EndsWith(": new_group: there is a group of the name \"pair\" already"));
 }
 
-// A rank's n-th call of new_local_group() with these ranks and this name gets the n-th such group, even if groups with
-// other ranks have the same name.
+// A rank's n-th call of new_local_group() with the same ranks and the same name gets the n-th group of these ranks and
+// this name, even if groups with other ranks have that name, too.
 TEST(LocalGroups, OfOneName_AreOneAfterTheOther) {
   World world({.ranks = 3});
   const auto report = world.run([](RankContext& ctx) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How worlds with real c10d calls end, beyond the first cases: silently if all is well, else with a verdict.
+// How worlds with real c10d calls end, besides the cases of first_cases.h: OK if all is well, otherwise with a verdict
+// that names the cause.
 #include <cstddef>
 #include <system_error>
 #include <thread>
@@ -37,7 +38,7 @@ TEST(WorldEnds, AllRanksAgree_IsSilent) {
   EXPECT_EQ(report.operations, 8u);
 }
 
-// run() throws std::system_error only if there is no room for the ranks. The command prints this text, too.
+// If there is no room for the ranks, run() throws std::system_error. The command line prints the text of this error.
 TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";
@@ -119,7 +120,7 @@ TEST(WorldEnds, MessageUnderTwoLabels_IsAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("they differ in label"));
 }
 
-// A receive from any source takes a message that is there, in an order that the oracle chooses.
+// A receive from any source takes one of the messages that are there. The oracle chooses which one.
 TEST(WorldEnds, ReceiveFromAnySource_GetsEachMessageOnce) {
   const auto report = run(4, [](RankContext& ctx) {
     if (ctx.rank() != 0) {
