@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the report of a hang inside DDP's backward names the missing rank, the collective and the user's line,
-// although ranks wait there for futures, not for works. A correct program stays silent.
+// although ranks wait there for futures, not for works. The verdict of a correct program is OK.
 #include <string>
 
 #include <gmock/gmock.h>

@@ -106,7 +106,7 @@ struct BertOutputImpl : torch::nn::Module {
 };
 TORCH_MODULE(BertOutput);
 
-// Holds modules and parameters under names, and computes nothing. It is a component of the parameters' paths.
+// Holds modules and parameters under names, and computes nothing. Its own name is a component of the parameters' paths.
 struct BertPart : torch::nn::Module {
   template <typename Holder>
   Holder add(const char* name, Holder module) {

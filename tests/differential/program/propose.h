@@ -28,8 +28,8 @@ class Proposer {
   Proposer(const Program& program, const std::vector<std::string>& families, Random& random)
       : program_(program), families_(families), random_(random) {}
 
-  // Runs the program to find its values. For First and Second, all branches take that block; for Ask, finds the values
-  // that exist whichever block branches take. Returns false if the program throws.
+  // Runs the program to find its values. With First or Second, every branch takes that block. With Ask, finds the
+  // values that exist whichever of its blocks each branch takes. Returns false if the program throws.
   bool look(Answer answer);
 
   std::optional<Statement> propose(bool may_nest);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that waits for its device lets others run, does not count as a standstill, and goes on when the
-// device is done.
+// Contract: a rank that waits for its device lets other ranks run, and goes on when the device is done. Its wait does
+// not count as a deadlock.
 #include <stdexcept>
 
 #include <rehearse_internal/exec/this_rank.h>

@@ -32,7 +32,7 @@ struct FakeCudart {
   }
 };
 
-// Calls of libcudart made by a library that links it, as LibTorch's do.
+// Calls of libcudart by a library that links libcudart, as LibTorch's libraries do.
 struct CudartUser {
   cudaError_t (*stream_synchronize)(cudaStream_t stream);
   cudaError_t (*event_synchronize)(cudaEvent_t event);

@@ -10,8 +10,8 @@
 #include "process/process_check_options.h"
 #include "process/process_rendezvous.h"
 
-// Contract: the environment says where processes meet and how they are checked. A value that makes no sense is refused
-// with the variable's name.
+// Contract: the environment says where processes meet and how their calls are checked. A value that makes no sense is
+// refused with the variable's name.
 namespace rehearse::real {
 namespace {
 

@@ -46,8 +46,8 @@ TEST(Draws, MoreOnOneRank_AreCounted) {
   EXPECT_TRUE(details[1].ends_with(": never on rank 3, once on rank 0")) << details[1];
 }
 
-// The check blames the line that the other ranks did not run, which is not the last line that draws. Only draws since
-// the previous check count.
+// Rank 2 runs a line that the other ranks do not run. The check blames that line, although a later line draws, too.
+// Only draws since the previous check count.
 TEST(Draws, MoreOnOneRank_AreLaidToTheirLine) {
   int odd_line = 0;
   const auto report = run([&](RankContext& ctx) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a fault has one text, which reads back as itself. An error names the field and the value, and says what is
-// right.
+// Contract: a fault prints as one text, which reads back as the same fault. An error names the field and the value, and
+// says what is right.
 #include <string>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: transfers that begin across a cut do not arrive while the cut lasts. Other transfers do. Held transfers
-// move when the cut ends. The report names the cut.
+// Contract: transfers that begin across a cut do not arrive while the cut lasts. All other transfers arrive. Held
+// transfers move when the cut ends. The report names the cut.
 #include <chrono>
 #include <string>
 
@@ -109,7 +109,7 @@ TEST(Partition, OfSendsAndReceives_GoesByTheirEnds) {
   EXPECT_EQ(held.end_time, plain.end_time + milliseconds(3));
 }
 
-// Transfers that are in flight when the cut begins arrive: here the first all-reduce.
+// A transfer that is in flight when the cut begins still arrives. Here this is the first all-reduce.
 TEST(Partition, AtATime_HealedAtATime) {
   const auto plain = run(std::vector<std::string>{});
   const auto report = run({"partition rank=0 after=0s", "heal after=3ms"});

@@ -32,7 +32,7 @@ TEST(StaleKey, BringsTheFormerValueOnce) {
   EXPECT_EQ(fired(report), R"(rank 2 in get of key "epoch")");
 }
 
-// The first value has no predecessor.
+// The first value has no predecessor, so the fault takes the get of the second value.
 TEST(StaleKey, WithoutACall_IsTheFirstGetThatHasOne) {
   int stale = 0;
   const auto body = [&](RankContext& ctx) {

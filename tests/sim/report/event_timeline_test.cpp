@@ -19,8 +19,8 @@
 #include "report/page/trace_timeline.h"
 #include "sim/report/event_log_maker.h"
 
-// Contract: a page's timeline has every call of the log with its times. A timeline read from the run's trace.json is
-// the same.
+// Contract: a page's timeline has every call of the log with its times. A timeline read from the run's trace.json has
+// the same calls, groups and spans.
 
 namespace rehearse::sim {
 namespace {

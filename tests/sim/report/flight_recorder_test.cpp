@@ -18,8 +18,8 @@ std::string written(const comm::EventLog& log, int ranks) {
   return out.str();
 }
 
-// Contract: keys, types and order are those that c10d's flight recorder writes and its analyzer reads, with a list for
-// each rank.
+// Contract: keys, types and order are those that c10d's flight recorder writes and its analyzer reads. But the
+// recording is of all ranks: `entries` has a list for each rank.
 TEST(FlightRecorder, GroupsOnceAndTheEntriesOfEachRank) {
   EventLogMaker made(3);
   made.writer.add_group({"tensor_parallel", "undefined", {1}});

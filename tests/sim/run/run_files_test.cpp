@@ -13,8 +13,8 @@
 
 #include "record/output_file.h"
 
-// Contract: one table lists the files of a run. The files that are written, named in reports, and removed agree with
-// it.
+// Contract: one table lists the files of a run. The files that a run writes, the files that reports name, and the files
+// that are removed agree with this table.
 
 namespace rehearse::sim {
 namespace {

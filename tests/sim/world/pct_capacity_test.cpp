@@ -128,7 +128,8 @@ TEST(PctCapacity, Depth3_OfLongRuns) {
   expect_found(bug, 5, {86, 26, 1, 0});
 }
 
-// Both ranks read before either writes. In a run as short as this, a random walk finds that even more often.
+// Each rank's first call comes before the other rank's second call, as if both ranks read before either writes. In a
+// run as short as this, random schedules find the bug even more often than PCT.
 TEST(PctCapacity, Depth2_OfAShortRun) {
   const OrderBug bug{
       {2, 2}, 2, 5, [](const Places& places) { return places[0][0] < places[1][1] && places[1][0] < places[0][1]; }};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a thread pool in a static variable is shared by all ranks and all later worlds of the process, and each of
-// their reports says so. The test has a program of its own, because the pool outlives its worlds.
+// Contract: all ranks, and all later worlds of the process, share a thread pool in a static variable. The report of
+// each of these worlds says so. The test has a program of its own, because the pool outlives its worlds.
 #include <future>
 
 #include <c10/core/thread_pool.h>

@@ -55,7 +55,7 @@ TEST(WorldEnds, MoreRanksThanThereIsRoomFor_ThrowsWhatTheHeaderNames) {
   EXPECT_EQ(run(2, [](RankContext& ctx) { ctx.group().barrier()->wait(); }).verdict, Verdict::ok);
 }
 
-// These loops are slow, but they end.
+// A loop of 20,000 polls is slow, but it ends.
 TEST(WorldEnds, LoopsThatEndByThemselves_AreNoLivelock) {
   for (const bool all : {false, true}) {
     const auto report = run(4, [all](RankContext& ctx) {

@@ -38,7 +38,7 @@ void leave(const path& folder, const std::string& name, PageWorld world, sim::Js
         {.report = world.report, .culprits = {2}, .timeline = &world.timeline, .compiled = std::move(compiled)});
 }
 
-// The rows that the page's table of calls must show: cells with a bar between them.
+// Writes the rows that the page's table of calls must show. A bar separates the cells of a row.
 void leave_calls(const path& file, const sim::Timeline& timeline) {
   const auto text = [](std::int64_t nanoseconds) { return sim::format_time(kTimeZero + VirtualDuration(nanoseconds)); };
   constexpr auto kNever = sim::Timeline::kNever;
