@@ -63,7 +63,7 @@ struct FakeNccl::Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   int splits = 0;
-  std::map<std::string, int> calls;  // collectives; messages by sender and receiver
+  std::map<std::string, int> calls;  // how many so far: collectives, and messages by sender and receiver
   bool aborted = false;
 };
 

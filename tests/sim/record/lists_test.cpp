@@ -51,7 +51,7 @@ TEST(ResultList, ValuesComeBackWithEveryBit) {
   EXPECT_EQ(read[2].dtype, "int64");
   EXPECT_THAT(read[2].sizes, ElementsAre(3, 2));
   EXPECT_EQ(read[2].most, 5);
-  EXPECT_EQ(read[2].bytes.substr(8, 1), "\3");  // in the order of writing, row by row
+  EXPECT_EQ(read[2].bytes.substr(8, 1), "\3");  // row by row, whatever the strides
 }
 
 TEST(ResultList, WhatIsTooLarge_IsKeptAsHashAndFigures) {

@@ -53,7 +53,7 @@ class PreemptFiles : public testing::Test {
     options.ranks = 2;
     options.seed = seed;
     options.preempt = preempt;
-    options.explain_failures = false;  // the folder is no longer empty
+    options.explain_failures = false;  // a second run would not begin with an empty folder
     return World(options).run(body);
   }
 
