@@ -259,9 +259,13 @@ ScenarioKey fault_families(std::string_view name, std::string takes, Field field
 inline ScenarioKey report_file(const ReportFile& file) {
   // For a file that is written only on request, the key is printed only if the file is wanted.
   const bool always = file.written == Written::always;
-  return {file.key,
-          always ? fmt::format("whether `{}` is written", file.name)
-                 : fmt::format("whether `{}` is written; `true` in real runs ([why](REAL.md))", file.name),
+  std::string takes = fmt::format("whether `{}` is written", file.name);
+  if (!always) {
+    takes += "; `true` in real runs ([why](REAL.md))";
+  } else if (file.events != Events::none) {
+    takes += "; by default not for [large runs](#the-trace-and-the-flight-recorder)";
+  }
+  return {file.key, std::move(takes),
           [&file](Section& section, Scenario& scenario) {
             std::optional<bool> said;
             section.flag(file.key, said);

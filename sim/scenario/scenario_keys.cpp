@@ -24,8 +24,8 @@ constexpr auto kCompileTime = &WorldOptions::compile_time;
 
 ScenarioSection top_level() {
   auto program = keys::text("program", "a program of the executable", at(&Scenario::program));
-  auto executable = keys::text("executable", "the file or target that holds the program, for errors to name",
-                               at(&Scenario::executable));
+  auto executable =
+      keys::text("executable", "the file or target that holds the program; errors name it", at(&Scenario::executable));
   executable.fallback = "`\"\"`";
   auto mode = keys::choice<Mode>("mode", {{"simulation", Mode::simulation}, {"real", Mode::real}},
                                  ": on GPUs, or in processes ([how](REAL.md))", at(kWorld, &WorldOptions::mode));
