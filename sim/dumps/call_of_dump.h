@@ -39,7 +39,7 @@ class CallsOfDumps {
   comm::Operation unknown(const DumpedCall& entry);
 
   const std::size_t ranks_;
-  std::set<std::string> names_;                // names of calls that c10d does not have
+  std::set<std::string> names_;                // the labels of the calls that unknown() describes
   std::map<std::string, ComparedCall> known_;  // by the text that add_key() makes of their entries
 };
 

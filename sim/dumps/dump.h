@@ -67,7 +67,7 @@ struct Dump {
   std::vector<DumpedGroup> groups;                      // groups of the rank that the dump describes
   std::vector<DumpedCall> calls;                        // oldest first
   bool whole = true;                                    // holds all calls from the first one on
-  bool filtered = false;                                // completed calls in between may be missing
+  bool filtered = false;                                // completed calls after the first one may be missing
   std::map<std::int64_t, std::int64_t> enqueued;        // by DumpedCall::group_id: the number of the last call
 
   const DumpedGroup* group_called(const std::string& name) const;

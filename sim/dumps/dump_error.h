@@ -5,8 +5,8 @@
 
 namespace rehearse::sim {
 
-// Dumps cannot be read, or do not belong together. what() names the file, the field and its value, and says what would
-// be right.
+// Dumps cannot be read, or do not belong together. what() names the file and says what is wrong. If a field has a wrong
+// value, what() also says which value would be right.
 class DumpError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

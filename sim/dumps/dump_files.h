@@ -18,8 +18,8 @@ bool is_dump(std::string_view bytes);
 
 // Reads the dumps that `paths` name: files, and folders with dumps (it ignores other files there). The number at the
 // end of a file's name, before an extension, is the rank of its dump; a file may also hold the dumps of all ranks.
-// Throws DumpError if a file cannot be read, if two dumps have the same rank, or if a folder holds no dumps or those of
-// several jobs.
+// Throws DumpError if a file is no dump, if two dumps have the same rank, or if a folder holds no dumps or those of
+// several jobs. If a file cannot be read, throws DumpError or, for a file in a folder, InputError.
 std::vector<Dump> read_dumps(const std::vector<std::string>& paths, Stacks& stacks);
 
 }  // namespace rehearse::sim

@@ -189,7 +189,8 @@ class Unpickler {
     }
   }
 
-  // Handles opcodes that add to the container below them on the stack; false: another opcode.
+  // Handles opcodes that add the topmost values of the stack to the container below these values; false: another
+  // opcode.
   bool growth() {
     std::vector<Id> items;
     switch (static_cast<Opcode>(code_)) {

@@ -9,7 +9,8 @@
 
 namespace rehearse::sim {
 
-// The bytes are no pickle of plain data. what() names the opcode and its position.
+// The bytes are no pickle of plain data, or exceed the limits. what() says what is wrong, for example which opcode at
+// which byte.
 class PickleError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

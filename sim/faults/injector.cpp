@@ -132,7 +132,7 @@ bool FaultInjector::fits(const std::optional<Fault::Point>& point, const Interce
          (point->op.empty() ? all_calls_.at(intercepted.rank) : calls_.at({intercepted.rank, intercepted.call.type}));
 }
 
-// Carries out the verbs that need a call of a group; act_on_rank() carries out the verbs that fit any call.
+// Carries out a fault at a call of a group. Leaves the verbs that do the same at any call to act_on_rank().
 auto FaultInjector::act(FaultPlan& plan, const InterceptedCall& intercepted) -> Answer {
   const Fault& fault = *plan.fault;
   switch (fault.verb) {

@@ -44,8 +44,8 @@ std::vector<int> WhyNot::missed(const FaultPlan& plan) const {
   return fault.ranks.empty() && !callers.empty() ? callers : ranks;
 }
 
-// For example "no call fitted; rank 3 made 4 calls". If the fault has fired elsewhere, with the ranks: "on ranks 1-2:
-// no call fitted; ...".
+// For example "no call fitted; rank 3 made 4 calls". If the fault has fired on other ranks, or if ranks have different
+// reasons, each reason begins with its ranks: "on ranks 1-2: no call fitted; ...".
 std::string WhyNot::why_not(const FaultPlan& plan) const {
   constexpr std::size_t kReasonsShown = 3;
   std::vector<std::pair<std::string, std::vector<int>>> reasons;

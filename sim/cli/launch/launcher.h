@@ -11,7 +11,8 @@
 
 namespace rehearse::cli {
 
-// Set in the environment of processes that launch_ranks() starts. They leave files and print nothing of their own.
+// Set in the environment of the processes that launch_ranks() starts. Such a process leaves its files, but prints
+// neither banner nor report.
 inline constexpr const char* kLaunchedByUs = "REHEARSE_LAUNCHED";
 
 bool is_launched_by_us();
@@ -36,14 +37,15 @@ std::filesystem::path rank_folder(const std::filesystem::path& folder, int rank)
 void clear_rank_folders(const std::filesystem::path& folder);
 
 // Starts a process for each rank on this host and waits until all have ended. Shows what they print, each line after
-// "[rank]". This process serves the store through which they find each other. If one process ends badly, the other
+// "[rank]". This process serves the store through which the ranks find each other. If one process ends badly, the other
 // processes have 30 seconds to report that. Then launch_ranks() asks them to end, and finally kills them. After an
 // interrupt, or two seconds after the time limit, it asks them without these 30 seconds. A second interrupt ends them
-// at once. Throws std::system_error if they cannot be started, and OutputError if an output.txt cannot be written.
+// at once. Throws std::system_error if the store or a process cannot be started, and OutputError if an output.txt
+// cannot be written.
 RankEnds launch_ranks(const RankLaunch& launch);
 
-// Starts one process and waits for its end. Passes the first two interrupts of this process on to the new one. Writes
-// what the new process prints to a file and does not show it. Throws what launch_ranks() throws.
+// Starts one process and waits for its end. Passes the first two interrupts of this process on to the new one. The
+// output of the new process goes only to `start.printed`. Throws std::system_error, and OutputError for that file.
 ProcessEnd run_alone(const ProcessStart& start);
 
 }  // namespace rehearse::cli

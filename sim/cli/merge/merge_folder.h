@@ -14,7 +14,8 @@
 
 namespace rehearse::cli {
 
-// The folder does not hold what the ranks of one run left. what() names the file and its value, and says how to fix it.
+// The folder does not hold what the ranks of one run left. what() names the file or the folder, and says what is wrong
+// with it.
 class MergeError : public UsageError {
  public:
   using UsageError::UsageError;

@@ -9,7 +9,8 @@
 
 namespace rehearse::cli {
 
-// Does `merge` for the shards of a sweep: prints what all of them found. Returns the exit code. Throws UsageError.
+// Does `merge` for the shards of a sweep: prints what all of them found. Returns the exit code. Throws what
+// join_shards() throws, and UsageError if the JUnit file cannot be written.
 int merge_shards(const std::vector<std::filesystem::path>& files, const Arguments& arguments, Console& console);
 
 }  // namespace rehearse::cli

@@ -15,8 +15,8 @@ struct MergedFiles {
   std::vector<std::string> damages;
 };
 
-// Combines the ranks' files in `folder` (calls, results, trace, flight recorder) and writes the results there, as far
-// as `output` wants them and any rank left one. Leaves out damaged files. Throws OutputError.
+// Combines the ranks' files in `folder` (calls, results, trace, flight recorder). Writes each combined file there if
+// `output` wants it and any rank left such a file. Leaves out damaged files. Throws OutputError.
 MergedFiles merge_other_files(const std::filesystem::path& folder, int ranks, const sim::OutputOptions& output);
 
 }  // namespace rehearse::cli

@@ -29,8 +29,9 @@ struct JoinedShards {
   int count = 0;
 };
 
-// Joins shards to their sweep. Throws UsageError if a file is no shard, belongs to another sweep (other seeds, or a
-// scenario that differs in more than seed, outputs and paths), or occurs twice.
+// Joins shards to their sweep. Throws sim::InputError if a file cannot be read. Throws UsageError if a file is no
+// shard, belongs to another sweep (other seeds, another number of shards, or a scenario that differs in more than seed,
+// outputs and paths), or holds the same shard as another file.
 JoinedShards join_shards(const std::vector<std::filesystem::path>& files);
 
 }  // namespace rehearse::cli

@@ -126,7 +126,8 @@ std::vector<Workers::Done> Workers::wait(std::chrono::milliseconds longest) {
   return done;
 }
 
-// Asks a run that exceeds its time to end, and asks once more. After that, the caller must kill it.
+// Asks a run that exceeds its time to end, and asks again after kGrace. Returns true if the run still goes on after
+// another kGrace; then the caller must kill its worker.
 bool Workers::is_overdue(Process& process) const {
   const auto limit = setup_.arguments.time_limit;
   if (!limit || !process.seed) return false;

@@ -163,8 +163,8 @@ int validate(const Arguments& arguments, Console& console) {
   }
   try {
     const FolderLock lock(scenario.output.directory);
-    // Keep what a `run` of the same scenario left here: remove only the two files of a validation. Its other files lie
-    // in subfolders.
+    // Keep what a `run` of the same scenario left here: remove only the two files of a validation. The other files of a
+    // validation lie in subfolders.
     prepare_folder(scenario.output.directory);
     for (const auto* const file : {kValidation, kPage})
       std::filesystem::remove(scenario.output.directory / file, ignored);

@@ -9,8 +9,8 @@
 // The calls of a store, by their c10d names. The texts of faults use these names.
 namespace rehearse::sim {
 
-// `writes`: the call sets values, so faults that lose keys act after the call. At calls with `reads` they act before
-// it.
+// Says when faults that lose keys act: after the call if it sets values of keys (`writes`), before every other call
+// (`reads`).
 enum class StoreAccess { reads, writes };
 
 struct StoreCallRow {

@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// Names the checks in `options` that a real run cannot do: "[checks] replicas, buffers and [world] memory work in
+// Names the settings in `options` that a real run ignores: "[checks] replicas, buffers and [world] memory work in
 // simulations only: this real run ignored them". Empty if there are none, and for a simulation.
 std::vector<std::string> real_remarks(const WorldOptions& options);
 

@@ -56,7 +56,7 @@ void add_waits_given_up(const RunRecord& record, Report& report) {
 
 // Tells the reader how to make source lines available.
 std::string hint_of(const RunRecord& record) {
-  constexpr std::size_t kLookedAt = 16;  // failures, then fibers: a program is compiled in one way, so a few tell
+  constexpr std::size_t kLookedAt = 16;  // failures, and fibers: all code is compiled in the same way, so a few suffice
   const auto& outcome = record.outcome;
   std::string hint;
   for (std::size_t i = 0; hint.empty() && i < std::min(outcome.failures.size(), kLookedAt); ++i)

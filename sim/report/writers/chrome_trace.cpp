@@ -114,8 +114,8 @@ class TraceWriter {
     }
   }
 
-  // The arrow starts where the last participant makes its call, and ends in the slice of a call that waited for that
-  // participant.
+  // The arrow starts when `from` makes its call. It ends in the slice of `to`, at the same time or, if `to` makes its
+  // call later, at the beginning of the slice.
   void put_arrow(const Slice& from, const Slice& to) {
     const VirtualTime start = from.event.time_created;
     const VirtualTime end = std::max(start, to.event.time_created);

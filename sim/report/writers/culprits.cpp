@@ -103,7 +103,7 @@ std::vector<int> of_standstill(const Report& report) {
 
 }  // namespace
 
-// This compares texts, because neither gloo nor NCCL has an exception type for this that comes through c10d.
+// This compares texts, because c10d passes on no exception type by which gloo or NCCL tells a lost connection.
 bool failed_by_others(const RankLine& line) {
   constexpr std::string_view kOfConnections[] = {"Timed out waiting ",        "gloo/transport/",
                                                  "Connection closed by peer", "Connection reset by peer",

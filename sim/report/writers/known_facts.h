@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// False if nobody measured the run: its process died, it was a replay that differed from its log, or only dumps
-// describe it.
+// False if nobody measured the run: its process died without notes of its calls and its time, it was a replay that
+// differed from its log, or only dumps describe it.
 bool is_measured(const Report& report);
 
 // True if nothing went wrong as far as is known, but some rank of the job left no dump.

@@ -53,7 +53,7 @@ namespace rehearse {
 
 // Simulates the ranks and fails the test, at the line of the call, unless the verdict is OK. The failure contains the
 // text report, whose line "replay: ..." repeats the run. Report and decision log are then in rehearse-out/<Suite.Test>/
-// below the current directory.
+// below the current directory, unless the run was a replay.
 //
 // Blocks until every rank has ended. Call it from the test's thread, outside any world. Throws std::invalid_argument
 // for options that make no sense.

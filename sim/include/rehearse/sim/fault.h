@@ -25,7 +25,7 @@ struct Fault {
     slow,             // in the whole run, the rank's computations and communication take `factor` times as long
     delay,            // the data of the call moves `amount` later
     skip_collective,  // the rank leaves the call out without noticing
-    fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError
+    fail_op,          // the call throws CommError; a call of the store throws c10::DistStoreError; a write fails
     corrupt,          // the call's first output is wrong on the rank; with=stale: all its outputs
     partition,        // transfers between `ranks` and `from` do not arrive before the partition ends
     heal,             // ends all partitions
@@ -33,7 +33,7 @@ struct Fault {
     stale_key,        // a get by the rank returns the value before the latest one
     clock_jump,       // the rank's clocks show another time
     fail_alloc,       // an allocation by the rank fails
-    reorder,          // a message arrives after the rank's next one to another peer or with another tag
+    reorder,          // a message arrives after the rank's next one to another peer or group, or with another tag
     restart,          // the rank starts again if it has crashed or ended by then
     disk_full,        // a write to a file in the rank's scratch folder fails: no space is left
     torn_write,       // half of such a write reaches the disk, and the rank crashes

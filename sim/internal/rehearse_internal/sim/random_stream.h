@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// Steele, Lea and Flood's SplitMix64: spreads a seed of any shape (1, 2, 3...) over 64 bits. Every 64-bit
-// value comes out once in its period.
+// Steele, Lea and Flood's SplitMix64: spreads any seed, even a small one (1, 2, 3...), over 64 bits. Every 64-bit value
+// comes out once in a period.
 class SplitMix64 {
  public:
   explicit constexpr SplitMix64(std::uint64_t seed) noexcept : state_(seed) {}

@@ -39,7 +39,8 @@ struct Scenario {
   WorldOptions world;
   Parameters parameters;
   OutputOptions output;
-  Verdict expect = Verdict::ok;  // the expected verdict: if the run ends with it, the command exits with 0
+  // The expected verdict. If the run ends as expected (cli/expectation.h), the command exits with 0.
+  Verdict expect = Verdict::ok;
 };
 
 // A scenario that cannot be run. what() lists all problems, one on a line, in the order of the file's lines:

@@ -8,8 +8,8 @@
 
 namespace rehearse {
 
-// The object behind SCOPED_TRACE. In a rank, the trace applies only to assertions of the fiber (the rank's own, or a
-// thread that the rank started) that made it; elsewhere it is GoogleTest's own.
+// The object behind SCOPED_TRACE. In a rank, the trace applies only to assertions of the fiber that made the trace: the
+// rank's own fiber, or a thread that the rank started. Outside of ranks, it is GoogleTest's own trace.
 //
 // GoogleTest keeps traces by thread, and all ranks share one thread. With GoogleTest's own traces, an assertion would
 // show those of all ranks that are inside such a scope, and leaving a scope would remove the newest trace, whoever made
