@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives through c10d::ProcessGroup in a simulated world: CPU time per rank, and bytes per second over all ranks.
 // `of_floor` is the time divided by that of c10d's own path: the same call on a ProcessGroup whose back end does
-// nothing, plus one switch between ranks. Both take turns. `start_up` is the time of a world with one barrier.
+// nothing, plus one switch between ranks. Our path and c10d's own take turns. `start_up` is the time of a world with
+// one barrier.
 #include <string>
 #include <vector>
 

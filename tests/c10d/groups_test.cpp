@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: our groups support c10d::ProcessGroup's ways to split and merge groups. Group::shrink() adds a way that
-// c10d::ProcessGroup lacks. All of them work under any schedule of the ranks.
+// Contract: our groups support the functions of c10d::ProcessGroup that split and merge groups, and Group::shrink(),
+// which c10d::ProcessGroup lacks. All of these work under any schedule of the ranks.
 #include <vector>
 
 #include <ATen/ATen.h>

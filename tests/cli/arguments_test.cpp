@@ -5,8 +5,9 @@
 
 #include "cli/process.h"
 
-// Contract: the command reports a wrong option, value or path in one line that says what is wrong and, if possible,
-// what would be right. A line of usage often follows. It then runs nothing, writes nothing and exits with code 64.
+// Contract: the command reports each wrong option, value or path in one line that says what is wrong and, if possible,
+// what would be right. A line of usage often follows. The command then runs nothing, writes nothing and exits with code
+// 64.
 namespace rehearse::test {
 namespace {
 

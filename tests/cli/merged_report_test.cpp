@@ -10,8 +10,8 @@
 
 #include "report/writers/culprits.h"
 
-// Contract: the merge of the ranks' own reports has one verdict, and the culprits of that verdict, chosen in a stated
-// order. It adds up the ranks' operations and checks, and repeats nothing.
+// Contract: the merge of the ranks' own reports has one verdict, chosen by the order in merged_report.h, and the
+// culprits of that verdict. The merge adds up the ranks' operations and checks, and repeats nothing.
 namespace rehearse::cli {
 namespace {
 

@@ -20,9 +20,9 @@ struct Finished {
 Finished run_process(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                      const std::filesystem::path& folder, const std::vector<std::string>& environment = {});
 
-// Runs the program, waits until it has printed `ready`, and sends `signal` to it and to the processes that it started,
-// as a terminal's Ctrl-C does. If `times` is 2, sends the signal again after the program has printed something about
-// the first signal. Waits for the end.
+// Runs the program, waits until it has printed `ready`, and sends `signal` to the program's process group, as a
+// terminal's Ctrl-C does. If `times` is 2, sends the signal again after the program has printed something about the
+// first signal. Waits for the end.
 Finished run_and_signal(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                         const std::filesystem::path& folder, const std::string& ready, int signal, int times = 1);
 
