@@ -34,8 +34,8 @@ constexpr NamedCall kOtherNames[] = {
     {"ALLGATHER_coalesced", OpType::ALLGATHER_COALESCED},
 };
 
-// Coalesced calls of one kind in one entry: the type of the whole, the type of each tensor's own call, and the tag of
-// the whole.
+// The name of an entry that records several coalesced calls. `type` and `tag` belong to the operation as a whole;
+// `part` is the type of each tensor's own call.
 struct CoalescedKind {
   std::string_view name;
   OpType type, part;
@@ -79,8 +79,8 @@ void fill(const std::vector<DumpedTensor>& from, c10::DeviceType device, comm::T
   for (const auto& tensor : from) to.push_back(tensor_of(tensor, device));
 }
 
-// NCCL's back end records inputs and outputs of a scatter the other way round. A rank other than the root has no input,
-// so the record of such a rank has no outputs.
+// NCCL's back end swaps inputs and outputs when it records a scatter. A rank other than the root has no inputs, so the
+// record of such a rank has no outputs, or one output without elements.
 bool is_turned_round(const DumpedCall& entry) {
   const auto stands_for_none = [](const DumpedTensor& tensor) {
     return std::find(tensor.sizes.begin(), tensor.sizes.end(), 0) != tensor.sizes.end();
@@ -112,7 +112,7 @@ void add_parts(const DumpedCall& entry, const CoalescedKind& kind, Operation& ca
   }
 }
 
-// Adds everything in the entry that shapes the operation.
+// Adds to the key everything in the entry that shapes the operation.
 void add_key(const DumpedCall& entry, std::string& key) {
   key += fmt::format("{}:{}", entry.backend, entry.name);
   for (const auto* const list : {&entry.inputs, &entry.outputs}) {

@@ -68,8 +68,8 @@ void DumpedJob::add_calls(const Dump& dump) {
   }
 }
 
-// Gives the groups their titles. Also decides who belongs to a group whose members no dump names: all ranks to the
-// default group, and the ranks that called on it to any other group.
+// Gives the groups their titles. Also decides which ranks belong to a group with unknown members: all ranks to the
+// default group; to any other group, the ranks that made calls on the group.
 void DumpedJob::name_groups() {
   for (auto& group : groups_) {
     auto& [id, name, ranks] = group.identity;

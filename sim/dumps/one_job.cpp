@@ -49,9 +49,9 @@ bool is_name_of_members(const std::string& name) {
   return name.size() == kDigits && name.find_first_not_of("0123456789abcdef") == name.npos;
 }
 
-// The members of the groups that cannot differ within a job: the default group, and groups whose names are hashes. The
-// names of all other groups come from a counter, so ranks that call new_group() differently give one name to different
-// groups (see diagnose_creations()).
+// Compares the members of groups whose members cannot differ within a job: the default group, and groups whose names
+// are hashes. The names of all other groups come from a counter, so ranks that call new_group() differently give one
+// name to different groups (see diagnose_creations()).
 class Members {
  public:
   void require_same(const Dump& dump, const DumpedGroup& group) {

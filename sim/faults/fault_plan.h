@@ -32,8 +32,8 @@ bool is_of(const Fault& fault, int rank);
 // True if the fault happens at a time or on another fault, and not at a call.
 bool needs_no_call(const Fault& fault);
 
-// The time from which `fault`, one of the plans, may fire: its own time, or a time after the fault on which it depends.
-// Nothing: that other fault has not fired.
+// The time from which `fault`, which belongs to one of the plans, may fire: its own time, or a time after the firing of
+// the fault on which it depends. Nothing: that other fault has not fired.
 std::optional<VirtualTime> due(const Fault& fault, const std::vector<FaultPlan>& plans);
 
 // A part of a run's identity: what each fault did, where and when, but not what brought it about. 0: none fired.

@@ -19,8 +19,8 @@ namespace rehearse::sim {
 // on a device, and takes nothing.
 //
 // A world has at most one meter, and lends it to its fibers (exec::WorldLocal<MemoryMeter>). While a meter exists,
-// LibTorch's CPU allocator is a counting one. Tensors may outlive the meter. Construct, use and destroy it on the
-// executor's thread; nothing blocks.
+// LibTorch's CPU allocator is a counting one (see begin_counting()). Tensors may outlive the meter. Construct, use and
+// destroy the meter on the executor's thread; nothing blocks.
 class MemoryMeter {
  public:
   // `limit`: the bytes that each rank has; 0: no limit. `call_sites`: record where allocations are made (slow: one

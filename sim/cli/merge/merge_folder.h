@@ -29,8 +29,9 @@ class MergeError : public UsageError {
 Report merged_report_of(const std::filesystem::path& folder, std::optional<int> ranks,
                         const std::vector<ProcessEnd>& ends = {});
 
-// Writes `report` into `folder`, and the combination of the ranks' other files, as far as `output` wants them. Prints
-// the report. Returns the exit code: `code`, or kExitOutput if that is 0 and a file or stdout could not be written.
+// Writes the report's files and the combinations of the ranks' other files into `folder`, each if `output` wants it.
+// Prints the report. Returns the exit code: `code`, or kExitOutput if that is 0 and a file or stdout could not be
+// written.
 int leave_merged(Report report, const std::filesystem::path& folder, const sim::OutputOptions& output, int code,
                  Console& console);
 

@@ -33,9 +33,9 @@
 //   REHEARSE_RUNS=N                  run with N seeds, beginning with the options' seed; stop at the first that fails
 //   REHEARSE_REPLAY=run.rlog         the check that wrote this log replays it; others run as usual (if no check of a
 //                                    program wrote the log, the program says so on stderr)
-//   REHEARSE_PREEMPT=1               calls that never block (of stores, locks, unlocks) may switch, too; 0: they may
-//                                    not. REHEARSE_RUNS above 1 implies 1, unless the options or this variable say
-//                                    otherwise.
+//   REHEARSE_PREEMPT=1               calls that never block (of stores and files, locks, unlocks) may switch, too; 0:
+//                                    they may not. REHEARSE_RUNS above 1 implies 1, unless the options or this
+//                                    variable say otherwise.
 //   REHEARSE_CHECK_DETERMINISM=1     run each seed twice; fail if the second run takes another way
 //   REHEARSE_TIME_LIMIT=SECONDS      stop and fail a run that takes longer (real time); the report says where its
 //                                    ranks are. If a rank never switches, this ends the test program.

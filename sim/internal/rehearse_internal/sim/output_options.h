@@ -8,7 +8,7 @@
 
 namespace rehearse::sim {
 
-// The files that a run writes besides its run log, which it always writes. The keys under [output] name the files:
+// The files that a run writes besides its run log, which no key turns off. The keys under [output] name the files:
 // "report", "json", "html", "trace", "flight_recorder", "calls", "results" (sim/run/run_files.cpp holds the table). A
 // plain value.
 struct OutputOptions {

@@ -58,8 +58,8 @@ class ScenarioError : public std::runtime_error {
 // Reads and checks a file. Throws ScenarioError, also if the file cannot be read.
 Scenario read_scenario(const std::filesystem::path& file);
 
-// The same for a text. `origin` replaces the file's name in errors and in the default output directory. Paths are
-// relative to `base`. Throws ScenarioError.
+// The same for a text. `origin` replaces the file's name in errors and in the default output directory. Text parameters
+// that are paths are relative to `base`. Throws ScenarioError.
 Scenario parse_scenario(std::string_view text, const std::string& origin, const std::filesystem::path& base = {});
 
 // A scenario file for `scenario`. It states defaults, too, but leaves out sections that are off and a few keys that
