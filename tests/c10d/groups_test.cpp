@@ -46,7 +46,7 @@ TEST(GroupsFromGroups, MergeRemoteGroup_JoinsRanksOfDifferentGroups) {
     EXPECT_EQ(both.size(), 4);
     EXPECT_EQ(both->getGroupName(), "both");
     EXPECT_EQ(sum_over(both, 1 << ctx.rank()), 15);
-    // Ranks in the merged group follow the order of arrival; each must be unique.
+    // The merged group numbers its ranks in the order of their arrival. Each number must be unique.
     EXPECT_EQ(sum_over(both, 1 << both.rank()), 15);
   });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs for comparing modes. Some are correct, the others have mistakes that have the same effect in every mode.
+// Programs for tests that compare modes, and for tests of how real runs end. Some are correct, the others have
+// mistakes.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
