@@ -17,7 +17,7 @@ namespace rehearse::sim {
 struct JobGroup {
   comm::GroupIdentity identity;
   std::string description;
-  bool members_are_known = true;                        // false: the dumps with its calls do not name them: a guess
+  bool members_are_known = true;                        // false: guessed, because the dumps with its calls lack them
   std::map<int, std::vector<const DumpedCall*>> calls;  // by rank of the world, for ranks with dumps; oldest first
 };
 

@@ -15,7 +15,7 @@ namespace rehearse::sim {
 
 // Whether the ranks made their groups alike, as far as the dumps' groups (pg_config) show it.
 struct CreationDiagnosis {
-  std::optional<comm::Mismatch> mismatch;  // of the group that was made first
+  std::optional<comm::Mismatch> mismatch;  // of the earliest group that ranks made differently
   std::vector<std::string> remarks;        // also on differences that may be intended
 };
 

@@ -21,7 +21,7 @@ exec::CallSite no_place(int) { return {}; }
 
 constexpr int kSizesOfAllToAllsSince = 4;  // minor version: earlier ones did not record the sizes
 
-// Gloo marks a call as retired also when it failed. If ranks never came to a call, its mark means that it failed.
+// Gloo marks a call as retired also when it failed. A call to which some ranks never came has failed if it is marked.
 constexpr std::string_view kRetiresFailures = "gloo";
 
 }  // namespace

@@ -7,7 +7,8 @@
 
 namespace rehearse {
 
-// The traces whose scopes contain the calling fiber, innermost first, one on a line: "train_test.cpp:12: step 3".
+// The traces of the calling fiber whose scopes have not ended, innermost first, each after a line end:
+// "\ntrain_test.cpp:12: step 3".
 std::string traces_of_this_fiber();
 
 // Forgets the traces of fibers that were never unwound. Call it before a world, so that its fibers do not inherit them.

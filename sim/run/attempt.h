@@ -15,7 +15,7 @@
 // The command and check() both start their runs through this file.
 namespace rehearse::sim {
 
-// The program to run, with its options. Every attempt uses the same options.
+// The program to run, with its options. Two runs that are to be compared need the same options.
 struct AttemptOptions {
   std::string program;  // its name in reports and logs
   WorldOptions world;

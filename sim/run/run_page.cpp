@@ -38,7 +38,7 @@ auto stored(const path& file, const Parse& parse) -> std::optional<decltype(pars
   return std::nullopt;
 }
 
-constexpr std::string_view kNotMeasured = "0x0";  // a page leaves this fact out
+constexpr std::string_view kNotMeasured = "0x0";  // counts as the value of a missing fact
 
 std::string identity_text(const Report& report) { return fmt::format("{:#x}", report.identity); }
 
@@ -52,7 +52,7 @@ bool is_of(const Json& facts, const Report& report) {
          says("identity", identity_text(report));
 }
 
-// `same_run`: the caller knows that the trace belongs to this run. A merged trace does not say so itself.
+// `same_run`: the caller knows that the trace belongs to this run. A merged trace does not say to which run it belongs.
 std::optional<Timeline> stored_timeline(const Report& report, const path& folder, bool same_run) {
   auto timeline = stored(folder / "trace.json", [&](const std::string& text) {
     const auto json = parse_json(text);

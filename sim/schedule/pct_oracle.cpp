@@ -9,9 +9,9 @@ namespace {
 // The number of PctOracle's own stream. RandomOracle numbers its streams by kind of choice, so it never uses this one.
 constexpr std::uint64_t kStream = 0x504354;
 constexpr std::uint64_t kInitial = std::uint64_t{1} << 63;  // initial priorities are at least this
-constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // the i-th change sets the priority to this minus i
+constexpr std::uint64_t kChanged = std::uint64_t{1} << 62;  // change i (0, 1, ...) sets the priority to this minus i
 constexpr std::uint64_t kSpun = std::uint64_t{1} << 61;     // priorities of fibers that spin are at most this
-constexpr std::uint32_t kSpin = 10'000;                     // a fiber that is chosen more than this in a row spins
+constexpr std::uint32_t kSpin = 10'000;                     // a fiber chosen more often than this in a row spins
 
 // Short tests make tens of choices, long jobs tens of thousands.
 std::uint64_t assumed_steps(RandomStream& stream) {

@@ -100,7 +100,7 @@ class World::Impl {
     return explained(std::move(report), body, scratch);
   }
 
-  // The machine decides: there is no oracle, and no second run could be the same.
+  // The machine schedules the ranks, so there is no oracle, and no second run could be the same.
   Report run_for_real(const Body& body) {
     explained_.reset();
     record_ = make_real_runner()->run(sim::request_of(options_), body, show_);
@@ -118,7 +118,8 @@ class World::Impl {
     scratch.begin_again();
     try {
       auto record = sim::simulate(again, oracle, body, scratch, silent);
-      // A body that keeps state outside its ranks may not take the same way twice. Then the first report remains.
+      // A body that keeps state outside its ranks may run differently the second time. Then the caller gets the first
+      // report.
       if (record->decisions.hash() != record_->decisions.hash()) return report;
       // With equal decisions, the endings can differ if the second run was interrupted after its last decision.
       if (record->outcome.ending != record_->outcome.ending) return report;

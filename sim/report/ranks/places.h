@@ -29,7 +29,7 @@ class Places {
  private:
   void add(const exec::CallSite& site);
 
-  mutable std::map<exec::CallSite, Lines> lines_;        // only for look-ups
+  mutable std::map<exec::CallSite, Lines> lines_;        // a cache; nobody iterates over it
   std::map<std::string, std::set<Lines>> by_innermost_;  // for each line, the stacks of which it is the innermost line
 };
 

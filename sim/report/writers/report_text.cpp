@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kSidesShown = 6;  // per difference
 constexpr std::size_t kEdgesInText = 8;
-constexpr std::size_t kOddLinesShown = 4;  // for lines called different numbers of times, and for remarks
+constexpr std::size_t kOddLinesShown = 4;  // for call_counts(), and for remarks()
 constexpr std::size_t kEventsLeast = 3;    // shown however long the rest is
 constexpr std::size_t kLinesAimedAt = 25;
 constexpr std::uint64_t kDecimalSeedMax = 999'999;  // larger seeds are easier to compare in hexadecimal

@@ -102,8 +102,10 @@ std::string to_string(const Fault& fault);
 Fault parse_fault_family(std::string_view text);
 
 // Faults that each run draws for itself. Every draw is a choice of the Oracle. Each family takes part with a
-// probability of one half. If a family leaves its rank or its moment open, the run draws them, too. A moment is a call
-// (by its number on the rank or in its group), every call with some probability, or a time.
+// probability of one half, until the run has `faults_most` faults. The run draws one of the family's ranks; a partition
+// keeps the ranks that it names. If a family leaves its moment open, the run draws the moment, too: a call (by its
+// number on the rank or in its group), every call with some probability, or a time. For faults of store keys, the first
+// call that fits takes the place of a numbered one.
 struct SwarmOptions {
   bool on = false;
   std::vector<Fault> families = {};

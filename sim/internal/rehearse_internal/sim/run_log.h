@@ -38,7 +38,7 @@ struct RunLog {
   std::string build;          // executable_build_id() of the executable that made the run
   std::string scenario_path;  // empty: the run had none
   std::string scenario_text;
-  std::vector<std::string> options;  // options that override the scenario, as written on the command line
+  std::vector<std::string> options;  // options that change what runs, as a user would type them
 
   struct Finished {
     Report report;
