@@ -77,8 +77,8 @@ TEST_F(Crash, StackOverflow_SaysWhatToRaise) {
   EXPECT_THAT(job({"run", "dies.toml"}).err, HasSubstr("stack overflow on rank 2: its fiber's stack has 8192 KiB"));
 }
 
-// No process can handle SIGKILL. The watching process writes a report of what it knows. The log was written before the
-// run.
+// No process can handle SIGKILL. So a second process watches the run, and writes a report of what it knows. The log was
+// written before the run.
 TEST_F(Crash, Kill_LeavesReportAndLog) {
   scenario("kill");
   // The watching process holds the pipe open until it has written everything, so `cat` does not end before.

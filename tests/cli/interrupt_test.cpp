@@ -117,7 +117,7 @@ TEST_F(Interrupt, ARankThatNeverSwitches_NeedsASecond) {
                                       "rank 2: still running, at job.cpp:"));
   EXPECT_THAT(finished.out, HasSubstr(" in compute_for_ever; t=0 ns (virtual time)\n"));
   EXPECT_THAT(finished.out, EndsWith("\nreplay: job replay rehearse-out/forever/run.rlog\n"));
-  // The log is complete before the run starts.
+  // The command writes this log before the run starts.
   EXPECT_EQ(sim::read_run_log(folder_ / "rehearse-out/forever/run.rlog").seed, 1u);
 }
 

@@ -202,7 +202,7 @@ TEST_F(Run, TraceOfVeryManyOperations_IsWrittenOnlyWhereAskedFor) {
   EXPECT_THAT(job({"run", "sum.toml", "--ranks=4", "--quiet"}).out, Not(HasSubstr("remark: ")));
 }
 
-// The limit of address space allows several thousand such stacks, but not as many as this run needs.
+// The address space has room for several thousand stacks of 16 GiB, but not for 65,536.
 TEST_F(Run, MoreStacksThanThereIsRoomFor_AreRefused) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer writes an eighth of each stack's size to forget what had been there";
@@ -216,7 +216,7 @@ TEST_F(Run, MoreStacksThanThereIsRoomFor_AreRefused) {
             "ranks, or smaller stacks, take less): Cannot allocate memory\n");
 }
 
-// By default, Linux allows fewer memory maps than this many ranks need.
+// By default, Linux allows fewer memory maps than 65,536 ranks need.
 TEST_F(Run, MoreRanksThanMemoryMaps_NamesTheLimitAndWhatRaisesIt) {
   std::size_t maps = 0;
   std::ifstream("/proc/sys/vm/max_map_count") >> maps;
