@@ -11,8 +11,8 @@
 
 namespace rehearse::sim {
 
-// Records the files outside of scratch folders to which ranks write. A run with another seed may read what this run
-// leaves in such a file. `outside` must outlive this object.
+// Records the files outside of scratch folders to which ranks write, as far as a FileInterceptor sees the writes. A run
+// with another seed may read what this run leaves in such a file. `outside` must outlive this object.
 class FileWatch final : public exec::FileInterceptor {
  public:
   FileWatch(const ScratchFolders& scratch, std::set<std::string>& outside);

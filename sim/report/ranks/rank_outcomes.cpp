@@ -66,7 +66,7 @@ RankOutcomes::RankOutcomes(int ranks, const RunRecord& record, const Places& pla
 }
 
 std::string RankOutcomes::place_of(const exec::BlockedFiber& fiber) const {
-  // Fibers of a hang come without their places. Take the place at which the same fiber was when the world ended.
+  // A fiber of a hang may come without its place. Then take the place at which it was when the world ended.
   if (!fiber.where.empty()) return with_call(places_known_.text(fiber.where), fiber.rank, fiber.call);
   const auto place = places_.find({fiber.rank, fiber.fiber_of_rank});
   if (place != places_.end()) return place->second;

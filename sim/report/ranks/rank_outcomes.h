@@ -26,8 +26,8 @@ class RankOutcomes {
 
   const Places& places() const noexcept { return places_known_; }
 
-  // The fiber's place when the world ended. If the fiber was not blocked then, but its wait became its rank's failure:
-  // the place at which the exception was thrown. Empty if unknown.
+  // The place that `fiber` has; if it has none, the fiber's place when the world ended. If the fiber had ended by then,
+  // because its wait became its rank's failure: the place at which the exception was thrown. Empty if unknown.
   std::string place_of(const exec::BlockedFiber& fiber) const;
 
   // The call of the store in which the fiber polls, if it is in a pause between two polls; null: it is not, or nobody

@@ -14,8 +14,8 @@
 #include <variant>
 #include <vector>
 
-// JSON as data. Only json.cpp includes the library that reads and prints it, because the library's header adds five
-// seconds of compile time to each unit.
+// JSON as data. In sim, only json.cpp includes the library that reads and prints it, because the library's header adds
+// five seconds of compile time to each unit.
 namespace rehearse::sim {
 
 // A value is missing, or has another type than the requested one.

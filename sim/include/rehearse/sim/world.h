@@ -59,7 +59,8 @@ class World {
   // Otherwise they describe the last run.
   const comm::EventLog& explained_events() const noexcept;
   const compiler::Journal& compiled() const noexcept;
-  // Files outside the scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote.
+  // Files outside the scratch folders (RankContext::scratch_folder()) to which ranks of a simulation wrote, except with
+  // functions of stdio.
   const std::set<std::string>& files_written() const noexcept;
 
  private:
