@@ -115,7 +115,7 @@ int replay(const Arguments& arguments, Console& console) {
     console.note("another build of the program wrote this log, so the replay may differ\n");
   }
   if (log.finished) return watched(scenario, arguments, console, [&] { return replayed(log, scenario, console); });
-  // Only the seed is known.
+  // The log has no decisions, but it has the seed.
   console.note("the run in the log did not end, so this runs its seed from the start\n");
   return watched(scenario, arguments, console, [&] { return run_scenario(scenario, console).report; });
 }

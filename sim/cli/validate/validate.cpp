@@ -71,7 +71,7 @@ class Validation {
   }
 
  private:
-  // Runs in a process of its own, with its own scenario file, so that a failure of one run cannot affect the other.
+  // Runs in a process of its own, with its own scenario file, so that a crash of one run does not end the other.
   ModeRun run_in(Mode mode, const std::string& name) const {
     const auto folder = scenario_.output.directory / (mode == Mode::real ? "real" : "simulation");
     const OutputFolder cleared(folder);

@@ -90,8 +90,8 @@ std::string beginning_of(const Report& report, const std::vector<int>& culprits)
 }
 
 // If a rank made another call than the others, it may have left a loop early. Says how often it called from the line
-// where the others are: ", after 4 calls from train.cpp:8 in step; ranks 0,2-3 made 5". Empty if the culprits called
-// from there as often.
+// where the others are: ", after 4 calls from train.cpp:8 in step; ranks 0,2-3 made 5". Empty if it is not known that
+// the culprits called from there less often than the others.
 std::string calls_before(const Report& report, const std::vector<int>& culprits) {
   if (report.verdict != Verdict::mismatch || report.differences.empty()) return "";
   const auto& others = report.differences.front().first;
