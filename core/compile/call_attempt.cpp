@@ -38,8 +38,8 @@ Answer CallAttempt::serve(Entry& hit) {
 }
 
 // Runs the code exactly once, as a call without compile() does. Then an entry with the recorded graph serves the call.
-// If no entry has this graph, a new entry gets it. With guard collectives, the ranks compare as soon as each of them
-// knows whether it needs a new entry.
+// If no entry has this graph, a new entry gets it. With guard collectives, each rank tells the others whether it needs
+// a new entry, as soon as it knows.
 Answer CallAttempt::verify_always(Entry& hit) {
   REHEARSE_CHECK(!now_, call_.options.name);
   EntryCache& entries = call_.cache.entries;

@@ -27,8 +27,9 @@ struct Write {
   std::string numbers;  // "alpha=-0.1": the operator's arguments that are numbers
 };
 
-// Describes the first difference between the writes of the ranks `here` since they were equal. If their operators all
-// wrote the same, says so. Empty if a rank was not watched.
+// Compares, in order, what the ranks in `here` wrote, and describes the first write that differs. `writes`: by rank,
+// its writes since the previous check. If all writes are the same on these ranks, says so. Empty if `writes` lacks one
+// of these ranks, because it was not watched.
 std::vector<std::string> first_divergence(const std::map<int, std::vector<Write>>& writes,
                                           const std::vector<int>& here);
 

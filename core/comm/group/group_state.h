@@ -27,8 +27,9 @@ class GroupState final : public WorkOwner {
 
   int size() const noexcept { return identity().size(); }
 
-  // The name under which c10d finds the group among a rank's groups. It is the group's own name, unless another group
-  // that only its members make (split(), new_local_group()) had that name before.
+  // The name under which c10d finds the group among a rank's groups. It is the group's own name, with one exception:
+  // calls that only the members make (split(), new_local_group()) may make several groups with one name. c10d finds the
+  // later ones as "name#2", "name#3" and so on.
   const std::string& registered_name() const noexcept { return registered_name_; }
   void register_as(std::string name) { registered_name_ = std::move(name); }
 

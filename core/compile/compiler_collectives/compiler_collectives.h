@@ -15,8 +15,9 @@
 
 namespace rehearse::compiler {
 
-// Names the compilation in errors: the function that ranks call, and the line of the call or, for a segment, of the
-// read or region next to it (empty if unknown).
+// Names the compilation in errors: the function that ranks call, and a line of the user's code (empty if unknown). For
+// a call, that is the call's own line; for a segment, the line of the read of data, or of the eager region, before or
+// after it.
 struct CollectiveLabel {
   std::string function;
   std::string line;
@@ -40,9 +41,11 @@ using CompileOutcome = std::variant<GraphHash, ErrorText>;
 //
 // Messages are named by function and step; if ranks exchange messages of different names, that is a mismatch (through
 // the store, a CompileError). A group of one rank does not communicate. All calls block. Each object belongs to the
-// fibers of its rank. Errors: MismatchError and what collectives throw; CompileError as described below; CompileError
-// for a group with neither such a back end nor a store; and CompileError that names the rank for damaged messages,
-// which are not used.
+// fibers of its rank.
+//
+// Errors: MismatchError, and what collectives throw. CompileError if the group has no store and no back end that can
+// create subgroups for CPU tensors. If a message arrives damaged, CompileError that names its sender. commit() has one
+// more reason for a CompileError.
 class CompilerCollectives {
  public:
   static constexpr std::string_view kPrefix = "compile of ";

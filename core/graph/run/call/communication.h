@@ -22,7 +22,7 @@ bool communicates(const Node& node);
 // True for a c10d call that writes into its tensors and returns a Work, and for a method of such a Work.
 bool communicates_in_place(const Node& node);
 
-// The process group that a c10d operator gets; null if the object is none.
+// The process group in an operator's argument; null if the argument is not a process group.
 c10::intrusive_ptr<c10d::ProcessGroup> group_of_object(const c10::IValue& object);
 
 // The text that represents an object argument of c10d's operators in a graph: for a process group, the name under which

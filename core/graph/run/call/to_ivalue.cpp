@@ -75,8 +75,8 @@ std::optional<c10::IValue> coerce(const c10::IValue& value, const c10::Type& typ
 c10::IValue convert(const Argument& argument, const c10::Type& type, std::optional<std::int32_t> length,
                     const Target& target);
 
-// Gives a list of ints with a symbol in it the type SymInt, because LibTorch would read the schema's type as plain
-// numbers. Returns other lists as they are.
+// If an item of the list is a SymInt, returns the list with the element type SymInt. The type in the schema is only
+// "int", and LibTorch would read the items of a list of ints as plain numbers. Returns other lists as they are.
 c10::IValue with_symbols(c10::impl::GenericList list) {
   const bool has_symbols =
       std::any_of(list.begin(), list.end(), [](const c10::IValue& item) { return item.isSymInt(); });

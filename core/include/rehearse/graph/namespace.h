@@ -26,10 +26,11 @@ class Namespace {
   std::unordered_map<std::string, std::int64_t> taken_up_to_;
 };
 
-// The name of a node before it is made unique, as fx derives it: the last part of a function's name, in lower-case
-// snake case. `is_function`: the target names a callable (`torch.ops.aten.add.Tensor` gives add.tensor,
-// `_operator.getitem` gives getitem); otherwise it names an attribute, module, method or input (`layers.0.Weight` gives
-// layers.0.weight).
+// The name that fx derives from a node's target, before create_name() makes it unique. It is in lower-case snake case.
+// `is_function`: the target names a callable. An operator's name keeps its overload (`torch.ops.aten.add.Tensor` gives
+// add.tensor). For other callables, only the last part remains (`_operator.getitem` gives getitem). Without
+// `is_function`, the target names an attribute, module, method or input, and all of it remains (`layers.0.Weight` gives
+// layers.0.weight), except the underscores around a name like `__add__`.
 std::string name_from_target(std::string_view target, bool is_function);
 
 }  // namespace rehearse::graph

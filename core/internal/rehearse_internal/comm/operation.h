@@ -46,7 +46,7 @@ struct AgreedNumbers {
 //
 // How c10d's calls fill it (n = group size):
 //   op                     inputs            outputs           more
-//   broadcast              1 (root's counts) the same tensor   root
+//   broadcast              1 (read on root)  the same tensor   root
 //   allreduce              1 (in place)      the same tensor   reduce_op
 //   allreduce_sparse       1 (in place)      the same tensor   reduce_op; sparse COO, of any number of values
 //   reduce                 1                 the same (root)   reduce_op, root
