@@ -18,8 +18,8 @@
 
 namespace rehearse::real {
 
-// Passes a call to the back end below once its peers are there. Returns null if nothing is below. `source`: for a
-// receive from any rank, the sender's rank within the group; -1: as the call says.
+// Passes a call to the back end below, and returns that back end's Work; null: the call has already ended. `source`:
+// for a receive from any rank, the sender's rank within the group; -1: as the call says.
 using CarryOut = std::function<c10::intrusive_ptr<c10d::Work>(int source)>;
 
 // One rank's call from beginning to end; it is carried out when its peers are there. If the world ends, waits throw
