@@ -34,8 +34,8 @@ const std::vector<FaultVerb>& fault_verbs();
 std::string_view to_string(Fault::Verb verb);
 const FaultTraits& traits_of(Fault::Verb verb);
 
-// The owner of a fault's call. The fault's verb decides, or the call that the fault names. The disk's only call is a
-// write.
+// At whose calls a fault happens: a group's, the store's or the disk's. The fault's verb says so, or the call that the
+// fault names. The disk's only call is a write.
 enum class Callee { group, store, disk };
 Callee callee_of(const Fault& fault);
 inline constexpr std::string_view kWrite = "write";
@@ -56,8 +56,9 @@ bool has(const FaultField& field, Fault::Verb verb);
 // Makes a fault from its words in a text or a table, without checking it as a whole. Throws FaultError.
 Fault make_fault(std::string_view verb, const std::vector<std::pair<std::string, std::string>>& fields);
 
-// Throw FaultError if the fields do not form a fault. In a family, the rank and the moment may be open.
+// Throws FaultError if the fields do not form a complete fault.
 void require_whole(const Fault& fault);
+// The same for a family of a swarm (SwarmOptions), which need not say on which rank or when the fault happens.
 void require_family(const Fault& fault);
 
 // Throws FaultError if a fault does not fit a world of so many ranks.
