@@ -36,7 +36,7 @@ TEST(Schedule, Oracles_DependOnTheSeedAsTheTableSays) {
   }
 }
 
-// The seeds of old reports mean the same runs.
+// A seed from an old report must still give the same run.
 TEST(Schedule, RandomAndRoundRobin_AreTheirOracles) {
   RandomOracle random(7);
   RoundRobinOracle round_robin;

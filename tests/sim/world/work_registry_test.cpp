@@ -42,7 +42,8 @@ Verdict leave_works_behind(std::uint64_t seed, End end) {
         EXPECT_EQ(c10d::get_work_registry_size(), 0u) << "rank " << ctx.rank() << " of world " << seed;
         if (end != End::all_return && ctx.rank() == 2) {
           if (end == End::deadlock) return;
-          ctx.group()->barrier();  // the others wait for a call that rank 2 then never makes
+          // Does not match the others' first all-reduce. If rank 2 comes first, its exception may end the world first.
+          ctx.group()->barrier();
           throw std::runtime_error("boom");
         }
         for (int i = 0; i < 3; ++i) functional_all_reduce(at::full({100}, ctx.rank()));
