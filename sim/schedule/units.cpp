@@ -56,7 +56,8 @@ std::optional<Quantity> split(std::string_view text) {
   return Quantity{number, text};
 }
 
-// In binary, 16.1us is 16100.000000000002ns. Takes the nearest whole number, but refuses half a nanosecond.
+// In binary, 16.1us is 16100.000000000002ns. Takes the nearest whole number if it differs by at most 1e-12 of its size;
+// refuses 1.5ns, for example.
 template <class Int>
 std::optional<Int> whole(double value) {
   const double nearest = std::round(value);

@@ -95,8 +95,8 @@ std::string place_of_compile(const FunctionRecord& function, const Places& place
   return where.empty() ? "" : " at " + where;
 }
 
-// Makes clauses such as "ranks 1-3 compile f ...". Ranks with the same text share a clause. Clauses are in order of
-// their lowest rank.
+// Makes clauses such as "ranks 1-3 compile f ...". Ranks with the same text share a clause. Clauses are in the order in
+// which their first ranks were added.
 class Clauses {
  public:
   // `text(several)` returns the clause for one rank or for several.

@@ -10,7 +10,8 @@
 namespace rehearse::capture {
 
 // During a capture, replaces the CPU's default generator by one that refuses to be seeded, read and set by captured
-// code. Those calls are no operators, so no graph could repeat them. The object of the real generator does not move.
+// code. Those calls are no operators, so no graph could repeat them. Only the handle in LibTorch changes: a handle that
+// code has copied before still refers to the real generator.
 class DefaultGenerator {
  public:
   // Ends the capture, so that the code need not get the refusal. Returns false if that is not possible.

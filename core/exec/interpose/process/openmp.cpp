@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OpenMP regions, including LibTorch's own. Their threads belong to libgomp, which keeps them for the thread that all
-// ranks share, and waits for them in the kernel. As fibers they would wait forever, so a region runs as a native
-// section.
+// OpenMP regions, including LibTorch's own. Their threads belong to libgomp or libomp, which keeps them for the thread
+// that all ranks share, and waits for them in the kernel. As fibers they would wait forever, so a region runs as a
+// native section.
 #include "openmp.h"
 
 #include <array>

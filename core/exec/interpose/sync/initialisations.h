@@ -12,8 +12,9 @@ class Fiber;
 
 namespace rehearse::exec::interpose {
 
-// Initialisations in progress in fibers of one world (function-local statics, or pthread_once), by address. Meanwhile
-// the object itself shows real threads, in the format of libstdc++ or libc, that its initialisation is in progress.
+// Initialisations in progress in fibers of one world, by the address of the guard of a function-local static or of the
+// pthread_once_t. The guard or pthread_once_t itself is also marked as in progress, as libstdc++ or libc would mark it,
+// so that real threads wait, too.
 class Initialisations {
  public:
   void begin(const void* object, const Fiber& by) { running_.insert_or_assign(object, &by); }

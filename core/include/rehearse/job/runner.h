@@ -49,8 +49,8 @@ using JobBody = std::function<void(RankContext&)>;
 // Shows RankContext::progress() of rank 0 to people. May be empty.
 using ShowProgress = std::function<void(std::int64_t done, std::int64_t total, std::string_view text)>;
 
-// Runs a job outside of the simulation. The simulation is not a Runner, because it has seeds, schedules and replays,
-// which this interface does not know.
+// Runs a job outside of the simulation. The simulation is not a Runner, because it has schedules and replays, which
+// this interface does not know.
 class Runner {
  public:
   virtual ~Runner() = default;
@@ -72,8 +72,8 @@ bool has_real_runner() noexcept;
 // Throws RunnerUnavailable, which names the library, if the program links none.
 void require_real_runner();
 
-// Makes the runner of Mode::real. Throws RunnerUnavailable as require_real_runner() does, and if this machine lacks
-// what the runner needs.
+// Makes the runner of Mode::real. Throws RunnerUnavailable as require_real_runner() does, and if a launcher's
+// environment variables are incomplete or wrong. Whether this machine has what the run needs shows only in run().
 std::unique_ptr<Runner> make_real_runner();
 
 // A static object of this type in a library registers its runner for the whole executable.

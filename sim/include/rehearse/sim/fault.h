@@ -75,7 +75,7 @@ struct Fault {
   double fraction = 0;                     // corrupt: share of elements from `element` on, evenly; 0: only `element`
   VirtualDuration by{};                    // clock_jump; may be negative
   Clocks clock = Clocks::wall;             // clock_jump
-  Peers peers = Peers::timeout;            // crash, torn_write; exit (disconnect: the run goes on): how others notice
+  Peers peers = Peers::timeout;            // crash, exit, torn_write: how others notice; see Verb::exit
   std::optional<VirtualDuration> restart;  // crash, exit, torn_write: the rank starts again after this time
   std::vector<int> from;                   // partition: the other side; empty: all others
   Way way = Way::both;                     // partition
