@@ -37,7 +37,7 @@ using DrawsRound = Round<ShownDraws>;
 
 inline constexpr const char* kDraws = "draws";
 
-// Returns nullopt if the generators are as wanted.
+// Returns nullopt if the generators relate as `round.shown.wanted` says.
 std::optional<StateFinding> evaluate(const DrawsRound& round);
 
 // How many numbers (of 32 bits) `behind` must draw to reach the state of `ahead`. nullopt if it takes more than a

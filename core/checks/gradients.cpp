@@ -108,7 +108,7 @@ bool is_comparable(const at::Tensor& gradient, const at::Tensor& reference) {
 at::Tensor flat(const at::Tensor& values) { return plain(values).to(at::kDouble).flatten(); }
 
 std::vector<std::string> reduced_again(const std::string& name, const std::vector<std::string>& calls) {
-  constexpr std::size_t kMost = 4;  // more reductions mean that several steps lie between two checks
+  constexpr std::size_t kMost = 4;  // if there are more reductions, several steps lie between two checks
   if (calls.size() < 2 || calls.size() > kMost) return {};
   return {fmt::format("the gradient of \"{}\" was reduced {} times: {}", name, calls.size(), fmt::join(calls, ", "))};
 }

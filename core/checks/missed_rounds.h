@@ -12,7 +12,7 @@
 
 namespace rehearse::checks {
 
-// Checks of the program that were not made, or not with all ranks, because some ranks never arrived.
+// Checks that the program asked for, but that were not made, or not with all ranks, because some ranks never arrived.
 class MissedRounds {
  public:
   // Adds a round that is no longer awaited: the run has ended, or (`gave_up`) too many rounds are open. `compared`: the

@@ -65,8 +65,8 @@ std::shared_ptr<const ModelState> whole_module(ShownGradients& shown, const Mode
   return state.lend_whole()(values);
 }
 
-// The round that can be judged after a rank has arrived at `round`: that round if it is full, or one of the same key
-// that is given up; null: none.
+// Call it when a rank has arrived at `round`. Returns the round to compare and close now: `round` if it is full; else
+// the oldest round of its key if too many are open; else null.
 template <class Shown>
 Round<Shown>* due_of(Rounds<Shown>& rounds, Round<Shown>& round) {
   return round.is_full() ? &round : rounds.overdue(round.key);
@@ -80,7 +80,7 @@ struct WorldChecks::Asked {
   std::vector<int> of;
   std::optional<bool> buffers = {};
   bool by_program = true;
-  std::string since = {};    // the check whose writes explain a finding; empty: this check
+  std::string since = {};    // name of the log of writes that explains a finding; empty: `name`
   std::uint32_t group = 0;   // for automatic checks, because group names may repeat
   bool is_explained = true;  // whether the first write that differs explains a finding
 

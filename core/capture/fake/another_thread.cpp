@@ -42,7 +42,7 @@ FirstFake first_fake(const Stack& stack, std::size_t arguments) {
   return first;
 }
 
-// A placeholder of the return type, so that the code that called the operator can go on.
+// Returns a dummy value of the return type, so that the code that called the operator can go on.
 c10::IValue some_result(const c10::Type& type, const at::Tensor& like) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:

@@ -37,7 +37,7 @@ class FakeImpl final : public c10::TensorImpl {
   // fake's layout is symbolic, because no code can ask such a fake for its memory.
   void take_memory(const at::Tensor& real);
   void set_layout_was_read(bool was_read) const noexcept { layout_was_read_ = was_read; }
-  // False while an UntrackedRead lives. Reads of the offset are then not noted, and at its end the UntrackedRead
+  // False while an UntrackedRead lives. Then reads of the offset are not noted. The destructor of the UntrackedRead
   // restores layout_was_read().
   bool tracks_reads() const noexcept { return tracks_reads_; }
   void set_tracks_reads(bool tracks) const noexcept { tracks_reads_ = tracks; }

@@ -22,7 +22,7 @@ class ExpressionNodes {
   using NodeOfSymbol = std::function<graph::Node&(const std::string& symbol)>;
 
   // `make_call`: adds a node at the current end of the recording. `node_of_symbol`: makes a node for a symbol that is
-  // not bound yet; without it, such a symbol is a GraphError.
+  // not bound yet. If it is empty, such a symbol causes a GraphError.
   explicit ExpressionNodes(MakeCall make_call, NodeOfSymbol node_of_symbol = {})
       : make_call_(std::move(make_call)), node_of_symbol_(std::move(node_of_symbol)) {}
 

@@ -30,8 +30,8 @@ class JointInputs {
   const std::vector<at::Tensor>& differentiable() const noexcept { return differentiable_; }
   const std::vector<std::size_t>& positions() const noexcept { return positions_; }
 
-  // Call it for a tensor that requires grad after the forward. True if autograd recorded writes to the input, so that
-  // the input has another history than at the beginning. False for writes under a torch::NoGradGuard.
+  // Call it after the forward, for an input that then requires grad. True if autograd recorded writes to the input, so
+  // that the input has another history than at the beginning. False for writes under a torch::NoGradGuard.
   bool has_new_history(std::size_t input) const;
 
  private:

@@ -17,8 +17,8 @@
 
 namespace rehearse::capture {
 
-// Sorts the results of a captured graph into values, which operators compute below autograd, and results that are made
-// from inputs and values under autograd: inputs themselves and views.
+// Sorts the results of a captured graph into two kinds. Operators compute the values, below autograd. The other results
+// are inputs themselves, or views, and are made under autograd from inputs and values.
 class JointOutputs {
  public:
   // `results`: what the captured graph returned for `inputs`. Throws GraphError for results that no graph can return,

@@ -179,8 +179,8 @@ void JointRecorder::bind_tensor(graph::Node& node, const at::Tensor& fake) {
   bind_layout(node, fake);
 }
 
-// A later node may need a size, a stride or the offset of this tensor that no node has yet. It then gets the number
-// from a query. The query is inserted right after the tensor's node, so that the forward saves a number for the
+// A later node may need a size, a stride or the offset of this tensor. If no node has that number yet, the later node
+// gets it from a query. The query is inserted right after the tensor's node, so that the forward saves a number for the
 // backward and not the tensor.
 void JointRecorder::bind_layout(graph::Node& node, const at::Tensor& fake) {
   const auto bind = [&](const c10::SymInt& value, std::string_view query, graph::List arguments) {

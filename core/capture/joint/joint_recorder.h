@@ -83,10 +83,10 @@ class JointRecorder final : public FakeListener {
   graph::GraphModule& joint_;
   ExpressionNodes expressions_;
   std::unordered_map<std::uint64_t, graph::Node*> nodes_;       // by fake_id
-  std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: numbers that arrived as tensors
+  std::unordered_map<std::uint64_t, graph::Argument> numbers_;  // by fake_id: the values of wrapped numbers
   std::unordered_map<const c10::TensorImpl*, Stand> stands_;    // by real tensor
   std::unordered_set<const c10::StorageImpl*> written_;
-  std::vector<OriginUpTo> origins_;         // in order
+  std::vector<OriginUpTo> origins_;         // ascending by sequence number
   const graph::Node* part_node_ = nullptr;  // the node that is running; null: none
   graph::Node* last_call_ = nullptr;        // the last call recorded while that node runs
   NumbersOfGraph numbers_of_graph_;

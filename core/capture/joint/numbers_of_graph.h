@@ -8,8 +8,8 @@
 namespace rehearse::capture {
 
 // Maps numbers of the captured graph ("part") to nodes of its joint graph, even if their values are known. While the
-// graph runs on fakes, the facts that it states (`u0 <= 5`) are assumed, so such a condition counts as true. The joint
-// graph must still compute it.
+// graph runs on fakes, the facts that it states are assumed, so a stated condition such as `u0 <= 5` counts as true.
+// The joint graph must still compute the condition.
 class NumbersOfGraph {
  public:
   explicit NumbersOfGraph(graph::GraphModule& joint) : joint_(joint) {}

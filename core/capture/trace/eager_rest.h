@@ -32,8 +32,8 @@ class EagerRest {
   // input or another fake has the same real tensor. Call it once.
   void make_real(const std::vector<LiveValue>& alive, const ValueOf& value_of);
 
-  // Replaces the arguments by the results. If the operator changes the layout or history of an argument, the argument's
-  // fake gets the same.
+  // Replaces the arguments by the results. If the operator changes the layout or history of an argument, updates the
+  // argument's fake to match.
   void call(const c10::OperatorHandle& op, torch::jit::Stack& arguments) const;
 
   // Throws NotCapturable for a fake without a real tensor, and shapes::DataDependentError for a symbol without a value.

@@ -91,7 +91,7 @@ std::shared_ptr<RegionResult> SegmentRunner::run_region(const std::shared_ptr<co
   return answer.result;
 }
 
-// Ends the last segment if the recording alone determines the values that the code holds.
+// See SegmentRecorder::end_for_good(). Also returns nothing if the capture has ended or the code has got a refusal.
 std::optional<SegmentEnd> SegmentRunner::end_for_good() {
   return rest_ || refusal_ ? std::nullopt : recorder_.end_for_good();
 }

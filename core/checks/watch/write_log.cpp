@@ -17,8 +17,8 @@ struct Step {
   const Write* write;
 };
 
-// Ranks that did the same. sides_of() returns larger sides first; among sides of equal size, the side with the lowest
-// rank.
+// Ranks whose writes are alike, with one of these writes. sides_of() returns larger sides first; among sides of equal
+// size, the side with the lowest rank.
 struct WriteSide {
   std::vector<int> ranks;
   const Write* write;

@@ -59,7 +59,7 @@ class Mailboxes {
     return comm::near_miss(call, rank, envelopes, group);
   }
 
-  // Calls visit(letter, is_send), by receiver, sends first.
+  // Calls visit(letter, is_send), in order of receivers; for each receiver, first for the sends.
   template <class Visit>
   void visit(const Visit& visit) const {
     for (const auto& box : boxes_) {

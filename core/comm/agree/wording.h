@@ -37,10 +37,9 @@ std::string waiting_for_message(std::string_view title, bool is_send, std::strin
 // "new_group #2": the number of the call in the world.
 std::string new_group_title(std::size_t index);
 
-// Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. given_up_barrier() is for rank 0, which
-// gives up when ranks are missing at the time limit (`names_all`: the text names all of the missing ranks, not only the
-// lowest). barrier_without_time() is for rank 0 if the time limit is 0. barrier_given_up_by_rank_0() is for every other
-// rank.
+// Why a monitoredBarrier() fails, in Gloo's words and with ranks in the group. Rank 0 gets given_up_barrier() if ranks
+// are missing at the time limit, and barrier_without_time() if the limit is 0. Every other rank gets
+// barrier_given_up_by_rank_0(). `names_all`: the text names all of the missing ranks, not only the lowest.
 std::string given_up_barrier(std::span<const int> missing, bool names_all, std::chrono::milliseconds limit);
 std::string barrier_without_time();
 std::string barrier_given_up_by_rank_0(int rank);

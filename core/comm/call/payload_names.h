@@ -13,8 +13,8 @@
 
 namespace rehearse::comm {
 
-// The names that the ranks of a world give to their payloads: labels by scope, names by tensor. See
-// Communicators::set_label() and Communicators::name_payload().
+// The names that the ranks of a world give to their payloads. A label holds for a rank's calls until the next label, a
+// name for one tensor. See Communicators::set_label() and Communicators::name_payload().
 class PayloadNames {
  public:
   explicit PayloadNames(std::size_t ranks) : labels_(ranks), named_(ranks) {}

@@ -9,7 +9,7 @@
 namespace rehearse::functional {
 namespace {
 
-// Boxed, as functional.cpp calls its operators.
+// Calls the operator boxed, for the reason that functional.cpp gives.
 AsyncTensor launch(const char* name, torch::jit::Stack arguments) {
   c10::Dispatcher::singleton().findSchemaOrThrow(name, "").callBoxed(arguments);
   return AsyncTensor(std::move(arguments.at(0)).toTensor());

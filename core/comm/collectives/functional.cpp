@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 c10::OperatorHandle find_operator(const char* name) { return c10::Dispatcher::singleton().findSchemaOrThrow(name, ""); }
 
-// Boxed, because a typed call takes half a second to compile for each signature.
+// Calls the operator boxed, because a typed call takes half a second to compile for each signature.
 at::Tensor call(const c10::OperatorHandle& op, torch::jit::Stack arguments) {
   op.callBoxed(arguments);
   return std::move(arguments.at(0)).toTensor();

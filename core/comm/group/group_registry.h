@@ -19,7 +19,8 @@
 
 namespace rehearse::comm {
 
-// All groups of a world: those that all its ranks make together, those that only their members make, and companions.
+// All groups of a world: those that all its ranks make together, those that only their members make, and companions
+// (RankBackend::companion()).
 class GroupRegistry {
  public:
   GroupRegistry(GroupWorld& world, std::size_t ranks) : world_(world), made_(ranks) {}
@@ -76,7 +77,8 @@ class GroupRegistry {
 
   c10::intrusive_ptr<GroupState> make(std::string name, std::string description, std::vector<int> ranks,
                                       const GroupIdentity* parent);
-  void check_name_is_free(std::string_view name, std::size_t groups) const;  // looks at the first `groups` only
+  // Looks only at the groups of the first `groups` new_group() calls.
+  void check_name_is_free(std::string_view name, std::size_t groups) const;
   void start_creation(std::span<const int> ranks, std::string_view name);
   void join(Creation& creation, std::span<const int> ranks, std::string_view name, int rank);
   [[noreturn]] void join_mismatch(Creation& creation, std::size_t index, int rank);

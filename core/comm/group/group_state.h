@@ -60,8 +60,8 @@ class GroupState final : public WorkOwner {
   // The rank's incomplete calls, collectives first, each kind oldest first.
   Works in_flight(int rank) const;
 
-  // Returns a record_id. The rank knows that all of its calls before that event (with `for_messages` false: its
-  // collectives) have ended, because it has seen the end of a later call, or has waited for all of them
+  // Returns a record_id. The rank knows that its calls before that event have ended: all calls or, if `for_messages` is
+  // false, the collectives. It knows this because it has seen the end of a later call, or has waited for all calls
   // (note_all_known()). A barrier ends after all earlier calls, any other collective after all earlier collectives.
   std::uint64_t known_until(int rank, bool for_messages) const noexcept {
     const auto& known = known_[static_cast<std::size_t>(rank)];

@@ -18,8 +18,7 @@ namespace rehearse::comm {
 
 class GroupState;
 
-// Works for which the program had not waited, and whose end it had not seen, before they were destroyed or before their
-// rank ended.
+// Works that were destroyed, or whose rank ended, although the program had neither waited for them nor seen their end.
 class UnwaitedLog {
  public:
   explicit UnwaitedLog(const EventLog& events) : events_(events) {}

@@ -33,8 +33,8 @@ auto Batches::find(const RankWork* work) const -> Batch* {
   return found != batch_of_.end() ? found->second : nullptr;
 }
 
-// The batches that contain one of the pair's calls, the batches of their matched peers, and so on. They move together,
-// or not at all.
+// The batches that contain one of the pair's calls, the batches of their matched peers, and so on. These batches are
+// launched together, or not at all.
 auto Batches::around(const MatchedPair& pair) const -> std::vector<Batch*> {
   std::vector<Batch*> found;
   const auto look_at = [&](const MatchedPair& each) {

@@ -13,9 +13,10 @@ namespace rehearse::comm {
 
 class MatchedPair;
 
-// The coalesced sends and receives of ranks, until they move. Used only with CommunicatorOptions::coalesced_as_one:
-// then the sends and receives that a rank coalesces form one unit, a batch. A pair moves when all calls are matched in
-// its two batches, in the batches of their peers, and so on.
+// The coalesced sends and receives of ranks, until the fabric gets them. Used only with
+// CommunicatorOptions::coalesced_as_one: then the sends and receives that a rank coalesces form one unit, a batch. A
+// pair of a send and its receive is launched when all calls are matched in its two batches, in the batches of their
+// peers, and so on.
 class Batches {
  public:
   bool empty() const noexcept { return batches_.empty(); }
@@ -23,11 +24,11 @@ class Batches {
   // Makes one batch of sends and receives of one rank. Call it before they join the matcher.
   void add(Works works);
 
-  // A send and its receive are matched. Returns the pairs that can move now: this pair and the pairs held with it, or
-  // none.
+  // A send and its receive are matched. Returns the pairs that can be launched now: this pair and the pairs held with
+  // it, or none.
   std::vector<MatchedPair*> add(MatchedPair& pair);
 
-  // The pair has failed, so the other calls of its batches never move.
+  // The pair has failed, so the other calls of its batches are never launched.
   void fail(const MatchedPair& pair);
 
   // The works that keep this matched pair waiting. `own`: one of the pair's works. Empty if the pair does not wait, or

@@ -12,8 +12,8 @@
 namespace rehearse::comm {
 
 // The reason why a collective has failed for all ranks: the calls of some ranks reached their time limits, rank 0 gave
-// up a monitored barrier, or the calls of some ranks to a barrier failed with an earlier collective. The last case is
-// noted like the first.
+// up a monitored barrier, or the calls of some ranks to a barrier failed with an earlier collective. note_timed_out()
+// also notes the last case.
 class CollectiveFailure {
  public:
   void clear() noexcept;

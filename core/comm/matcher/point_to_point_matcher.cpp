@@ -87,8 +87,8 @@ int PointToPointMatcher::choose_source(const RankWork& work) {
   return source;
 }
 
-// Notes for reports from which rank a receive from any source took its message, and from which other ranks it could
-// have taken one. `source` and `sources` are ranks in the group.
+// Writes a note for reports: from which rank a receive from any source took its message, and from which other ranks it
+// could have taken one. `source` and `sources` are ranks in the group.
 void PointToPointMatcher::note_source(const RankWork& recv, int source, const std::vector<int>& sources) const {
   if (!context_.recorder.takes_notes()) return;
   std::vector<int> others;

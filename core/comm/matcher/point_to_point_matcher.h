@@ -19,7 +19,7 @@ namespace rehearse::comm {
 
 class PointToPointMatcher;
 
-// A send and its receive: in flight, or held until all of their batches can move. Pooled.
+// A send and its receive: in flight, or held until they can be launched (see Batches). Pooled.
 class MatchedPair final : public PendingMatch, public Completion {
  public:
   MatchedPair(const MatcherContext& context, PointToPointMatcher& matcher) : context_(context), matcher_(matcher) {}
@@ -90,7 +90,8 @@ class PointToPointMatcher final : public PendingMatch {
  private:
   struct Unmet {
     c10::intrusive_ptr<RankWork> work;
-    std::uint64_t sent_as = 0;  // the Event::record_id of a send, even if only its buffer is left
+    // The Event::record_id of a send. `work` does not have it if it is the copy that buffer() makes.
+    std::uint64_t sent_as = 0;
   };
 
   void join_send(c10::intrusive_ptr<RankWork> send);

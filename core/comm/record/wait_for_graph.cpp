@@ -61,9 +61,9 @@ std::vector<BlockedCall> without_waits_within(const std::vector<BlockedCall>& bl
   return calls;
 }
 
-// A chain of waits that neither closes a ring nor reaches an ended rank stops at a rank that waits for no known rank.
-// That rank tells most about the cause, and the more ranks wait for it, the more likely it is the cause. If one of a
-// rank's fibers waits for another rank, the chain goes on to that other rank.
+// If a chain of waits neither closes a ring nor reaches an ended rank, its last rank waits for no known rank. That last
+// rank tells most about the cause. The more ranks wait for it, the more likely it is the cause. If one of a rank's
+// fibers waits for another rank, the chain goes on to that other rank.
 std::vector<DeadEnd> find_dead_ends(const std::vector<BlockedCall>& blocked, const Graph& graph) {
   std::set<int> go_on;  // ranks that wait for other ranks
   for (const auto& call : blocked) {

@@ -30,20 +30,20 @@ using Works = std::vector<c10::intrusive_ptr<RankWork>>;
 
 // One rank's handle of one operation.
 //
-// Blocking: wait() blocks the calling fiber; isCompleted() and isSuccess() are scheduling points, so a loop around them
-// lets the other ranks go on; nothing else blocks. Fibers: use it in the rank that made it.
-// Ownership: shared by its holders. The group holds it too while it is incomplete, so dropping it cancels nothing. It
-// may outlive its world; wait() then throws CommError unless the operation had ended.
+// Blocking: wait() blocks the calling fiber. isCompleted() and isSuccess() are scheduling points, so a loop around them
+// lets the other ranks go on. Nothing else blocks. Fibers: use it in the rank that made it.
+// Ownership: its holders share it. While it is incomplete, the group holds it too, so dropping it cancels nothing. It
+// may outlive its world. wait() then throws CommError unless the operation had ended.
 // Time: at its time limit the operation fails by itself, at that point of virtual time, whether or not any fiber waits.
-// From then on wait() throws TimeoutError, futures hold it, and isCompleted() is true; the tensors are no longer
-// written, and the matching calls of other ranks, past and future, fail too. A time limit passed to wait() ends only
-// that wait, with TimeoutError, and the operation stays in flight.
+// From then on wait() throws TimeoutError, futures hold that error, and isCompleted() is true. The tensors are no
+// longer written. The matching calls of other ranks fail too, whether these calls are past or future. A time limit
+// passed to wait() ends only that wait, with TimeoutError; the operation stays in flight.
 // On a device (Operation::end): wait() returns when the operation has been launched, and orders the caller's current
-// stream after it; isCompleted() asks the device; the work enforces its time limit until the launch, and the fabric
-// does so afterwards.
-// Errors: wait() throws TimeoutError if the operation has reached the time limit of this rank or of another one;
-// CommError after abort() or a failed monitoredBarrier(), or if another rank closed the connection; the fabric's error
-// if a transfer fails; RankAborted if the world ends meanwhile.
+// stream after it. isCompleted() asks the device. The work enforces its time limit until the launch; afterwards the
+// fabric enforces the limit.
+// Errors: wait() throws TimeoutError if the operation has reached the time limit of this rank or of another one. It
+// throws CommError after abort() or a failed monitoredBarrier(), or if another rank closed the connection. It throws
+// the fabric's error if a transfer fails, and RankAborted if the world ends meanwhile.
 class RankWork final
     : public c10d::Work,
       // A work is in the list of its rank's works until it is destroyed; see GroupWorld::release_works().
@@ -119,7 +119,7 @@ class RankWork final
   // program may have forgotten a wait.
   void mark_asked() noexcept { asked_ = true; }
   bool asked() const noexcept { return asked_; }
-  // Makes the work report its end to the CallInterceptor, and the moment when the rank learns of the end.
+  // Makes the work report two events to the CallInterceptor: its end, and that the rank has learned of the end.
   void watch() noexcept { watched_ = true; }
   bool watched() const noexcept { return watched_; }
   void note_known() const noexcept;
@@ -151,7 +151,8 @@ class RankWork final
   // holds.
   bool is_buffer() const noexcept { return !record_.is_open(); }
 
-  enum class Until : std::uint8_t { launched, done };  // launched: enough for wait(); done: on a device, too
+  // What a wait awaits. launched: the launch, which is enough for wait(). done: the end, on a device, too.
+  enum class Until : std::uint8_t { launched, done };
 
   // wait() on behalf of a Work that contains this one. `waiting` describes the blocked call.
   bool wait_as_part(std::chrono::milliseconds timeout, const exec::Observer& waiting);

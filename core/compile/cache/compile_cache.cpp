@@ -43,8 +43,8 @@ bool may_take(const std::string& key) {
 
 constexpr std::string_view kEndOfModule = "\n}\n";  // a text inside a module contains no line ends
 
-// Writes the guards that compiling added as a graph, because the parser of graphs then validates them. The text of the
-// back end follows.
+// Returns the text of a graph that contains the guards which compiling added, followed by the text of the back end. The
+// guards are in a graph so that the parser of graphs validates them.
 std::string text_of(const graph::List& guards, const std::string& stored) {
   graph::GraphModule module("guards");
   graph::List arguments;

@@ -13,9 +13,9 @@
 namespace rehearse::compiler {
 namespace {
 
-// True if the graph runs without a trace: without draws, communication, or changes to anything outside. A trace would
-// be wrong, because the function will run again in the next call. False if the graph is null, because then nobody knows
-// what the code did.
+// True if running the graph has no side effect: it draws no numbers, does not communicate and changes nothing outside.
+// A side effect would be wrong, because the function will run again in the next call. False if the graph is null,
+// because then nobody knows what the code did.
 bool only_computes(const graph::GraphModule* module) {
   return module != nullptr && graph::has_marked_effects_only(*module) &&
          !MemoryClasses(*module).writes_to_inputs(*module);

@@ -181,7 +181,7 @@ void Agreement::absorb(const LeafList& leaves, const std::vector<std::string>& s
 void Agreement::begin_segment(const std::string& why, exec::CallSite where) {
   is_open_ = true;
   record_->compiles(why, std::move(where));
-  // Each rank knows the segment's inputs from its own branch, so the facts of other ranks are not used.
+  // A rank knows the segment's inputs from its own run of the code, so it uses no facts of other ranks.
   if (compiler_collectives_) exchange({{.source = "segment", .kind = InputFact::Kind::Other, .text = why}});
 }
 

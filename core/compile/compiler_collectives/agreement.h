@@ -77,11 +77,12 @@ class Agreement {
   bool is_open_ = false;
 };
 
-// The facts that a rank takes over from all ranks' facts (in order of rank): facts that are like one of its own with
-// the same source (same kind, dtype and number of dimensions), and facts about arguments for which it has none. They
-// keep their order. If a variant holds a plain number or a text on some rank, that rank compiles for each value. So no
-// rank takes facts about sizes or symbols of this argument: if another rank had a symbol for the argument, its cache
-// would serve its call while that rank compiles and waits.
+// Selects the facts that a rank takes over. `all`: the facts of each rank, in order of rank; the result keeps this
+// order. The rank takes a fact if it has no own fact with the same source, or if one of these own facts has the same
+// kind, dtype and number of dimensions. There is one exception. If a variant holds a plain number or a text on some
+// rank, that rank compiles for each value. If another rank had a symbol for this argument, its cache would serve its
+// call, and the first rank would compile and wait in vain. So no rank takes facts about tensors or symbolic integers in
+// such an argument.
 InputFacts facts_to_absorb(const std::vector<InputFacts>& all, const InputFacts& own);
 
 }  // namespace rehearse::compiler

@@ -23,7 +23,7 @@ struct Layout {
 // symbols, returns false.
 inline bool holds(const c10::SymBool& condition) { return TORCH_GUARD_OR_FALSE(condition); }
 
-// True if the condition holds without a guard.
+// True if LibTorch knows that the condition holds. Never adds a guard.
 inline bool is_known(const c10::SymBool& condition) { return TORCH_STATICALLY_KNOWN_TRUE(condition); }
 
 // Like holds(), but returns nothing if the answer depends on unbacked symbols.
@@ -54,7 +54,7 @@ SymInts strides_like(const at::Tensor& like, c10::MemoryFormat format);
 // Dense strides in the same order as `strides`, as at::infer_dense_strides() gives them.
 SymInts dense_strides(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides);
 
-// ChannelsLast, ChannelsLast3d or Contiguous, as Tensor::suggest_memory_format().
+// The result of Tensor::suggest_memory_format(): ChannelsLast, ChannelsLast3d or Contiguous.
 c10::MemoryFormat suggested_format(const at::Tensor& tensor);
 
 // The strides that at::TensorIterator gives the result. `of_operands`: the operands' strides in the broadcast shape, 0

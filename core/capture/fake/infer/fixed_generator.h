@@ -8,7 +8,7 @@
 namespace rehearse::capture {
 
 // If `is_on`, the destructor restores the state that the default CPU generator had at construction, so that draws in
-// between leave no trace. Use it only under a BelowAutograd.
+// between do not affect later draws. Use it only under a BelowAutograd.
 class FixedGenerator {
  public:
   explicit FixedGenerator(bool is_on);

@@ -103,7 +103,7 @@ Outputs run_at(const Call& call, const Assignment& values) {
   if (call.facts.has_meta_kernel) {
     try {
       return run_kernel_at(call, values, true);
-    } catch (const c10::NotImplementedError&) {  // the Meta kernel calls an operator that has none
+    } catch (const c10::NotImplementedError&) {  // the Meta kernel calls an operator without a Meta kernel
     }
   }
   return run_on_numbers_at(call, values);

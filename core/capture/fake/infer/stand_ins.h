@@ -20,7 +20,7 @@ class StandIns {
  public:
   explicit StandIns(std::function<at::Tensor(const at::Tensor& fake)> make) : make_(std::move(make)) {}
 
-  // The arguments with stand-ins, and with `device` as the device argument. Memory is not pinned.
+  // The arguments with stand-ins, and with `device` as the device argument. Clears the argument pin_memory.
   torch::jit::Stack arguments_of(const Call& call, c10::Device device);
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rules for reductions. Results are contiguous. The indices of the arguments and the result dtypes describe each rule.
+// Rules for reductions. Results are contiguous. Two things describe each rule: the indices of its arguments, and the
+// dtypes of its results.
 #include <cstddef>
 
 #include "capture/fake/call/results.h"

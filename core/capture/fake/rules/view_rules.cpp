@@ -25,7 +25,7 @@ Outputs view(const Call& call) {
   const SymInts wanted = call.sym_ints(1);
   const c10::SymDimVector sizes = at::infer_size_dv(c10::SymIntArrayRef(wanted), self.sym_numel());
   auto strides = at::detail::computeStride(self.sym_sizes(), self.sym_strides(), sizes);
-  if (!strides && !all_have_hints(sizes)) {  // unbacked sizes do not tell which dimensions belong together
+  if (!strides && !all_have_hints(sizes)) {  // with unbacked sizes, computeStride() may fail to find the strides
     if (!is_known(self.unsafeGetTensorImpl()->sym_is_contiguous())) {
       throw UnknownShape(call.facts.name, "whether the strides allow it depends on data", exec::CallSite::capture());
     }
@@ -193,7 +193,7 @@ TensorSpec piece_of(const at::Tensor& self, std::size_t dim, const c10::SymInt& 
                  self.sym_storage_offset() + start * self.sym_strides()[dim]);
 }
 
-// split(self, split_size, dim). The number of pieces must be known.
+// split(self, split_size, dim). The number of results must be known, so it becomes a number.
 Outputs split(const Call& call) {
   const at::Tensor& self = call.tensor(0);
   const std::size_t dim = wrap_existing(call.integer(2), self.dim());

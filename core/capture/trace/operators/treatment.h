@@ -9,7 +9,7 @@
 
 namespace rehearse::capture {
 
-// The error text for backward() and torch::autograd::grad() in captured code, and its cure.
+// The error text if captured code calls backward() or torch::autograd::grad(), and the cure that the error names.
 inline constexpr const char* kGradientsInside = "backward() or grad() is called inside of a captured function";
 inline constexpr const char* kCallOutside = "Call it outside of the captured function.";
 // LibTorch's error about a gradient of a fake contains these words. Rehearse recognises the error by them.

@@ -56,7 +56,7 @@ void SegmentRecorder::note_memory_of_inputs() {
       [this](const Node& node, const at::Tensor& fake) { recording_.segments.add_storage(node, fake); });
 }
 
-// Adds nodes for items of lists and for works to the segment that ends.
+// Adds to the segment that ends the nodes for items of lists and for works.
 void SegmentRecorder::bind_all() {
   recording_.values.record_switched_inputs();
   for (const at::Tensor& fake : recording_.values.alive()) recording_.values.node_of(fake);
@@ -71,7 +71,7 @@ SegmentEnd SegmentRecorder::end_at_read(const c10::OperatorHandle& op, const Tre
   bind_all();
   Node& node = recording_.graph.call(treatment.target, std::move(given.args), std::move(given.kwargs));
   SegmentEnd ended = end(node.input_nodes(), &node);
-  recording_.begin_next_segment();  // the read uses histories that the ended segment brought
+  recording_.begin_next_segment();  // the read sees the histories that the ended segment gave to tensors
   ended.read = recording_.segments.take_single(node);
   return ended;
 }

@@ -37,7 +37,7 @@ class Inputs {
     graph::Node* node = nullptr;  // null: not used yet
   };
 
-  // `families`: receives the inputs that are views of the same tensor.
+  // `families`: gets one family for all inputs that have the same base in autograd.
   Inputs(GraphBuilder& graph, ExpressionNodes& symbols, ViewFamilies& families, std::vector<NamedTensor> of_module);
 
   at::Tensor add_tensor(FakeMode& mode, std::string source, const at::Tensor& real, std::vector<c10::SymInt> sizes);
@@ -58,8 +58,8 @@ class Inputs {
   const std::string* name_of(const at::Tensor& real) const;
   // The source whose fake has this number; null if there is none.
   Source* find(std::uint64_t fake_id);
-  // The real tensor for which exactly this fake object stands, if captured code reaches that tensor without an
-  // argument. Undefined for the fakes of arguments, and for fakes that the code made.
+  // Returns the real tensor if this very fake object stands for one that is no argument (a parameter, a buffer, a
+  // global). Undefined for the fakes of arguments, and for fakes that the code made.
   at::Tensor real_of(const at::Tensor& fake) const;
 
   graph::Node& node_of(Source& source);

@@ -32,7 +32,8 @@ class SegmentCutter {
   std::size_t values() const noexcept { return numbers_.size(); }
   // The number of segments that have ended.
   std::size_t begun() const noexcept { return begun_; }
-  // Numbers a value that later segments may use: a result of a segment, or of an eager region between two segments.
+  // Gives a number to a value that later segments may use: a result of a segment, or of an eager region between two
+  // segments.
   void add_value(const graph::Node& node) { numbers_.emplace(&node, numbers_.size()); }
   // Notes the memory of an input, or of a value that the code holds when a segment ends.
   void add_storage(const graph::Node& node, const at::Tensor& fake);

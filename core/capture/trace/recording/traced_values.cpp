@@ -20,7 +20,7 @@ using graph::Node;
 
 namespace {
 
-// True even if the object has been destroyed.
+// True if the pointer was ever set, even if its object has been destroyed since.
 bool was_ever_set(const std::weak_ptr<torch::autograd::Node>& pointer) {
   const std::weak_ptr<torch::autograd::Node> never;
   return pointer.owner_before(never) || never.owner_before(pointer);
