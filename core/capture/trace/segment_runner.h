@@ -15,9 +15,10 @@
 
 namespace rehearse::capture {
 
-// Runs segments during a capture. It has the listener run what was recorded, and takes the answer: either values with
-// which the capture goes on, or the end of the capture, after which the rest of the code runs eagerly. If the code gets
-// a refusal (an error that says why code cannot be captured), the capture fails, even if the code catches the refusal.
+// Runs segments during a capture. The listener runs what was recorded, and answers. If the answer has values, the
+// capture goes on with them. The answer may also end the capture; then the rest of the code runs eagerly. If the code
+// gets a refusal (an error that says why code cannot be captured), the capture fails, even if the code catches the
+// refusal.
 class SegmentRunner {
  public:
   SegmentRunner(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)

@@ -11,9 +11,9 @@
 
 namespace rehearse::comm {
 
-// The reason why a collective has failed for all ranks: the calls of some ranks reached their time limits, rank 0 gave
-// up a monitored barrier, or the calls of some ranks to a barrier failed with an earlier collective. note_timed_out()
-// also notes the last case.
+// The reason why a collective has failed for all ranks. The calls of some ranks may have reached their time limits, or
+// may have failed together with an earlier collective: note_timed_out(). Or rank 0 gave up a monitored barrier:
+// note_given_up().
 class CollectiveFailure {
  public:
   void clear() noexcept;

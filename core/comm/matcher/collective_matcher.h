@@ -45,9 +45,9 @@ class CollectiveSlot final : public PendingMatch, public Completion, public exec
   bool is_carried_out() const noexcept { return state_ == State::carried_out; }
 
   // begin_in_turn() starts a waiting barrier. end_in_turn() ends a collective that the fabric has carried out, and puts
-  // the slot back into the pool. The matcher calls them when the turn of this collective has come: all collectives
-  // before it have ended, apart from monitored barriers and, for end_in_turn(), barriers that still wait. (A monitored
-  // barrier ends without waiting for its turn.)
+  // the slot back into the pool. The matcher calls them when all collectives before this one have ended. Monitored
+  // barriers do not count, because they end without waiting for their turn. For end_in_turn(), barriers that still wait
+  // do not count either.
   void begin_in_turn() noexcept;
   void end_in_turn() noexcept;
 

@@ -69,8 +69,8 @@ class RankWork final
   void synchronize() override;
 
   // A collective fails with CommError. Unless all ranks have called it, it no longer counts as called, so the other
-  // ranks miss this rank's call. (NCCL aborts the whole communicator; Gloo has no such function.) For a send or
-  // receive, as in Gloo: the current wait(), or the next one, returns false; the operation stays in flight and may be
+  // ranks miss this rank's call. (NCCL aborts the whole communicator; Gloo has no such function.) A send or receive
+  // behaves as in Gloo: the current wait(), or the next one, returns false. The operation stays in flight and may be
   // waited for again.
   void abort() override;
 

@@ -16,9 +16,9 @@
 
 namespace rehearse::compiler {
 
-// A piece that was split into a forward and a backward, ready to run as one step of autograd: the leaves among its
-// inputs get all their gradients when its backward ends. Calls and their autograd nodes share it, and several fibers of
-// one rank may run it at once.
+// A piece that was split into a forward and a backward, ready to run as one step of autograd. When its backward ends,
+// the leaves among its inputs get all their gradients. Calls and their autograd nodes share the program, and several
+// fibers of one rank may run it at once.
 class AotProgram : public std::enable_shared_from_this<AotProgram> {
  public:
   // `name`: name of the piece, such as "submod_1". `part`: the captured piece, for recording backwards for other

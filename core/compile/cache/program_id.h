@@ -5,9 +5,9 @@
 
 namespace rehearse::compiler {
 
-// Identifies the code that compiles: the build ids of Rehearse and LibTorch, the processor instructions that LibTorch's
-// kernels use here, and all other loaded libraries, because they may define operators and derivatives. Empty if
-// Rehearse or LibTorch was linked without a build id.
+// Identifies the code that compiles, by the build ids of Rehearse and LibTorch and by the processor instructions that
+// LibTorch's kernels use here. Includes all other loaded libraries, because they may define operators and derivatives.
+// Empty if Rehearse or LibTorch was linked without a build id.
 std::string program_id();
 
 }  // namespace rehearse::compiler

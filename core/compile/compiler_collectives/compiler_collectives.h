@@ -16,8 +16,8 @@
 namespace rehearse::compiler {
 
 // Names the compilation in errors: the function that ranks call, and a line of the user's code (empty if unknown). For
-// a call, that is the call's own line; for a segment, the line of the read of data, or of the eager region, before or
-// after it.
+// a call, that is the call's own line. For a segment, it is the line of the read of data, or of the eager region, that
+// stands before or after the segment.
 struct CollectiveLabel {
   std::string function;
   std::string line;

@@ -34,8 +34,8 @@ class GuardSet {
   void set_modules(ModuleGuard modules) { modules_ = std::move(modules); }
   void set_symbols(SymbolGuards symbols) { symbols_ = std::move(symbols); }
   void set_watches(WatchList watches) { watches_ = std::move(watches); }
-  // Guards identity. Two tensor leaves, or a leaf and a captured tensor, must be one tensor in later calls if they are
-  // one tensor in this call, and must be different tensors if they are different in this call.
+  // Guards identity. If two tensor leaves, or a leaf and a captured tensor, are the same tensor in this call, they must
+  // be the same in later calls. If they are different tensors in this call, they must be different in later calls.
   void set_aliases(const LeafList& leaves);
   // Guards sharing: in later calls, the same tensor leaves and captured tensors must share memory as in this call. Call
   // it if the code writes to the memory of a leaf or captured tensor.

@@ -51,8 +51,8 @@ bool has_symbols(const at::Tensor& tensor);
 bool has_symbols(const c10::IValue& value);
 bool has_symbols(const Call& call);
 
-// Device of the results: the device argument; without one, the device of the first tensor that is not 0-dimensional;
-// without such a tensor, that of the first tensor; without any tensor, CPU.
+// The device of the results: the device argument, if given. Else the device of the first tensor that is not
+// 0-dimensional, or, if all tensors are 0-dimensional, of the first tensor. The CPU if there is no tensor either.
 c10::Device device_of(const Call& call);
 
 }  // namespace rehearse::capture

@@ -13,8 +13,8 @@
 
 namespace rehearse::capture {
 
-// Records operators on tensors as nodes. An operator's arguments are fakes in the order of its schema. The results that
-// the code gets replace them (see OperatorResults::note()).
+// Records operators on tensors as nodes. An operator's arguments are fakes in the order of its schema. record() and
+// evaluate() replace these arguments by the results for the code (see OperatorResults::note()).
 class OperatorRecorder {
  public:
   explicit OperatorRecorder(Recording& recording) : recording_(recording) {}

@@ -47,7 +47,7 @@ class Inputs {
   // module becomes a constant of the graph.
   const Source& source_of(FakeMode& mode, const at::Tensor& real);
   bool has(const at::Tensor& real) const { return by_real_.contains(real.unsafeGetTensorImpl()); }
-  // True if the tensor requires grad after what has been recorded, but did not when the capture first saw it.
+  // True if recorded operators make the tensor require grad, although it did not when the capture first saw it.
   bool begins_to_require_grad(const c10::TensorImpl& real) const {
     const auto found = by_real_.find(&real);
     if (found == by_real_.end()) return false;
