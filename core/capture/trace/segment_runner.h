@@ -15,10 +15,10 @@
 
 namespace rehearse::capture {
 
-// Runs segments during a capture. The listener runs what was recorded, and answers. If the answer has values, the
-// capture goes on with them. The answer may also end the capture; then the rest of the code runs eagerly. If the code
-// gets a refusal (an error that says why code cannot be captured), the capture fails, even if the code catches the
-// refusal.
+// Runs segments during a capture. The listener runs what was recorded, and answers with the values that the code gets.
+// Then the capture goes on. If the answer ends the capture (SegmentAnswer::value_of), the rest of the code runs eagerly
+// instead. If the code gets a refusal (an error that says why code cannot be captured), the capture fails, even if the
+// code catches the refusal.
 class SegmentRunner {
  public:
   SegmentRunner(Recording& recording, CollectiveRecorder& collectives, const CallerState& caller)
