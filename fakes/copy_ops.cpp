@@ -51,7 +51,8 @@ void broadcast(Calls calls, Workspace& workspace) {
 }
 
 // Fills the outputs of all ranks in order of the source rank. If a rank's input overlaps the rank's outputs, a write
-// could change it before its turn, so it is copied first, unless it is exactly the rank's own place in the output.
+// could change the input before it is read, so the input is copied first. An input that is exactly the rank's own place
+// in the output needs no copy.
 void allgather(Calls calls, Workspace& workspace) {
   const std::size_t n = calls.size();
   const std::size_t bytes = bytes_of(calls[0]->inputs[0]);
@@ -124,7 +125,8 @@ void scatter_from_root(Calls calls, Workspace& workspace) {
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i != root) send(i);
   }
-  // Write the root's own output last, because it may lie in an input for another rank. These inputs have been read now.
+  // Write the root's own output last, because it may lie in an input for another rank. All inputs for other ranks have
+  // been read by now.
   Region input = input_region(call.inputs[root]);
   const Region output = output_region(own);
   if (!same_elements(input, output, bytes) && may_overlap(input, own.numel(), output, own.numel(), bytes)) {

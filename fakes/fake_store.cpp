@@ -120,7 +120,7 @@ class FakeStore::StorePollObserver final : public exec::Observer {
   const c10::ArrayRef<std::string> keys_;
 };
 
-// A rank that reads every key once does not poll. A rank that goes on reading although nothing changes polls.
+// A rank that reads every key once does not poll. If the rank goes on reading although nothing has changed, it polls.
 void FakeStore::poll(const char* call, c10::ArrayRef<std::string> keys) {
   if (!exec::this_rank::is_fiber()) return;
   state_->note_poll(call, keys);

@@ -79,7 +79,8 @@ bool all_dense_alike(Calls calls, const TensorOf& tensor_of) {
 // Carries out the ranks' calls of one operation.
 using Mover = void (*)(Calls calls, Workspace& workspace);
 
-// Each carries out one transfer without parts: move_reduction() those that reduce, move_copies() all others.
+// Each of these two functions carries out one transfer without parts. move_reduction() takes transfers that reduce, and
+// move_copies() takes all other transfers.
 void move_copies(const comm::Transfer& transfer, Workspace& workspace);
 void move_reduction(const comm::Transfer& transfer, Workspace& workspace);
 

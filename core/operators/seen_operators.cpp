@@ -33,8 +33,8 @@ bool communicates(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("c10d::") || op.operator_name().name.starts_with("_c10d_functional::");
 }
 
-// True if the operator runs no code of the user's. Only such code could make an idle watcher want to see operators, so
-// idle watchers need not see the operators that this one calls.
+// True if the operator runs no code of the user's. Only the user's code could make an idle watcher want to see
+// operators, so idle watchers need not see what such an operator calls.
 bool makes_no_calls(const c10::OperatorHandle& op) {
   const auto& name = op.operator_name().name;
   return name.starts_with("aten::") && name != "aten::_backward";

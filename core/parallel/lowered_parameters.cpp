@@ -18,8 +18,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// Does what the reducer's own hooks do. While parameters are lowered, these do not run, because they are on the
-// accumulators of the full-precision parameters.
+// Does what the reducer's own hooks do. While parameters are lowered, the reducer's hooks do not run, because they are
+// on the accumulators of the full-precision parameters.
 class GradientReady : public torch::autograd::FunctionPostHook {
  public:
   GradientReady(std::weak_ptr<c10d::Reducer> reducer, std::size_t index)

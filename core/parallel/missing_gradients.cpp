@@ -12,8 +12,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// LibTorch's reducer keeps private which parameters are ready; it only throws a text about those that are not. An
-// explicit instantiation may name private members.
+// LibTorch's reducer keeps the set of ready parameters private. Its errors name the parameters that are not ready, but
+// only as text. An explicit instantiation may name private members.
 struct ReadyParameters {
   using Member = std::unordered_set<std::size_t> c10d::Reducer::*;
   friend Member member_of(ReadyParameters);

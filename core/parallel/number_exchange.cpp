@@ -9,8 +9,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// A description of any model's parameters has fewer numbers. A larger length must be an error, so refuse it before
-// memory is allocated for it.
+// No model has so many parameters that their description has this many numbers. A larger length must be an error, so
+// refuse it before memory is allocated for it.
 constexpr std::int64_t kMostNumbers = std::int64_t{1} << 26;
 
 Numbers values_of(const at::Tensor& tensor) {

@@ -233,8 +233,8 @@ void ReducerSession::Impl::check_construction() const {
                           {options_.parameters_to_ignore, false, identity_->ranks, model, identity_->id});
 }
 
-// Does nothing unless the world asks for such checks. Within join(), compares nothing, because a rank without inputs
-// makes no forwards, and takes the state of the others at the end.
+// Does nothing unless the world asks for checks of replicas or of draws. Within join(), compares nothing, because a
+// rank without inputs makes no forwards, and takes the state of the others at the end.
 void ReducerSession::Impl::check_state(bool buffers_are_equal) {
   auto* const checks = checks::world_checks();
   if (checks == nullptr || !(checks->automatic().replicas || checks->automatic().draws)) return;

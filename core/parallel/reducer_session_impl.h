@@ -23,13 +23,14 @@
 
 namespace rehearse::parallel {
 
-// The most that any forward so far was made for: nothing, outputs alone, gradients, or gradients that are reduced.
+// The most demanding purpose of all forwards so far: none (there was no forward yet), outputs alone, gradients, or
+// gradients that are reduced.
 enum class Use : std::uint8_t { none, without_gradients, without_reduction, reduced };
 
 // Says why the gradients of a module were never reduced, and what to do about it.
 std::string unreduced_text(Use use);
 
-// reducer_session.cpp implements the iterations, uneven_inputs.cpp the part of join().
+// reducer_session.cpp implements the iterations. uneven_inputs.cpp implements join().
 class ReducerSession::Impl {
  public:
   Impl(std::shared_ptr<torch::nn::Module> module, c10::intrusive_ptr<c10d::ProcessGroup> group,

@@ -37,7 +37,7 @@ class InFlightOperations {
   void fail(GroupComms& comms, const std::exception_ptr& why) noexcept;
 
   // Forgets the transfer that would report to `completion`. If the transfer is in flight, waits until the devices have
-  // finished it, but at most for `limit`; if they have not, aborts its group.
+  // finished it, but at most for `limit`. If they have not finished it by then, aborts the transfer's group.
   void cancel(const comm::Completion& completion, std::chrono::milliseconds limit) noexcept;
 
   bool empty() const noexcept { return ready_.empty() && launched_.empty(); }

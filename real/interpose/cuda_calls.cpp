@@ -2,7 +2,7 @@
 // Replacements for the functions of libcudart that wait for a device, because such a wait would block the thread that
 // all ranks share. An executable's symbols come first, also for libraries that are opened later; this house's
 // CMakeLists.txt says how these functions get into the executable's symbol table. In a rank of a run that lends its
-// DeviceWaits, only the rank waits. Anywhere else the call goes to libcudart.
+// DeviceWaits, the replacement suspends only that rank. Anywhere else it passes the call to libcudart.
 #include "cuda_calls.h"
 
 #include <utility>

@@ -39,8 +39,8 @@ exec::RankFailure failure_of(const JobOutcome::Failure& stated, const std::optio
   exec::RankFailure failure = own && own->rank == stated.rank ? *own : exec::RankFailure{};
   failure.rank = stated.rank;
   failure.at = stated.end.at;
-  // If the coordinator declared the rank failed, because of a long wait or silence, the rank itself saw only the end of
-  // its world. If the rank's own call timed out, only the coordinator knows which ranks were missing.
+  // If the coordinator decided that the rank has failed, because of a long wait or silence, the rank itself saw only
+  // the end of its world. If the rank's own call timed out, only the coordinator knows which ranks were missing.
   const bool overdue = !stated.gave_up.empty();
   const bool by_coordinator = overdue || stated.end.kind == FailureKind::lost;
   if (failure.error == nullptr || by_coordinator) {

@@ -50,7 +50,7 @@ class DeviceIdlePolicy final : public exec::IdlePolicy {
   const Limits limits_;
   VirtualDuration nap_{};
   std::optional<VirtualTime> polling_since_;  // since when ranks have polled without progress
-  std::optional<VirtualTime> waiting_since_;  // since when ranks have waited while nothing was done
+  std::optional<VirtualTime> waiting_since_;  // since when there was neither progress nor a step of a rank
 };
 
 }  // namespace rehearse::real

@@ -17,10 +17,10 @@
 
 namespace rehearse::sim {
 
-// Finds memory that two ranks pass to their calls if at least one of them writes it: a global of the program, or a
-// tensor made outside the ranks. In a real job each rank is a process and shares no memory. While both calls are under
-// way, the check finds such memory even if two storages share it. At other times it finds the memory only if both calls
-// use the same storage. The constructor's argument must outlive this object.
+// Finds memory that two ranks share: both pass it to calls, and at least one of these calls writes it. Such memory is a
+// global of the program, or a tensor made outside the ranks. In a real job each rank is a process and shares no memory.
+// While both calls are under way, the check finds such memory even if two storages share it. At other times it finds
+// the memory only if both calls use the same storage. The constructor's argument must outlive this object.
 class SharingCheck final : public CallChecker {
  public:
   explicit SharingCheck(exec::RankExecutor& executor) : finding_(executor) {}

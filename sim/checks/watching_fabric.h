@@ -8,10 +8,10 @@
 namespace rehearse::sim {
 
 // A fabric in front of another one. It looks for NaN and Inf in the inputs and outputs of transfers. If the world's
-// checks ask for finite values, it ends the world when a rank passes a NaN or Inf to a sum or product, or a NaN to a
-// minimum or maximum, and when a sum or product of finite numbers is not finite. It also notes the origin of each
-// output that has a NaN or Inf (checks::Origin): for every kind of call if the checks ask for explanations, otherwise
-// for sums and products. The constructor's arguments must outlive this object.
+// checks ask for finite values, it ends the world in three cases: a rank passes a NaN or Inf to a sum or product; a
+// rank passes a NaN to a minimum or maximum; a sum or product of finite numbers is not finite. It also notes the origin
+// of each output that has a NaN or Inf (checks::Origin): for every kind of call if the checks ask for explanations,
+// otherwise for sums and products. The constructor's arguments must outlive this object.
 class WatchingFabric final : public comm::ForwardingFabric {
  public:
   WatchingFabric(comm::Fabric& below, checks::WorldChecks& checks);

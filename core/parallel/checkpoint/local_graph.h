@@ -17,7 +17,8 @@ namespace rehearse::parallel {
 
 // The part of autograd's graph that the calling fiber has recorded since a given moment: all nodes (here called steps)
 // between some results and tensors that existed before. Autograd numbers the nodes of each thread separately. A node of
-// another thread of the rank counts as older if its number is smaller than that of the given moment.
+// another thread of the rank counts as older if its number is smaller than the number that now() returned at the given
+// moment.
 class LocalGraph {
  public:
   // The current moment: this fiber's steps from now on are newer.

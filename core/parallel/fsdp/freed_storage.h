@@ -16,9 +16,9 @@ void refuse_when_freed(const at::Tensor& tensor, const std::string& text);
 // reading a view throws c10::Error with `text`.
 void refuse_for_good(const at::Tensor& tensor, const std::string& text);
 
-// Gives the tensor's storage memory again: `bytes` bytes, with undefined contents. All tensors that share it see the
-// memory, including views and tensors that autograd has saved; no version changes. Throws what the device's allocator
-// throws.
+// Gives the tensor's storage memory again: `bytes` bytes, with undefined contents. All tensors that share the storage
+// see the memory, including views and tensors that autograd has saved. No version changes. Throws what the device's
+// allocator throws.
 void fill_storage(const at::Tensor& tensor, std::size_t bytes);
 
 }  // namespace rehearse::parallel

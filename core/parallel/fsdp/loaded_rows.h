@@ -9,8 +9,8 @@
 
 namespace rehearse::parallel {
 
-// Collects the rows of one tensor that this rank needs from what all ranks have saved, before they are copied into the
-// tensor.
+// Collects the rows that this rank needs of one tensor, out of the rows that all ranks have saved. put() then copies
+// them into the tensor.
 class LoadedRows {
  public:
   // `own`: this rank's rows, which begin at row `first_row` of the whole. A tensor without dimensions counts as one
@@ -18,8 +18,8 @@ class LoadedRows {
   // as for buffers, which each rank has saved as a whole.
   LoadedRows(at::Tensor own, std::int64_t first_row, bool must_agree);
 
-  // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have, and if saved
-  // values of a row must agree and differ.
+  // Takes the rows that this rank needs. Throws c10::ValueError for rows that the whole does not have. If `must_agree`,
+  // also throws c10::ValueError if several ranks have saved different values for one row.
   void take(const SavedRows& saved);
   // Throws c10::ValueError, which names the first row that no rank has saved.
   void require_complete(const std::string& name) const;

@@ -11,7 +11,8 @@
 namespace rehearse::parallel {
 namespace {
 
-// One mark for each parameter, in the order of planned_parameters(). Each mark has 63 bits, so that it can be negated.
+// One mark (see MarkedParameters) for each parameter, in the order of planned_parameters(). Each mark has 63 bits, so
+// that it can be negated.
 std::vector<std::int64_t> marks_of(const std::vector<PlannedUnit>& plan) {
   std::vector<std::int64_t> marks;
   for (const auto& unit : plan) {

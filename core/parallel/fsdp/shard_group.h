@@ -28,8 +28,8 @@ class ShardGroup {
   int size() const noexcept { return size_; }
   // The number of ranks over which a gradient is averaged.
   int ranks_of_mean() const noexcept { return size_ * (replicas_ ? replicas_->getSize() : 1); }
-  // The divisor of gradients in half precision before they are summed, so that the sum does not overflow: a power of
-  // two, less than twice the square root of ranks_of_mean().
+  // In half precision, gradients are divided by this number before they are summed, so that the sum does not overflow.
+  // It is a power of two, less than twice the square root of ranks_of_mean().
   double half_divisor() const noexcept;
   const GroupPtr& shards() const noexcept { return shards_; }
   const GroupPtr& replicas() const noexcept { return replicas_; }

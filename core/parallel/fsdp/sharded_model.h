@@ -21,7 +21,7 @@
 namespace rehearse::parallel {
 
 // Gathers, frees and reduces the units of a model as its forwards and backwards use them. sharded_model.cpp implements
-// the forwards, model_backward.cpp the backwards.
+// the forwards, and model_backward.cpp implements the backwards.
 class ShardedModel final : public operators::StorageGuard, public std::enable_shared_from_this<ShardedModel> {
  public:
   using GroupPtr = FsdpSession::GroupPtr;

@@ -10,9 +10,9 @@
 
 namespace rehearse::parallel {
 
-// While it lives, the parameters belong to one rank. The ranks of a world share a process, so a model made outside of
-// their body would be the same for all of them, and the reducers of several ranks would hook onto the same gradients.
-// Does nothing outside of worlds.
+// While it lives, the parameters belong to one rank. The ranks of a world share a process. If a program made its model
+// outside of the ranks' body, all ranks would use that one model, and the reducers of several ranks would hook onto the
+// same gradients. Does nothing outside of worlds.
 class ParameterClaims {
  public:
   // `rank`: the rank in the world. `who`: the class that errors name. Throws c10::ValueError if a parameter belongs to

@@ -86,7 +86,8 @@ std::vector<std::string> ParameterUses::uncounted(const graph::GraphModule& modu
   return names;
 }
 
-// A parameter that counts only once leaves first_use_ when it has counted, because the same node may use it twice.
+// Returns whether this use of a parameter counts. If a parameter counts only once, it counts at its first use. The
+// function then removes it from first_use_, because the same node may use the parameter twice.
 bool ParameterUses::counts(const Use& use, const Node& node) {
   if (rules_.each_use) return true;
   const auto first = first_use_.find(use.parameter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Expresses as conditions whether sizes and strides form a dense layout in some order. Same definitions as
+// Makes the conditions under which sizes and strides form a dense layout in some order. The definitions are those of
 // c10/core/Contiguity.h and c10/core/MemoryFormat.h.
 #include <algorithm>
 #include <numeric>

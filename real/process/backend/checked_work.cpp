@@ -191,8 +191,8 @@ bool CheckedWork::wait_for(std::optional<VirtualDuration> left, std::chrono::mil
   if (error != nullptr) session_.below().throw_failure(error);
   if (inner == nullptr) return true;
   try {
-    // For gloo's sends and receives, this does the waiting. Any other Work below has ended, and this only orders device
-    // streams.
+    // For gloo's sends and receives, inner->wait() waits for the end. Any other Work below has ended by now, and
+    // inner->wait() only orders device streams.
     const Session::ForeignWait waiting(session_, [inner, over] {
       if (!over) inner->abort();
     });

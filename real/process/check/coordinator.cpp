@@ -201,7 +201,8 @@ bool Coordinator::is_stuck(int rank, const std::vector<GroupCalls::Open>& open, 
   });
 }
 
-// For each rank: true if it may be computing, or waits (directly or through other ranks) for a rank that may be.
+// For each rank: true if it may be computing, or if it waits (directly or through other ranks) for a rank that may be
+// computing.
 std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& open, VirtualTime now) const {
   std::vector<bool> may(states_.size());
   for (const int rank : all_ranks(states_.size()))
@@ -217,7 +218,7 @@ std::vector<bool> Coordinator::may_come(const std::vector<GroupCalls::Open>& ope
   return may;
 }
 
-// True if nobody will complete the call: a rank that it needs has ended, or none of the missing ranks may come.
+// True if nobody will complete the call: a rank that it needs has ended, or no missing rank can still come.
 bool Coordinator::is_hopeless(const GroupCalls::Open& call, const std::vector<bool>& may_come) const {
   const auto& awaited = call.call.waits_for;
   const auto comes = [&](int rank) { return may_come[static_cast<std::size_t>(rank)]; };
@@ -340,7 +341,7 @@ void Coordinator::end_with_overdue_call(const GroupCalls::Open& overdue, Virtual
 
 void Coordinator::finish(VirtualTime now) {
   if (!job_outcome_) {
-    // All failures came out of communication, so report that of the lowest rank as the cause.
+    // All failures came out of communication, so report the failure of the lowest rank as the cause.
     const auto failed =
         std::find_if(states_.begin(), states_.end(), [](const auto& state) { return has_failed(state.end); });
     if (failed != states_.end()) {

@@ -18,13 +18,17 @@ namespace rehearse::real {
 // ranks which calls match, and sends the same outcome to all of them. It knows neither processes nor clocks: callers
 // give it messages and the time.
 //
-// A job ends when all bodies have ended. It also ends when a rank is interrupted, when calls do not match, when an
-// exception leaves a rank's body, when a rank has sent nothing for the check timeout (its process is gone), when
-// another rank gives up on a silent rank 0, when a message makes no sense, or when a call is overdue. A call is overdue
-// after the check timeout if nobody can complete it: a rank that it needs has ended, or each missing rank has ended or
-// waits in a call that nobody can complete. Otherwise a missing rank may still be computing, or wait for one that is,
-// and the call is overdue only when its own timeout has also passed. An exception of FailureKind::communication ends
-// the job only after the check timeout, because the end of another rank may have caused it.
+// A job ends when all bodies have ended. It also ends when
+//   * a rank is interrupted;
+//   * calls do not match, or a message makes no sense;
+//   * an exception leaves a rank's body. An exception of FailureKind::communication ends the job only after the check
+//     timeout, because the end of another rank may have caused it;
+//   * a rank has sent nothing for the check timeout, because its process is gone;
+//   * another rank gives up on a silent rank 0;
+//   * a call is overdue.
+// A call is overdue after the check timeout if nobody can complete it: a rank that it needs has ended, or each missing
+// rank has ended or waits in a call that nobody can complete. Otherwise a missing rank may still be computing, or may
+// wait for a rank that is computing. Then the call is overdue only when its own timeout has passed, too.
 class Coordinator {
  public:
   using Send = std::function<void(int rank, const ToRank& message)>;

@@ -76,8 +76,8 @@ class GroupCalls {
   // Messages that were matched although they were shorter than the receive, in order of the receiving rank.
   std::vector<comm::ShortMessages> short_messages() const;
 
-  // A call that is not matched yet, or that disagrees with the call matched with it, and the ranks for which it waits.
-  // open() returns such calls of all ranks, in no particular order.
+  // An open call, and the ranks for which it waits. A call is open if it is not matched yet, or if it disagrees with
+  // the call that was matched with it. open() returns the open calls of all ranks, in no particular order.
   struct Open {
     comm::PendingOperation call;
     VirtualTime since{};

@@ -35,8 +35,8 @@ class OpenCalls {
     open_.emplace(Key{what, made.group, made.sequence}, std::move(call));
   }
 
-  // Null: no such call waits. It has ended with the world, or the coordinator's message is about a group
-  // (Matched::group).
+  // Null: this call does not wait, because it has ended with the world, or because the coordinator's message is about a
+  // group (Matched::group).
   AwaitedCallPtr take(Matched what, const std::string& group, std::uint64_t sequence) {
     const auto found = open_.find(Key{what, group, sequence});
     if (found == open_.end()) return nullptr;

@@ -11,8 +11,8 @@
 // Reports on runs whose process died, made by another process.
 namespace rehearse::cli {
 
-// Contains the scenario's facts, and a line for the rank that ran, if that is known. The caller adds files and replay
-// line.
+// Contains the scenario's facts, and a line for the rank that ran, if that rank is known. The caller adds files and
+// replay line.
 Report report_on_death(const sim::Scenario& scenario, Verdict verdict, std::string headline, const CrashRecord& crash);
 
 // For example "rank 2 ended the process by SIGSEGV (Segmentation fault)". `manner` says how the process ended if it
@@ -28,7 +28,7 @@ std::string killed_headline(const Arguments& arguments, const CrashRecord& crash
 // How the rank of a process that died has ended, if nobody knows more.
 inline constexpr const char* kWithoutAWord = "its process ended without a word";
 
-// The report on a run that crashed, that ended its process early, or that a second Ctrl-C ended, with its verdict.
+// The report, with its verdict, on a run that crashed, that ended its process early, or that a second Ctrl-C ended.
 Report report_on_death(const sim::Scenario& scenario, const CrashRecord& crash);
 
 }  // namespace rehearse::cli

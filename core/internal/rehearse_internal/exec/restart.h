@@ -9,10 +9,11 @@ namespace rehearse::exec {
 
 class RankExecutor;
 
-// Restarts `rank` at the time `after` from now, as if its process were started again: its body runs from the beginning,
-// in new fibers, with a new image of library state (RankState::create_image()) and of libc's process state. Nothing of
-// the previous incarnation reaches the new one; what the previous one owned stays as it is. The outcome shows the end
-// of the last incarnation. The world waits for the restart, unless it ends early.
+// Restarts `rank` when the time `after` has passed, as if its process were started again. The rank's body runs from the
+// beginning, in new fibers, with a new image of library state (RankState::create_image()) and of libc's process state.
+// Nothing of the previous incarnation reaches the new one. The restart destroys nothing that the previous incarnation
+// owned. If a rank has several incarnations, the outcome shows how the last one ended. The world waits for the restart,
+// unless it ends early.
 //
 // Calls `before` first, on the scheduler's own context, like a timer. If the rank is alive at that time, nothing
 // happens, and `before` is not called. Call it anywhere on the executor's thread, also before run(). If a new fiber

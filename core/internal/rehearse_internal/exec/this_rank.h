@@ -37,7 +37,7 @@ void preempt() noexcept;
 // A poll: a look at something that may or may not have changed (isCompleted(), Store::check(), a clock read in a loop).
 // The first poll after the rank has done something else only yields. Further polls wait until the other ranks have run,
 // and each takes a little time (VirtualIdlePolicy). If nothing can ever change, the world ends as a livelock. If
-// another rank's wait has a timeout, that fires first, and RunOutcome::hang mentions the poll.
+// another rank's wait has a timeout, the timeout fires first, and RunOutcome::hang mentions the poll.
 //
 // `asked`: describes the polling call in reports; null: unknown. Must live until poll() returns.
 void poll(const Observer* asked = nullptr);
@@ -49,9 +49,9 @@ void sleep_for(VirtualDuration duration, const char* doing = "a sleep");
 enum class CallOn : std::uint8_t { group, store };
 
 // These functions note that a call on a group or a store begins, has been made, or has failed with `error`. In virtual
-// time, if a call has failed without taking time, the next call of its kind takes some, and many such failures in a row
-// end the world as a livelock. Otherwise a loop that catches and retries would never end. A call that begins and never
-// ends counts as failed. Outside of a fiber, the functions do nothing.
+// time, after a call that has failed without taking time, the rank's next call of the same kind takes some time. Many
+// such failures in a row end the world as a livelock. Otherwise a loop that catches and retries would never end. A call
+// that begins and never ends counts as failed. Outside of a fiber, the functions do nothing.
 void begin_call(CallOn on = CallOn::group);
 void end_call(CallOn on = CallOn::group) noexcept;
 void fail_call(const std::exception_ptr& error, CallOn on = CallOn::group) noexcept;
@@ -72,8 +72,8 @@ void make_store_call(const Call& call) {
 // Like sleep_for(), for use inside a call that may poll: the sleep does not end the rank's series of polls in a row.
 void spend(VirtualDuration duration, const char* doing);
 
-// Call it on a rank that must not go on, because it has found an error for which another rank will end the world, or
-// because it hangs. Throws RankAborted when the world ends; until then the rank is blocked, as in any other wait.
+// Call it on a rank that must not go on: the rank has found an error for which another rank will end the world, or the
+// rank hangs. Throws RankAborted when the world ends; until then the rank is blocked, as in any other wait.
 [[noreturn]] void wait_for_the_end(const Observer& observer);
 
 // Records that the wait described by `observer` has reached its timeout, for RankFailure::gave_up. Call it right before

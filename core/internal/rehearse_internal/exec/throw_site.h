@@ -11,8 +11,8 @@ namespace rehearse::exec {
 
 // The place at which the exception that the calling fiber handles was first thrown. A rethrow does not change the
 // place. But the first rethrow of an exception made by std::make_exception_ptr() counts as its throw. Call it in a
-// catch block. Empty outside of catch blocks, outside of fibers (unless a KeepThrowSites lives), and if the exception
-// is not among the sixteen newest throws and rethrows of this thread.
+// catch block. Empty outside of catch blocks, and outside of fibers (unless a KeepThrowSites lives). Also empty if the
+// exception is not among the sixteen newest throws and rethrows of this thread.
 CallSite last_throw();
 
 // While it lives, last_throw() also knows what this thread throws outside of fibers.
@@ -35,8 +35,9 @@ Base* caught_as(void* exception, const std::type_info& type) noexcept {
   return typeid(Base).__do_catch(&type, &exception, 1) ? static_cast<Base*>(exception) : nullptr;
 }
 
-// The exception from which the calling fiber unwinds; of several, the last one. Leaves Unwinding::what empty. nullopt
-// if the fiber does not unwind, or if the exception is not among the newest throws.
+// The exception because of which the calling fiber unwinds. If the fiber unwinds from several exceptions, the one
+// thrown last. Leaves Unwinding::what empty. Returns nullopt if the fiber does not unwind, or if the exception is not
+// among the newest throws.
 std::optional<Unwinding> exception_under_way();
 
 }  // namespace rehearse::exec

@@ -7,10 +7,10 @@
 
 namespace rehearse::graph {
 
-// True for a node that only computes a value: an attribute; a Python function on numbers; an operator that returns
-// something, writes to no argument and draws no random numbers; a submodule whose graph contains only such nodes; a
-// higher-order operator that only runs its bodies, if these contain only such nodes. All other nodes count as having
-// effects: methods, unknown functions, communication, norms that keep running statistics.
+// True for a node that only computes a value. Pure nodes are: attributes; Python functions on numbers; operators that
+// return something, write to no argument and draw no random numbers; submodules whose graphs contain only pure nodes;
+// higher-order operators that only run their bodies, if the bodies contain only pure nodes. All other nodes count as
+// having effects: methods, unknown functions, communication, norms that keep running statistics.
 bool is_pure(const Node& node, const GraphModule& module);
 
 // True if the graph has a node, besides placeholders and the output, that is not pure. Then the order of nodes matters.

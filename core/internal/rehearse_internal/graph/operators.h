@@ -16,8 +16,8 @@ namespace rehearse::graph {
 // `torch.ops.aten.relu.default` is aten::relu. Nothing for other targets, and for operators that are not registered.
 std::optional<c10::OperatorHandle> find_operator(std::string_view target);
 
-// The argument that `node`, a call of an operator with this schema, passes as number `index` of the schema, by position
-// or by name. Null if the call leaves it at its default.
+// The value that `node` passes, by position or by name, for the argument with the number `index` in the schema. `node`
+// must call an operator with this schema. Null if the call leaves the argument at its default.
 const Argument* argument_of(const Node& node, const c10::FunctionSchema& schema, std::size_t index);
 
 // The target for this operator.

@@ -95,12 +95,13 @@ class Journal {
 // the function are matched with those of other ranks (compiler or guard collectives).
 std::shared_ptr<FunctionRecord> record_function(std::string name, bool uses_collectives);
 
-// A call that some ranks compiled and others did not, of a function with neither compiler nor guard collectives.
+// A call of a function that uses neither compiler nor guard collectives. Some ranks compiled in this call, other ranks
+// did not.
 struct Divergence {
   std::string function;
   std::uint64_t call = 0;
   std::vector<int> compiled, others;  // ranks
-  std::string why;                    // why a rank compiled: of `compiled`, the rank that made its record first
+  std::string why;                    // Compile::why of one rank: the rank of `compiled` that made its record first
   exec::CallSite where;               // Compile::where of this rank
   std::vector<int> latest;            // ranks of `compiled` that have not called the function since
   bool communicates = false;          // true if Compile::communicates is, on one of `compiled`

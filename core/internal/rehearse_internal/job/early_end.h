@@ -25,8 +25,8 @@ struct EarlyEnd {
 using TellEarlyEnd = void (*)(const EarlyEnd& end);
 void tell_early_end(TellEarlyEnd tell) noexcept;
 
-// Calls that function. If there is none, or if it returns, writes a line to stderr and ends the process with the
-// verdict's exit code.
+// Calls the function that tell_early_end() has set. If no function is set, or if the function returns, writes a line to
+// stderr and ends the process with the verdict's exit code.
 [[noreturn]] void end_early(const EarlyEnd& end);
 
 }  // namespace rehearse

@@ -18,8 +18,8 @@
 namespace rehearse {
 
 // A text in memory that another process reads. The reader sees a whole text, even if the writing process is killed
-// between two instructions, unless two texts are written while it reads. Only one thread at a time may write. A text
-// that does not fit is cut off.
+// between two instructions. If two texts are written during one read, the reader may see a mixture of them. Only one
+// thread at a time may write. A text that does not fit is cut off.
 class SharedText {
  public:
   void set(std::string_view text) noexcept;

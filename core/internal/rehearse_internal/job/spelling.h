@@ -7,8 +7,9 @@
 
 namespace rehearse {
 
-// For "did you mean": the word of `among` that is nearest to `word`, ignoring case; the first of equally near words.
-// Empty if none is near: more than one letter, and more than a third of the word, would have to change.
+// For "did you mean": the word of `among` that is nearest to `word`, ignoring case; the first of equally near words. A
+// word is near if at most one letter, or at most a third of the letters of `word`, would have to change. Empty if no
+// word is near.
 std::string nearest_spelling(std::string_view word, const std::vector<std::string>& among);
 
 // " (did you mean "seed"?)" with the nearest spelling, or an empty text.

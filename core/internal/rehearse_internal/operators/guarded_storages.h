@@ -35,11 +35,11 @@ class StorageGuard {
   ~StorageGuard() = default;
 };
 
-// While this object lives, its guard is called for operators of the fiber that made the object, if an argument, or a
-// tensor in a list argument, has a storage added here. The guard is not called for operators on fakes, nor for
-// operators in captures. If the guard was called for an `aten::` operator that is not composite, it is not called for
-// the operators that this operator's kernel calls. Implemented by a boxed fallback at a dispatch key above that of
-// OperatorWatcher; fibers without guarded storages do not have the key.
+// While this object lives, its guard is called for operators of the fiber that made the object. The guard is called
+// only if the storage of an argument, or of a tensor in a list argument, was added here. The guard is not called for
+// operators on fakes, nor for operators in captures. If the guard was called for an `aten::` operator that is not
+// composite, it is not called for the operators that this operator's kernel calls. Implemented by a boxed fallback at a
+// dispatch key above that of OperatorWatcher; fibers without guarded storages do not have the key.
 class GuardedStorages {
  public:
   explicit GuardedStorages(StorageGuard& guard);

@@ -31,14 +31,14 @@ class OperatorWatcher {
   // Called after the operator has run, unless it threw. May suspend.
   virtual void after(c10::ArrayRef<c10::IValue> results) = 0;
 
-  // Called right before torch::save(), or another call that pickles, reads the tensor's bytes, because no operator does
-  // that.
+  // Called right before code that pickles, such as torch::save(), reads the tensor's bytes. That code uses no operator
+  // to read them, so before() is not called for the read.
   virtual void save(const at::Tensor&) {}
 };
 
-// While this object lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback at
-// a dispatch key above those of autograd and captures and below that of GuardedStorages; only this fiber's key set
-// includes the key. Without watchers the object does nothing. Destroy it in the fiber that made it.
+// While this object lives, the watchers see the operators of the fiber that made it. Implemented by a boxed fallback.
+// Its dispatch key is above the keys of autograd and of captures, and below the key of GuardedStorages. Only this
+// fiber's key set includes that key. Without watchers the object does nothing. Destroy it in the fiber that made it.
 class SeenOperators {
  public:
   // Watchers are called in this order; null pointers are skipped. They must outlive this object.

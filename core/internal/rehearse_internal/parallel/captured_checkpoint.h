@@ -7,9 +7,9 @@
 
 namespace rehearse::parallel {
 
-// Like run_checkpoint(), for code of a graph. If a recording below autograd is in progress, the operators of the second
-// run are recorded, too, and become part of the recorded backward. That backward then needs only the inputs and the
-// generators' states of the forward.
+// Like run_checkpoint(), for code of a graph. In the backward, the code runs a second time. If a recording below
+// autograd is in progress, it also records the operators of this second run, as part of the recorded backward. The
+// recorded backward then needs only the inputs and the generators' states of the forward.
 std::vector<at::Tensor> run_captured_checkpoint(CheckpointCode code, std::vector<at::Tensor> inputs, void* result);
 
 }  // namespace rehearse::parallel

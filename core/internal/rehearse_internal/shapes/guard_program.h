@@ -30,8 +30,7 @@ class GuardProgram {
   std::size_t sources() const noexcept { return source_names_.size(); }
 
   // The number of the first check that fails; nothing if all hold. A guard also fails if it cannot be computed for the
-  // values, because it divides by zero or exceeds 64 bits. Throws ShapeError for another number of values than
-  // sources().
+  // values, because it divides by zero or exceeds 64 bits. Throws ShapeError if the number of values is not sources().
   std::optional<std::size_t> first_failure(std::span<const std::int64_t> values) const;
   bool holds(std::span<const std::int64_t> values) const { return !first_failure(values); }
 

@@ -10,7 +10,7 @@
 #include <rehearse/shapes/condition.h>
 #include <rehearse/shapes/expr.h>
 
-// Lowers expressions to steps of two operands each, for code that makes nodes or instructions of them.
+// Lowers expressions to steps of two operands each. A Builder makes a node or an instruction from each step.
 namespace rehearse::shapes {
 
 // base**exponent. `base` is a symbol or a function (see AtomKind), never a sum, product or number.

@@ -71,10 +71,11 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // earlier one gives its symbols the same names, even if some symbols of the earlier capture have become plain
   // numbers. No two symbols may have the same number.
   void number_next(std::size_t number) noexcept { next_number_ = number; }
-  // Adds a size of an input that may vary. Returns 0 and 1 as plain numbers, because broadcasting treats them
-  // differently; the caller must then guard that the size is this number. Throws ShapeError for a negative hint.
+  // Adds an input's size, which may vary between calls. Returns 0 and 1 as plain numbers, because broadcasting treats
+  // them differently; the caller must then guard that the size is this number. Throws ShapeError for a negative hint.
   c10::SymInt add_backed(std::int64_t hint, std::string source);
-  // Adds another source of the size backed()[symbol], as duck shaping does. All its sources must be equal in each call.
+  // Adds another source of the size backed()[symbol], as duck shaping does. All sources of one symbol must be equal in
+  // each call.
   c10::SymInt add_source(std::size_t symbol, std::string source);
   // Adds an integer argument that may vary. It may have any value, including 0 and 1, and never shares a symbol.
   c10::SymInt add_backed_int(std::int64_t hint, std::string source);

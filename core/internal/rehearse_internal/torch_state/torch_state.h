@@ -103,8 +103,9 @@ class TorchRankState final : public exec::RankState {
   // empties the rank's part of c10d's registry of process groups.
   void end_fiber(int rank, std::uint32_t fiber) noexcept override;
 
-  // The default CPU generator of `rank`. Throws std::out_of_range before the rank's main fiber has been created. Draws
-  // from it are the rank's draws. The handle stays valid; if the rank starts again, the rank gets another generator.
+  // The default CPU generator of `rank`. Throws std::out_of_range before the rank's main fiber has been created. It is
+  // the generator that the rank itself uses, so code that draws from it changes what the rank draws next. The handle
+  // stays valid; if the rank starts again, the rank gets another generator.
   at::Generator generator(int rank) const;
 
  private:

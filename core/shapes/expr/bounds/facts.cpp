@@ -33,8 +33,8 @@ Range turned(const Range& range, std::int64_t sign) {
   return sign > 0 ? range : Range{interval::negate(range.upper), interval::negate(range.lower)};
 }
 
-// Solves `zero == 0` for a symbol. Solves for a symbol of an input only if its value is a number or another such
-// symbol, because messages name these symbols. Solves for an unbacked symbol whatever its value is.
+// Solves `zero == 0` for a symbol. Solves for a symbol of an input only if the solution is a number or a symbol of an
+// input, because messages name symbols of inputs. Solves for an unbacked symbol whatever the solution is.
 std::optional<std::pair<std::string, Expr>> solve(const Expr& zero) {
   std::optional<std::pair<std::string, Expr>> best;
   for (const Term& term : ExprParts::terms(zero)) {
