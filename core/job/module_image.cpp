@@ -82,7 +82,8 @@ void refuse_operators(const std::string& file, const std::string& bytes) {
                   file));
 }
 
-// How much of the file the loader maps. Line tables and the like are read from the original.
+// The number of bytes at the beginning of the file that the loader maps. Line tables and the like come later in the
+// file; they are read from the original file.
 std::size_t loaded_bytes(const std::string& bytes) {
   ElfW(Ehdr) head;
   std::memcpy(&head, bytes.data(), sizeof head);

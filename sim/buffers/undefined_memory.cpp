@@ -13,7 +13,7 @@ UndefinedMemory::Spans::iterator UndefinedMemory::first_that_ends_after(const st
   return span;
 }
 
-// Keeps the parts of spans before and after `bytes`.
+// Removes `bytes` from the spans. Keeps the parts of spans before and after `bytes`.
 void UndefinedMemory::cut(const ByteSpan& bytes) {
   auto span = first_that_ends_after(bytes.begin);
   while (span != spans_.end() && std::less<>{}(span->first, bytes.end)) {

@@ -17,7 +17,7 @@ namespace {
 
 using std::filesystem::path;
 
-// The page goes beside its input, under the name that a run gives it.
+// The page goes beside its input, under the name that a run gives its page.
 path page_of(const Arguments& arguments) {
   if (!arguments.output.empty()) return arguments.output;
   const path operand(arguments.operand);

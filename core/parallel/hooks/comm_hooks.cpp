@@ -17,7 +17,8 @@ class FunctionHook : public c10d::CppCommHookInterface<CommHook> {
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override { return state_(bucket); }
 };
 
-// The reducer copies the future's tensor into the gradients, and so casts it back.
+// Casts a bucket to `dtype` before `hook` gets it. The reducer copies the future's tensor into the gradients, and so
+// casts the result back.
 class CastingHook : public c10d::CommHookInterface {
  public:
   CastingHook(std::unique_ptr<c10d::CommHookInterface> hook, at::ScalarType dtype)

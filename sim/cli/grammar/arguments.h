@@ -46,7 +46,7 @@ struct Arguments {
   std::optional<double> bucket_cap, first_bucket_cap;  // MiB
   std::string rules;                                   // one of rule_names()
   std::string model;                                   // one of an archive's models; empty: the only one
-  std::string text_of, dot_of;                         // name a piece; empty: none
+  std::string text_of, dot_of;                         // the name of a piece; empty: not given
   bool json = false;
   bool no_color = false;
   bool quiet = false;

@@ -23,7 +23,7 @@ class FunctionRecord {
   struct Compile {
     std::uint64_t call = 0;      // from 1
     std::string why;             // "y is 4, guard y == 3 of entry 0"; empty: the function's first compilation
-    exec::CallSite where;        // of the call; for a segment, of the read or eager region before or after it
+    exec::CallSite where;        // of the call; for a segment, of the data read or eager region next to the segment
     bool communicates = false;   // its graph has collectives, or ends with code that may have some
     VirtualTime at = kNotKnown;  // when it began; kNotKnown: outside of a world
     static constexpr VirtualTime kNotKnown = VirtualTime::min();

@@ -9,8 +9,8 @@
 
 namespace rehearse::operators {
 
-// Records what a function does as the body of one node, instead of as separate nodes. Values from outside that the
-// function uses, besides its inputs, become operands of that node, too.
+// Records a function as one node with a body, instead of recording the function's operations as separate nodes. Values
+// from outside that the function uses, besides its inputs, become operands of that node, too.
 class BodyRecorder {
  public:
   using Code = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;

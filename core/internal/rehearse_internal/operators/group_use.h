@@ -33,7 +33,7 @@ class GroupUse {
   ~GroupUse() = default;
 };
 
-// Report to the listener, if the calling fiber's code is being captured.
+// These functions report to the listener, if the calling fiber's code is being captured.
 void note_group_use(const void* address, c10d::ProcessGroup* group);
 void note_derived_group(c10d::ProcessGroup* group);
 void note_world_use(const Group& world);

@@ -21,7 +21,7 @@ struct FactorView {
 
 struct TermView {
   std::int64_t coefficient = 0;
-  std::vector<FactorView> factors;  // empty for the constant, which comes last
+  std::vector<FactorView> factors;  // empty: this term is the constant, the last term
 };
 
 struct AtomView {
