@@ -51,7 +51,7 @@ std::vector<GroupComms*> InFlightOperations::groups_ready() const {
   return groups;
 }
 
-// Makes the communicators of each group that has ready operations. If that fails, only that group fails.
+// Makes the communicators of each group that has ready operations. If this fails for a group, only that group fails.
 void InFlightOperations::require_comms() noexcept {
   for (auto* const comms : groups_ready()) {
     try {

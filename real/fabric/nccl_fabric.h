@@ -37,9 +37,9 @@ struct NcclFabricOptions {
 //
 // Failures: NCCL or a device refuses a call, a communicator reports an asynchronous error, or a launched call is not
 // done within its timeout. Each of these fails all calls of the group that are ready or under way and aborts its
-// communicators; the group moves nothing on devices any more. If NCCL refuses a call, this happens to all groups whose
-// calls were launched together with it. The fabric keeps tensors that a device may still write until NCCL has released
-// them.
+// communicators; the group moves nothing on devices any more. If NCCL refuses a call, all groups whose calls were
+// launched together with that call fail in this way. A device may still write to tensors of a failed group. The fabric
+// keeps such tensors until NCCL has released them.
 //
 // Blocking: only the making of a group's communicators at its first transfer, cancel() of a transfer under way (up to
 // end_limit), and what NCCL does at the first use of a connection.

@@ -47,7 +47,7 @@ class Footprint {
   std::shared_ptr<const std::vector<ByteSpan>> runs_;  // null: a single run, the bounds
 };
 
-// True if the two footprints have a byte in common. False if that takes too long to find out: more than 65,536 runs of
-// bytes.
+// True if the two footprints have a byte in common. Also false if one of the two has more than 65,536 runs of bytes,
+// because a comparison would take too long.
 bool overlap(const Footprint& a, const Footprint& b) noexcept;
 }  // namespace rehearse::sim

@@ -59,8 +59,8 @@ class ShardedParameter {
 
   // This rank's gradient of the whole; undefined if there is none.
   at::Tensor gradient() const;
-  // Removes and returns the gradient. Leaves a mark in its place that throws when read. Without the mark, an optimizer
-  // that was made with the module's parameters would silently skip all of them.
+  // Removes and returns the gradient. Leaves a mark in place of the gradient; reading the mark throws. Without the
+  // mark, an optimizer that was made with the module's parameters would silently skip all of them.
   at::Tensor take_gradient();
   // Keeps the gradient for a later backward, which adds to it in this dtype.
   void keep_gradient(at::ScalarType dtype);

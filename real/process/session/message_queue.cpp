@@ -6,8 +6,8 @@
 namespace rehearse::real {
 namespace {
 
-// The limit of one wait. Heartbeats come all the time, so a wait that reaches the limit means a store that does not
-// answer. The limit is long because each wait that reaches it prints a warning on stderr.
+// The limit of one wait. Heartbeats come all the time, so if a wait reaches the limit, the store does not answer. The
+// limit is long because each wait that reaches it prints a warning on stderr.
 constexpr std::chrono::hours kLongest{1};
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace rehearse::cli {
 
 // A dying process's record about its running rank. A signal handler writes the record, so it is plain memory. Another
-// process reads the record, so that memory is shared.
+// process reads the record, so its memory is shared.
 struct CrashRecord {
   int signal = 0;                          // 0: no signal was recorded
   int rank = -1;                           // -1: no rank was running

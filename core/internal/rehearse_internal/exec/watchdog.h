@@ -16,7 +16,7 @@
 // stuck, and asks a run whose time is over to end. It starts with the process's first run or TimeLimit.
 //
 // A run is stuck if a rank blocks in the kernel, in a call that Rehearse does not intercept. The run's thread then
-// neither switches nor computes. After ten seconds of that, stderr names the rank, the call and its place.
+// neither switches nor computes. When this has lasted ten seconds, stderr names the rank, the call and its place.
 namespace rehearse::exec {
 
 // The activity in which the watchdog found a run's thread.

@@ -117,8 +117,8 @@ class ShapeEnv : public std::enable_shared_from_this<ShapeEnv> {
   // States a fact. If the fact depends on an unbacked symbol and is not known to hold or fail, returns true, and the
   // running program checks the fact. Otherwise like guard().
   bool expect(const Condition& condition, const std::string& reason);
-  // Returns the expression's value as a plain number. If the known facts do not give the value, this is the hint, and a
-  // guard fixes the expression to it.
+  // Returns the expression's value as a plain number. If the known facts do not give the value, returns the hint, and
+  // adds a guard that fixes the expression to the hint.
   std::int64_t specialise(const Expr& expr, const std::string& reason);
   // Fixes each of the symbols to its hint. For floating-point expressions. `asked`: the expression's text.
   void specialise_symbols(const std::vector<std::string>& symbols, const std::string& asked, const std::string& reason);
