@@ -36,7 +36,7 @@ struct Listener {
 
 pid_t parent_of(const std::filesystem::path& process) {
   const auto text = read_file(process / "stat");
-  // The text looks like "4711 (its name) S 4710 ...".
+  // The text begins like "4711 (name) S 4710": pid, name, state and the pid of the parent.
   std::istringstream rest(text.substr(std::min(text.rfind(')') + 1, text.size())));
   char state = 0;
   pid_t parent = -1;

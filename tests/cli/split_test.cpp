@@ -8,8 +8,8 @@
 
 #include "cli/process.h"
 
-// Contract: `split` prints the buckets and pieces that the splitter makes of a model of torch.export. It reports a file
-// that it cannot read, or options that contradict each other, in one line, after which a line of usage may follow.
+// Contract: `split` prints the buckets and pieces that the splitter makes of a model of torch.export. If it cannot read
+// a file, or if options contradict each other, it prints the error in one line. A line of usage may follow.
 namespace rehearse::test {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a sweep compares each run with its scenario's expectation. With --swarm, each seed draws faults from the
-// scenario's families, and the report of the seed names them. Shards together find what the whole sweep finds. The
-// schedule "pct" sweeps and replays like any other schedule.
+// scenario's families, and the report of the seed names them. The shards of a sweep, together, find what the sweep
+// without shards finds. The schedule "pct" sweeps and replays like any other schedule.
 #include <set>
 
 #include <gmock/gmock.h>

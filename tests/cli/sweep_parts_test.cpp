@@ -8,8 +8,8 @@
 #include "cli/sweep/bugs.h"
 #include "cli/sweep/junit.h"
 
-// Contract: a seed range covers exactly the seeds that it names. Reports that differ only in ranks, and in numbers that
-// are no lines of source code, count as one bug. JUnit files are well-formed whatever a program prints.
+// Contract: a seed range covers exactly the seeds that it names. Two reports count as one bug if they differ only in
+// ranks and in numbers other than line numbers of source code. JUnit files are well-formed whatever a program prints.
 namespace rehearse::cli {
 namespace {
 

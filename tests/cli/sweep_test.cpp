@@ -12,9 +12,9 @@
 
 #include "cli/process.h"
 
-// Contract: the output of a sweep does not depend on the number of workers. A sweep stops at the lowest seeds that
-// fail, and counts failures of one bug as one. If a worker dies, only its seed fails. The last line of the output
-// replays the first failure.
+// Contract: the output of a sweep does not depend on the number of workers. A sweep that stops early reports the lowest
+// seeds that fail. It lists seeds that fail by the same bug as one bug. If a worker dies, only its seed fails. The last
+// line of the output replays the first failure.
 namespace rehearse::test {
 namespace {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A project that names no component: it links only rehearse::main, and uses what the other libraries provide.
+// find_package(rehearse) names no component here. The project links only rehearse::main, and uses the other libraries
+// through it.
 #include <rehearse/comm/object_collectives.h>
 #include <rehearse/compile/compile.h>
 #include <rehearse/elastic/run.h>

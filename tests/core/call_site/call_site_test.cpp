@@ -264,7 +264,7 @@ TEST(CallSite, FunctionWithoutALine_IsNamedWithTheFirstCallerThatHasOne) {
 
 CallSite seen_by_plugin;
 
-// Returns the frame of the library's call_back(). If there is none, Frame::function says why.
+// Returns the frame of the library's call_back(). If the test cannot get it, Frame::function holds the reason.
 Frame frame_of_plugin(const char* library_name) {
   const auto folder = std::filesystem::current_path();
   std::filesystem::current_path(CALL_SITE_PLUGIN_FOLDER);

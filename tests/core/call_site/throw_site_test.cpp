@@ -135,8 +135,8 @@ TEST(ThrowSite, Rethrow_DoesNotChangeIt) {
   });
 }
 
-// Rethrows an exception that was made but never thrown, as a future's error may be. Its address may be that of an
-// earlier exception that was thrown.
+// Rethrows an exception that was made but never thrown, as a future's error may be. Such an exception may have the
+// address of an earlier one that was thrown, but the place of that throw is not its own.
 TEST(ThrowSite, RethrowOfWhatWasNeverThrown_IsNotWhereAnotherWas) {
   run_to_the_end(1, [](int) {
     for (int k = 0; k < 10; ++k) {

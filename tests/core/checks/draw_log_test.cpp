@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the log counts a rank's draws since the last take() with the same name or the last clear(). other_draws()
-// lists the draws that two ranks did not make equally often: the first three, and how many more there are.
+// Contract: take(name) returns a rank's draws, counted from the last take() of this name or the last clear(), whichever
+// came later. other_draws() lists the draws that two ranks did not make equally often: the first three, and how many
+// more there are.
 #include <gtest/gtest.h>
 
 #include "checks/watch/draw_log.h"

@@ -150,7 +150,7 @@ struct HookedForm {
   HookedImpl::SetUp set_up;
   HookedImpl::Forward forward;
   std::vector<std::int64_t> calls;  // of each hook in a step
-  int pieces;                       // after the split by buckets, which must not part a tensor and its hook
+  int pieces;                       // after the split by buckets, which must keep a tensor and its hook together
 };
 
 const std::vector<HookedForm>& hooked_forms() {

@@ -50,7 +50,7 @@ void expect_like_eager_ddp(RankContext& ctx, const char* backend) {
   }
   EXPECT_EQ(compiled.stats().eager_calls, 0) << compiled.explain().text();
   EXPECT_EQ(compiled.stats().compiles, 1);
-  EXPECT_EQ(compiled.stats().graphs, 3);  // pieces: buckets cut the segments
+  EXPECT_EQ(compiled.stats().graphs, 3);  // counts pieces, because buckets cut the segments
 }
 
 // A loop that reads data in each iteration. The forward does not use an expert that no row chooses.

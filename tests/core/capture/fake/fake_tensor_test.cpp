@@ -33,7 +33,7 @@ TEST(FakeTensor, Terabyte_HasSizesAndNoMemory) {
   EXPECT_FALSE(is_fake({}));
 }
 
-// A caller may keep the references that sizes() and strides() returned, and call these functions again.
+// The references that sizes() and strides() return must stay valid when a caller calls these functions again.
 TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   const auto shapes = shapes::ShapeEnv::make();
   const at::Tensor fake = make_fake(float_spec({shapes->add_backed(5, "x.size(0)"), 3}));

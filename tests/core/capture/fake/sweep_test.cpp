@@ -62,7 +62,7 @@ Tensors tensors_of(const Stack& stack) {
   return tensors;
 }
 
-// The results of the operator; nothing if it cannot be called like this.
+// The results of the operator for these inputs; nothing if the call throws.
 std::optional<Tensors> call(const c10::OperatorHandle& op, const Tensors& inputs) {
   Stack stack = arguments_of(op.schema(), inputs);
   try {
@@ -206,8 +206,8 @@ constexpr const char* kNotTold[] = {"_saturate_weight_to_fp16",
                                     "unique_consecutive",
                                     "where"};
 
-// Fakes with symbols refuse only these of the operators above. For most of the others, results get unbacked symbols as
-// sizes.
+// If sizes are symbols, fakes refuse only these operators of the list above. Most of the other operators of that list
+// then return results whose sizes are unbacked symbols.
 constexpr const char* kNotToldWithSymbols[] = {"_saturate_weight_to_fp16",
                                                "_shape_as_tensor",
                                                "bincount",

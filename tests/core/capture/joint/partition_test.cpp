@@ -69,8 +69,8 @@ TEST(PartitionJoint, ForwardAndBackwardGiveTheJointGraphsResults) {
   }
 }
 
-// x * (2 * n) with a symbolic number n: 2 * n is saved as a number, and nothing is saved for the backward's exp, whose
-// result nobody uses.
+// The graph computes x * (2 * n) with a symbolic number n. The forward saves 2 * n as a number. It saves nothing for an
+// exp in the backward, because nobody uses the result of this exp.
 TEST(PartitionJoint, NumbersAreSavedAsNumbersAndDeadCodeSavesNothing) {
   JointBuilder b;
   auto& n = b.size_input("n");

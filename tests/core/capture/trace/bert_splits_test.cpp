@@ -19,7 +19,7 @@
 namespace rehearse::capture::test {
 namespace {
 
-// If one parameter has two names, Dynamo and named_parameters() choose different ones.
+// One parameter of BERT has two names. Dynamo lists it under the first one, named_parameters() under the second.
 const std::map<std::string, std::string> kNameHere = {{"cls.predictions.decoder.bias", "cls.predictions.bias"}};
 
 nlohmann::json recorded_bert(const std::string& shape) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Many ranks capture at once. A rank may also capture between a DDP model's forward and its backward, for which the
-// Reducer waits.
+// Many ranks capture at once. A rank may also capture after the forward of a DDP model, while the Reducer waits for the
+// backward.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Compares captured graphs with the graphs that PyTorch's Dynamo recorded of the same models: how many calls they have,
-// and how large their buckets are. Cut into pieces, a graph must give the same results.
+// and how large their buckets are. A graph that is cut into pieces must give the results of the whole graph.
 #include <cstdint>
 #include <vector>
 

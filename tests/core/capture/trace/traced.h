@@ -48,12 +48,12 @@ Tensors replay(const CapturedGraph& captured, const Tensors& inputs);
 Tensors gradients(const Tensors& results, const Tensors& of);
 
 // Runs `function` and the graph on the same inputs and the same random numbers. Expects the same values, dtypes,
-// strides and requires_grad of the results, and of the gradients of `of` and of inputs that require them. Also expects
-// that the graph's metadata describe the results.
+// strides and requires_grad of the results. Expects the same of the gradients of `of`, and of the gradients of inputs
+// that require one. Also expects that the graph's metadata describe the results.
 void expect_same(const CapturedGraph& captured, const Function& function, const Tensors& inputs,
                  const Tensors& of = {});
 
-// The targets of the calls in order; targets of ATen without `torch.ops.aten.`.
+// The targets of the calls, in order. A target of ATen appears without its prefix `torch.ops.aten.`.
 Names targets(const CapturedGraph& captured);
 Names placeholders(const CapturedGraph& captured);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: with coalesced_as_one, coalesced sends and receives are one unit. A unit moves only when all its calls are
-// matched, all calls in the units of its peers, and so on. If this causes a hang, the report names the missing peer.
+// Contract: with coalesced_as_one, coalesced sends and receives are one unit. Units with calls that match each other
+// move together, once all calls of all these units are matched. If a unit never moves, the report names the missing
+// peer.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {

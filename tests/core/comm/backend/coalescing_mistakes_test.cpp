@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if ranks coalesce differently, the report says where they differ. Lists of tensors that do not fit each
-// other are refused.
+// Contract: if ranks coalesce differently, the report says where they differ. A call is refused if its lists of tensors
+// do not fit each other.
 #include "core/comm/backend/coalescing_world.h"
 
 namespace rehearse::comm {

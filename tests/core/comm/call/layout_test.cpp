@@ -155,7 +155,7 @@ TEST_F(Layouts, ChannelsLastOnAllRanks_Agrees) {
   });
 }
 
-// The odd layout is in one of several coalesced calls; the other ranks agree with each other.
+// In one of several coalesced calls, one rank has another layout than all other ranks.
 TEST_F(Layouts, OneRankInAnotherOrder_IsTheOddOneOut) {
   run(8, [](int rank, const ProcessGroup& group) {
     group->startCoalescing(at::kCPU);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: each c10d call reaches the fabric once, when all ranks have called, described as operation.h documents.
+// Contract: each c10d call reaches the fabric once, when all ranks have made it. The fabric gets the call in the form
+// that operation.h documents.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {
@@ -223,7 +224,7 @@ TEST_F(Collectives, AsyncCalls_MatchInOrder) {
 
 class Ends : public CommTest {};
 
-// Calls of a group end in order, as on its NCCL stream, even if the fabric finishes a later one first.
+// Calls of a group end in order, as on the group's NCCL stream, even if the fabric finishes a later one first.
 TEST_F(Ends, OfAGroup_AreInOrder) {
   const auto outcome = run(1, [&](int, const ProcessGroup& group) {
     const auto start = clock.now();

@@ -10,7 +10,7 @@
 
 namespace rehearse::comm {
 
-// Two calls that do not fit. Rank 0 makes the first one, and arrives first.
+// Two calls that do not fit each other. Rank 0 makes `first`. Later, rank 1 makes `second`.
 struct MismatchCase {
   using Call = std::function<void(const ProcessGroup& group)>;
 

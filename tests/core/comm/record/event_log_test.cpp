@@ -174,7 +174,7 @@ TEST(SpanLog, KeepsTheLatestAndEndsThoseThatAreKept) {
   const auto first = log.begin(0, "forward of submod_0", at(1), 0);
   const auto second = log.begin(1, "backward of submod_0", at(2), 3);
   const auto third = log.begin(0, "forward of submod_0", at(3), 4);
-  log.end(first, at(9), 9);  // no longer kept: nothing happens
+  log.end(first, at(9), 9);  // the log no longer keeps the first span, so nothing happens
   log.end(second, at(5), 6);
   ASSERT_EQ(log.kept().size(), 2U);
   EXPECT_EQ(log.kept()[0].id, second);

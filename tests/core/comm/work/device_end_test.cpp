@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: an operation on a device has two ends. The launch ends waits and completes futures. A wait then orders the
-// caller's stream after the operation. isCompleted() and the lifetime of tensors follow the end on the device. The
-// fabric learns of each group, and prepares each rank's call before the call is matched.
+// Contract: an operation on a device ends twice: when it is launched, and when the device has finished it. At the
+// launch, waits return and futures become complete. A wait then orders the caller's stream after the operation.
+// isCompleted() becomes true, and tensors are released, when the device has finished. The fabric learns of each group,
+// and prepares each rank's call before the call is matched.
 #include "core/comm/test_world.h"
 
 namespace rehearse::comm {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: SeveralWorks combines works into one, which is complete when all of them are. The futures of these works
-// may complete in any order. While a SeveralWorks has no works yet, wait() and the questions about its state throw.
+// may complete in any order. While a SeveralWorks has no works yet, wait(), isCompleted() and the getters of its
+// futures throw.
 #include <ATen/ATen.h>
 #include <ATen/core/jit_type.h>
 #include <gmock/gmock.h>

@@ -184,8 +184,8 @@ TEST_F(WorkTest, MonitoredBarrierWithoutTime_FailsAtOnce) {
   }
 }
 
-// With wait_all_ranks, a timeout of 0 means the group's timeout, as in Gloo. A rank alone has no other ranks to wait
-// for.
+// With wait_all_ranks, a timeout of 0 means the group's timeout, as in Gloo. In a group of one rank, the barrier
+// passes, because there are no other ranks to wait for.
 TEST_F(WorkTest, MonitoredBarrierWithoutTime_MayPass) {
   c10d::BarrierOptions barrier;
   barrier.timeout = 0ms;
@@ -242,7 +242,7 @@ TEST_F(WorkTest, ExtendedOnce_CallsBesideTheFirstHaveItToo) {
     const auto first = allreduce(group, at::ones({1}));
     exec::this_rank::sleep_for(10ms);
     const auto second = allreduce(group, at::ones({1}));
-    extend_once(group, 30ms);  // adds up, for calls from here on
+    extend_once(group, 30ms);  // calls from here on have 80 ms more
     const auto third = allreduce(group, at::ones({1}));
     EXPECT_TRUE(first->wait());
     EXPECT_EQ(exec::this_rank::now(), kTimeZero + 130ms);

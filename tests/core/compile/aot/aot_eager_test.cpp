@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A graph compiled by aot_eager has the bits of eager autograd: results, gradients, changed inputs, random numbers.
+// A graph that aot_eager compiled gives the same bits as eager autograd: results, gradients, changed inputs, random
+// numbers.
 #include <rehearse_internal/compile/aot_eager.h>
 
 #include <ATen/ATen.h>
@@ -283,7 +284,7 @@ TEST(AotEager, TransposedResultsAndTheirTangents) {
 }
 
 // Runs the backward of result 0 alone, with `tangent` as its gradient. Returns each leaf's gradient, which is undefined
-// if none arrived, and resets it.
+// if none arrived. Then resets the leaves' gradients.
 std::vector<at::Tensor> gradients_of(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& leaves,
                                      const at::Tensor& tangent) {
   results[0].toTensor().backward(tangent);
@@ -320,7 +321,8 @@ TEST(AotEager, TangentsOfAllForms) {
       EXPECT_TRUE(at::equal(mine[i], expected[i])) << "strides " << tangent.strides() << ", input " << i;
     }
   }
-  // One backward for results 0 and 1, and five for result 0 alone; the last tangent has gaps and is copied.
+  // One backward is for results 0 and 1. Five are for the layouts of result 0's tangent: the last tangent has gaps, so
+  // it is copied, and the copy is contiguous like the first tangent.
   EXPECT_EQ(net.compiled().program->backwards().recorded(), 6U);
 }
 

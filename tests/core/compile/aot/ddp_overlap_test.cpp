@@ -106,9 +106,8 @@ TEST(CompiledDdp, GradientsAreEagersOnTwoAndEightRanks) {
 
 struct Training {
   Report report;
-  // For each rank and step, one number for each pair of pieces that follow each other, the last pair first: how many
-  // all-reduces were launched after the backward of the later piece had ended and before the backward of the earlier
-  // piece began.
+  // One entry for each rank and step. An entry has one number for each two consecutive pieces, the last two first. The
+  // number says how many all-reduces were launched between the backwards of these two pieces.
   std::vector<std::vector<int>> launched_between;
 };
 

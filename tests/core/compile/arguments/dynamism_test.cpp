@@ -69,7 +69,8 @@ TEST(Dynamism, TheUserMayDecideForAll) {
   EXPECT_FALSE(never.is_dynamic_size("x", 0));
 }
 
-// A mark stays if later calls do not repeat it, and overrides observed values. Dynamic wins over static.
+// A mark stays if later calls do not repeat it, and overrides observed values. If one dimension is marked dynamic and
+// static, it is dynamic.
 TEST(Dynamism, MarksHoldForOneDimension) {
   Dynamism dynamism(std::nullopt);
   dynamism.mark_dynamic("x", 1, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: meshes and placements are constants of a graph, guarded by value and identity, as arguments, as watched
-// objects and as results. A call with another mesh compiles again, and a later call with the first mesh uses the first
-// graph again.
+// Contract: meshes and placements are constants of a graph. Guards check the value and the identity of each one that is
+// an argument or a watched object. A function may also return them. A call with another mesh compiles again, and a
+// later call with the first mesh uses the first graph again.
 #include <functional>
 #include <string>
 #include <utility>

@@ -54,7 +54,7 @@ TEST(SegmentCollectives, RanksInDifferentBranches_CompileEachTogether) {
 }
 
 // Rank 0 compiles an entry, another entry and a branch. The other ranks compile an entry, a branch and another entry,
-// in other calls. The n-th compilations of all ranks match, whatever they compile.
+// and not in the same calls as rank 0. The n-th compilations of all ranks match, whatever they compile.
 TEST(SegmentCollectives, AnySegment_MatchesAnyOther) {
   on_ranks([](RankContext& ctx) {
     auto compiled = compile(clipped, segmented(ctx));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: for a group without a back end for CPU tensors, compiler collectives use its store, with the same results.
+// Contract: for a group without a back end for CPU tensors, compiler collectives use the group's store, with the same
+// results.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ void on_sizes(const World::Body& body) {
 TEST(StoreGather, AllSteps_GiveEachRankAllContributions) {
   on_sizes([](RankContext& ctx) {
     const auto group = of_gpus(ctx, ctx.store());
-    CompilerCollectives first(group), second(group);  // both count their rounds with the same key
+    CompilerCollectives first(group), second(group);  // both count rounds in the same key of the store
     for (int round = 0; round < 4; ++round) {
       auto& collectives = (ctx.rank() + round) % 2 == 0 ? first : second;
       const auto all = collectives.exchange(fact_of(ctx.rank() + round), {"f", ""});

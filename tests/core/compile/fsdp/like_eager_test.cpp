@@ -225,7 +225,7 @@ TEST(CompiledFsdp, UnitThatOnlyWritesABuffer_IsAGraph) {
   expect_like_eager([] { return Noting(); }, {.units = kEachLinear}, 4);
 }
 
-// The function makes a leaf, which cuts the graph, too. The units before the leaf get no gradients.
+// The function makes a leaf between two units. The leaf cuts the graph, and the units before it get no gradients.
 struct LeafInsideImpl : MlpImpl {
   LeafInsideImpl() : MlpImpl(6, 6, 6) {}
   at::Tensor forward(const at::Tensor& x) { return third(second(first(x).detach().requires_grad_())); }
@@ -254,7 +254,7 @@ TEST(CompiledFsdp, HybridSharding_TrainsAlike) {
 }
 
 // Autocast copies parameters anew in each call. The module uses each parameter once, because a graph adds up the
-// gradients of several uses in another dtype.
+// gradients of several uses in another dtype than eager mode does.
 struct AutocastImpl : MlpImpl {
   AutocastImpl() { to(at::kFloat); }
   at::Tensor forward(const at::Tensor& x) {

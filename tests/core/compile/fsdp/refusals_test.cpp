@@ -228,7 +228,7 @@ TEST(CompiledFsdpRefusals, UnitThatOneRankLacks_IsAMismatch) {
   EXPECT_THAT(report.headline, HasSubstr("FSDP unit \"second\": parameters"));
 }
 
-// An optimizer step changes the shards between a forward and its backward, which gathers them again.
+// An optimizer step changes the shards between a forward and its backward. The backward gathers the shards again.
 TEST(CompiledFsdpRefusals, StepInFrontOfBackward_IsRefused) {
   run_ranks({.ranks = 2}, [](RankContext& ctx) {
     Mlp net;

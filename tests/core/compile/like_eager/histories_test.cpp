@@ -89,7 +89,7 @@ TEST(Histories, LikeEager) {
   }
 }
 
-// The caller calls the function without grad mode.
+// Grad mode is off when the caller calls the function.
 TEST(Histories, OfCodeThatSwitchesGradientsOn) {
   const at::Tensor weight = at::ones({3}).requires_grad_();
   const std::pair<const char*, Tensors (*)(const at::Tensor& x, const at::Tensor& weight)> functions[] = {
@@ -235,8 +235,8 @@ TEST(Histories, BuffersThatGetOneBehindARead) {
   EXPECT_EQ(compiled.stats().compiles, 2);  // the buffer has a history from the second call on
 }
 
-// In all functions but the last, the result is a value that the backward needs, or a view of one. If the caller changes
-// such a result in place before the backward, the backward throws, as in eager mode.
+// In all functions but the last, the result is a value that the backward needs, or a view of such a value. If the
+// caller changes such a result in place before the backward, the backward throws, as in eager mode.
 TEST(Histories, OfResultsThatTheCallerChanges) {
   using Function = at::Tensor (*)(const at::Tensor& x);
   const Function functions[] = {
@@ -287,8 +287,8 @@ TEST(Histories, ResultsThatAreNoViewsCanBeDetached) {
   }
 }
 
-// The function adds a tensor that requires a gradient to a buffer. From then on the buffer has a history, and the code
-// may ask about it.
+// The function adds to a buffer, in place, a tensor that requires a gradient. From then on the buffer has a history,
+// and the code may ask about it.
 TEST(Histories, OfBuffersAreSeenByTheCodeThatGivesThem) {
   for (const bool is_asked_for_leaf : {false, true}) {
     const at::Tensor leaf = at::full({}, 2.0).requires_grad_();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Code that keeps tensors in one of four cases: the code throws, it must be one graph (fullgraph), the kept tensor is a
-// leaf, or the code runs for verification.
+// Tensors that code keeps. The tests have four cases: the code throws, the code must be one graph (fullgraph), the kept
+// tensor is a leaf, and the code runs for verification.
 #include <exception>
 #include <functional>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that a function keeps, for example in members. After a first call that captures the code, or refuses it, they
-// must have the contents that eager mode gives them, and the code must have run equally often.
+// Tensors that a function keeps, for example in members. After each call, whether its code was captured or refused,
+// these tensors must have the contents that eager mode gives them. The first call must run the code exactly once.
 #include <functional>
 #include <map>
 #include <memory>

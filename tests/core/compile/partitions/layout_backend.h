@@ -25,9 +25,9 @@ enum class OutputLayout {
 };
 enum class Statement { True, None, False };
 
-// Lets another back end compile, and copies its outputs into `layout`, except outputs whose layout is fixed, or whose
-// number of dimensions does not fit `layout`. `statement`: whether LayoutBackend states these layouts (True), no
-// layouts (None), or the layouts that the other back end states (False).
+// Compiles with another back end, and copies the outputs of its graphs into `layout`. Does not copy outputs whose
+// layout is fixed, or whose number of dimensions does not fit `layout`. `statement` chooses which layouts LayoutBackend
+// states: its own (True), none (None), or those that the other back end states (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")
@@ -119,7 +119,8 @@ class LayoutBackend final : public compiler::Backend {
       const at::AutoGradMode with_history(tensor.grad_fn() != nullptr);
       place.copy_(tensor);
     }
-    // Without grad mode, a view of a tensor that requires a gradient requires one, too, and has no history.
+    // Without grad mode, a view has no history, but it requires a gradient if its base does. A copy of such a view must
+    // require a gradient, too.
     if (tensor.requires_grad() && !place.requires_grad()) place.set_requires_grad(true);
     return place;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// If a back end changes the memory layout of a graph's outputs, the function's own results get eager mode's layout
-// back.
+// A back end may change the memory layout of a graph's outputs. The results of the compiled function must still have
+// the layout of eager mode.
 #include <memory>
 #include <tuple>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs are cut by caps that the back end SplitByDdp or DDP's options give. The tests also cover the pieces as text.
+// The caps that cut a graph come from the back end SplitByDdp or from DDP's options. The tests also cover the text of
+// the pieces, and the folder to which each rank writes its graphs.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

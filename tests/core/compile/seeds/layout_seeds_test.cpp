@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PyTorch's tests of pieces whose compiler changes strides. The back end here makes each output of four dimensions
-// channels-last, except outputs whose layout BackendInput::fixed_layouts fixes, and states this layout.
+// PyTorch's tests of pieces whose compiler changes strides. The back end here makes outputs of four dimensions
+// channels-last, and states this layout. It does not change outputs whose layout BackendInput::fixed_layouts fixes.
 #include <memory>
 #include <vector>
 
