@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program that uses neither check() nor the command. It links three libraries, and runs a world itself.
+// A program that uses neither rehearse::check() nor rehearse::main. It links three libraries, and runs a world itself.
 #include <iostream>
 #include <memory>
 

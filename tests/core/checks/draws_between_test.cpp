@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the distance of two generators in one sequence of random numbers.
+// Contract: draws_between() returns how many random numbers were drawn between two states of a generator. It returns
+// nothing if the second state is not reached from the first one.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>

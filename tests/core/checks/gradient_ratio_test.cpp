@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the ratio of a gradient to the gradient of a single process, and the meaning of each ratio.
+// Contract: ratio_of() finds the ratio of a gradient to the gradient of a single process, and meaning_of() explains the
+// ratio.
 #include <limits>
 
 #include <ATen/ops/arange.h>

@@ -45,8 +45,8 @@ TEST(FakeTensor, SizesOfSymbols_StayWhereTheyAre) {
   EXPECT_EQ(strides, at::IntArrayRef({3, 1}));
 }
 
-// The number of singular values is min(rows, columns), but infer_by_sampling() tries no minimum. So the result holds
-// only for this number of rows.
+// The number of singular values is min(rows, columns), but no expression that infer_by_sampling() tries contains a
+// minimum. So the result holds only for this number of rows.
 TEST(FakeTensor, SizesThatFitNoExpression_AreGuards) {
   const auto shapes = shapes::ShapeEnv::make();
   FakeMode mode(shapes);

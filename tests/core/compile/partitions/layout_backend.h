@@ -27,7 +27,7 @@ enum class Statement { True, None, False };
 
 // Compiles with another back end, and copies the outputs of its graphs into `layout`. Does not copy outputs whose
 // layout is fixed, or whose number of dimensions does not fit `layout`. `statement` chooses which layouts LayoutBackend
-// states: its own (True), none (None), or those that the other back end states (False).
+// states: those of the copies (True), none (None), or those that the other back end states (False).
 class LayoutBackend final : public compiler::Backend {
  public:
   LayoutBackend(OutputLayout layout, Statement statement, std::string inner = "aot_eager")

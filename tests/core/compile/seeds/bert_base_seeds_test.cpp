@@ -20,7 +20,7 @@ TEST_F(TestFakeDistributedSingleProcAtBaseSize, test_hf_bert_ddp_inductor) {
   expect_listed(stats, compiles);
 }
 
-// Each of two ranks has two texts, so the ranks together need as much memory for activations as one process with four.
+// Each of two ranks has two texts, so the ranks together need as much memory for activations as one rank with four.
 BertSeed base_bert_on_ranks(double bucket_cap_mb) {
   BertSeed seed = base_bert(bucket_cap_mb);
   seed.texts = 2;
