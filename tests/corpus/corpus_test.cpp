@@ -30,7 +30,7 @@ int correct_schedules() {
   return wanted != nullptr ? std::atoi(wanted) : 50;
 }
 
-// Each seed has another schedule. Every second one also switches at calls that do not block; the first is round robin.
+// Each seed has another schedule. Seed 1 is round robin. Even seeds also switch at calls that do not block.
 WorldOptions scheduled(WorldOptions options, int seed) {
   options.seed = static_cast<std::uint64_t>(seed);
   options.preempt = seed % 2 == 0;

@@ -74,9 +74,9 @@ class Job {
     recipe_ = {chosen_families(options), options.statements};
   }
 
-  // A worker tests programs until the time or the programs run out, and without --keep-going until the first finding.
-  // If the worker dies, another one goes on with the next program. The death is a finding, unless LibTorch crashed
-  // while the program was made.
+  // A worker tests programs until the time is over or all programs are done. Without --keep-going, it also stops at the
+  // first finding. If the worker dies, another worker goes on with the next program. The death is a finding, unless
+  // LibTorch crashed while the program was made.
   void run() {
     std::uint64_t next = options_.seed + static_cast<std::uint64_t>(number_);
     while (goes_on(next)) {
@@ -150,8 +150,9 @@ class Job {
     return options_.errors_are_remarks && verdict.kind.starts_with("throws in ");
   }
 
-  // Shrinks and prints the first difference of each kind that a program has. All others get one line only, and so do
-  // findings that shrink to the same operations as an earlier one. A job shrinks only the first death of its workers.
+  // Shrinks the first difference of each kind that a program has, and prints the result. Prints a single line for a
+  // further difference of the same kind, and for a difference that shrinks to the same operations as an earlier one. A
+  // job shrinks only the first death of its workers.
   void report(std::uint64_t seed, const Setting& setting, const Verdict& verdict) {
     if (is_remark(verdict)) {
       ++progress_.remarks;

@@ -104,7 +104,8 @@ std::map<std::string, std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// The name alone determines the part, so that a new operator moves no other operator to another part.
+// The name alone determines the part (--part) of an operator, so that a new operator moves no other operator to another
+// part.
 bool is_in_part(const std::string& name, const Options& options) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -130,7 +131,7 @@ std::vector<Row> rows(const Options& options) {
 
 bool is_right(const Row& row) { return row.fate != "wrong" && row.fate != "crashes" && row.fate != "hangs"; }
 
-// The page's table of families.
+// Returns the table of docs/COMPILE.md: how many operators of each family have each fate.
 std::string families_of(const std::map<std::string, std::string>& lines) {
   std::map<std::string, std::map<std::string, int>> counts;
   for (const auto& [name, line] : lines) {
@@ -155,7 +156,7 @@ std::string families_of(const std::map<std::string, std::string>& lines) {
   return out.str();
 }
 
-// Checks that the page agrees with the table.
+// Checks that the page (--page) contains the table of families.
 int check_page(const Options& options) {
   const std::string expected = families_of(lines_of(options.table));
   std::ifstream file(options.page);

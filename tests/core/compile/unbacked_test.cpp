@@ -109,7 +109,7 @@ TEST(AotUnbacked, AnUpperBound) {
               ElementsAre(false, true, false, true));
 }
 
-// After the check, the graph uses 5 for the number. The check itself reads the number from the data.
+// After the check, the graph uses 5 in place of the number. The check itself reads the number from the data.
 TEST(AotUnbacked, AValue) {
   const auto function = +[](const at::Tensor& x, const at::Tensor& y) {
     const auto number = sym_item(y);
@@ -139,7 +139,7 @@ TEST(AotUnbacked, FactsOfTwoNumbers) {
               ElementsAre(false, true, false, true));
 }
 
-// The first piece reads the number, and the last piece states the fact.
+// The first piece reads `number` from the data, and the last piece checks that it is 3.
 struct StatedLaterImpl : torch::nn::Module {
   StatedLaterImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),

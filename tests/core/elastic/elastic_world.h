@@ -17,7 +17,7 @@ namespace rehearse::test {
 struct ElasticRun {
   Report report;
   std::vector<at::Tensor> parameters;  // by rank; undefined: the rank was not there at the end
-  std::vector<std::int64_t> took_up;   // by round: its first step, as the rank with the most rounds noted it
+  std::vector<std::int64_t> took_up;   // by round: the round's first step, as noted by the rank in the most rounds
 
   // The first step of the last round.
   std::int64_t took_up_last() const { return took_up.back(); }

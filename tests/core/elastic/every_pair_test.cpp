@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if any two ranks crash, or one twice, in any of their calls, the job still ends with the parameters of a
-// run without faults, to the bit. The job has four ranks, and the tests try each pair of calls.
+// Contract: if any two ranks crash, or one rank crashes twice, in any of their calls, the job still ends with the
+// parameters of a run without faults, to the bit. The job has four ranks, and the tests try each pair of calls.
 #include <fmt/format.h>
 
 #include "elastic_world.h"

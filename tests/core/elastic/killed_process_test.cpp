@@ -18,8 +18,8 @@
 namespace rehearse::test {
 namespace {
 
-// Not three: with three ranks, gloo adds in an order that depends on the buckets, and DDP rebuilds the buckets after
-// the first step of a round.
+// Two ranks, not three: gloo adds the values of three ranks in an order that depends on the buckets. DDP rebuilds the
+// buckets after the first step of a round, so a further round could change the bits.
 constexpr int kReplicas = 2;
 at::Tensor train_replicas(BareContext& context) {
   return elastic_ddp::train(context, {.steps = 4, .rows = 6, .save_every = 1});

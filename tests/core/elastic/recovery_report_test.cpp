@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if a run fails after ranks resumed from a checkpoint, the report says from which one, and after which step
-// the state first differed from the state of a run without faults.
+// Contract: if a run fails after ranks resumed from a checkpoint, the report names this checkpoint. It also names the
+// step after which the state first differed from the state of a run without faults.
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: if any rank of a sharded job crashes in any of its calls, the others take over its rows from the last
-// checkpoint. They end with the same bits as a job that goes on from that checkpoint with the remaining ranks and,
-// except for rounding, with the result of a job that loses no rank.
+// checkpoint. They get the same bits as a job that goes on from that checkpoint with the remaining ranks. Except for
+// rounding, this is also the result of a job that loses no rank.
 #include <chrono>
 
 #include <fmt/format.h>

@@ -85,8 +85,8 @@ void add_attribute(GraphModule& module, const json& recorded) {
   module.set_attribute(target, attribute);
 }
 
-// A called module that was not traced through: {type, params: [[name, shape, dtype, bytes, requires_grad, ignored by
-// DDP]]}. Without such a record, only its existence is known.
+// Adds a called module whose code was not traced. Its record is {type, params: [[name, shape, dtype, bytes,
+// requires_grad, ignored by DDP]]}. If there is no record, adds a module without parameters.
 void add_leaf(GraphModule& module, const json& recorded) {
   const std::string target = recorded.at("target");
   if (module.find_submodule(target) != nullptr) return;

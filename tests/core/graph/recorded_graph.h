@@ -19,7 +19,7 @@ nlohmann::json read_json_gz(const std::filesystem::path& file);
 // submodules that the nodes name, without data.
 void add_recorded_nodes(GraphModule& module, const nlohmann::json& nodes);
 
-// Returns the nodes as add_recorded_nodes() reads them, without metadata.
+// Returns the nodes in the form that add_recorded_nodes() reads, without metadata.
 nlohmann::json record_nodes(const Graph& graph);
 
 }  // namespace rehearse::graph

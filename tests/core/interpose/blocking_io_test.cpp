@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for files: a call returns what is ready. A call that would block the process is the rank's failure.
+// poll(), select() and epoll_wait() on a rank return the files that are ready. If a call would block the process, the
+// rank fails.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>

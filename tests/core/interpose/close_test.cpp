@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run's own files stay open, however a program closes files that it did not open.
+// A program may close files that it did not open, for example with closefrom(). The run's own files stay open all the
+// same.
 #include <rehearse_internal/exec/kept_files.h>
 
 #include <cerrno>

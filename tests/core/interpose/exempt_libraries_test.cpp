@@ -161,8 +161,8 @@ TEST(ExemptLibrary, LoadedLater_IsTakenByTheNextCall) {
   EXPECT_EQ(effects_of(second), kBlocks);
 }
 
-// exempt_libraries() does not ask about the executable, which contains our functions. Libraries that the predicate
-// refuses are unchanged.
+// exempt_libraries() never asks the predicate about the executable, which contains our functions. Libraries that the
+// predicate refuses are unchanged.
 TEST(ExemptLibrary, OthersThatWereNotTaken_AreAsBefore) {
   const WaitingLibrary taken("lazy");
   const WaitingLibrary other("now");

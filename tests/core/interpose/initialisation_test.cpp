@@ -49,7 +49,8 @@ TEST_P(Initialisation, CallOnceThatThrows_IsTriedByTheNext) {
   EXPECT_EQ(outcome.end_time, at(2ms));
 }
 
-// std::call_once passes its routine through thread-local variables. Each of two calls at once must run its own routine.
+// std::call_once passes its routine through thread-local variables. If two calls overlap, each must run its own
+// routine.
 TEST_P(Initialisation, CallOncesSideBySide_RunTheirOwnRoutines) {
   auto w = world();
   std::vector<std::once_flag> flags(static_cast<std::size_t>(ranks()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In an executable that links rehearse::exec, calls reach our functions, and require_installed() accepts it.
+// If an executable links rehearse::exec, its calls reach our functions, and require_installed() does not throw.
 #include <dlfcn.h>
 
 #include <gtest/gtest.h>

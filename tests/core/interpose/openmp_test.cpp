@@ -20,8 +20,8 @@
 
 extern "C" void __kmpc_fork_call(void* place, int count, void* region, ...);
 extern "C" void GOMP_parallel_start(void (*region)(void*), void* data, unsigned threads);
-// g++ 12's AddressSanitizer guesses the size of thread-local storage in libraries opened at run time, here LLVM's. At
-// exit, LeakSanitizer would crash on that guess, also without Rehearse.
+// g++ 12's AddressSanitizer guesses the size of thread-local storage in libraries that are opened at run time (here
+// libomp). At exit, LeakSanitizer would crash on that guess, also without Rehearse.
 extern "C" const char* __asan_default_options() { return "intercept_tls_get_addr=0"; }
 
 namespace rehearse::exec::test {
@@ -253,7 +253,8 @@ TEST_F(OpenmpFailure, MutexOfASuspendedRank_IsRefusedWithItsHolder) {
       ::testing::ExitedWithCode(0), "");
 }
 
-// If a thread is not the rank's own, it cannot throw here. So the process ends, and says why.
+// The thread that locks the mutex is not the rank's own, so it cannot throw an exception to the rank. The process ends,
+// and says why.
 TEST_F(OpenmpFailure, MutexOfASuspendedRankInAnotherThread_IsRefusedToo) {
   EXPECT_EXIT(
       {

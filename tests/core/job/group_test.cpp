@@ -119,7 +119,7 @@ TEST(GroupCalls, RankAndSize_AreTheGroupsOwn) {
     const auto odd = ctx.new_group({3, 1}, "odd");
     EXPECT_EQ(static_cast<bool>(odd), ctx.rank() % 2 == 1);
     if (!odd) return;
-    EXPECT_EQ(odd.rank(), ctx.rank() == 3 ? 0 : 1);  // in the order of the list above
+    EXPECT_EQ(odd.rank(), ctx.rank() == 3 ? 0 : 1);  // rank 3 stands first in the list {3, 1}
     EXPECT_EQ(odd.size(), 2);
   });
 }

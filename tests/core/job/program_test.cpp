@@ -26,7 +26,7 @@ TEST(Programs, RegisteredByMacro_FoundByNameInOrder) {
   EXPECT_EQ(find_program("beta"), nullptr);
 }
 
-// The registry is global to the process, so a process of its own registers the clash.
+// The registry is global to the process, so another process registers the second program of the same name.
 TEST(Programs, TwoOfOneName_AreAnErrorOnLookup) {
   const auto clash = [] {
     RegisteredProgram again(ProgramName("zeta") << ProgramSpec{.summary = "", .body = {}});

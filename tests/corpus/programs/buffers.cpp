@@ -36,7 +36,7 @@ void steps_while_it_saves(RankContext& ctx, bool corrected) {
   saving->wait();
 }
 
-// If all parameters are used, the program does not wait until the map of used ones is reduced. The next step clears it.
+// If all parameters are used, no rank waits for the reduction of the usage map. The next step clears this map.
 void clears_a_map_that_is_reduced(RankContext& ctx, bool corrected) {
   const auto used = at::ones({4}, at::kInt);
   const auto work = ctx.group().allreduce(used);
@@ -69,7 +69,7 @@ void refills_a_double_buffer(RankContext& ctx, bool corrected) {
   for (const auto& reduction : reductions) reduction->wait();
 }
 
-// A module is called twice, so its gradient is a sum of two. The program adds the second while the bucket is reduced.
+// A module is called twice, so its gradient has two parts. The program adds the second part during the all-reduce.
 void reduces_between_two_uses(RankContext& ctx, bool corrected) {
   const auto gradient = at::zeros({4});
   rehearse::Work reduction;

@@ -50,7 +50,7 @@ void saves_with_serving_ranks(RankContext& ctx, bool corrected) {
   }
 }
 
-// Finalising an asynchronous save is a collective, but only rank 0 runs the hook that does it.
+// Finalising an asynchronous save is a collective, but only rank 0 runs the hook that finalises the save.
 void finalizes_on_rank_0(RankContext& ctx, bool corrected) {
   ctx.group().allreduce(at::ones({4}))->wait();
   if (ctx.rank() == 0 || corrected) ctx.group().allreduce(at::ones({1}))->wait();  // <- B043

@@ -32,7 +32,7 @@ void makes_node_group_where_needed(RankContext& ctx, bool corrected) {
   ctx.group().barrier()->wait();
 }
 
-// Two halves make a group each, at the same time and with the same number.
+// Each half of the ranks makes a group of its own. For both halves, this is the first call of new_group().
 void makes_groups_of_halves(RankContext& ctx, bool corrected) {
   const bool outer = ctx.rank() == 0 || ctx.rank() == 3;
   rehearse::Group half;

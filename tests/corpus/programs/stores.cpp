@@ -63,7 +63,7 @@ void makes_group_anew(RankContext& ctx, bool corrected) {
   }
 }
 
-// Each agent's own count of restarts is the prefix of an attempt. One agent is new, so its count is another one.
+// Each agent uses its own count of restarts as the prefix of an attempt. One agent is new, so its count differs.
 void counts_restarts_locally(RankContext& ctx, bool corrected) {
   const bool of_new_agent = ctx.rank() >= 2;
   const int restarts = of_new_agent && !corrected ? 0 : 1;

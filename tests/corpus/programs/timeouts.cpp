@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Aborting a communicator waits for its peers. On each rank, the garbage collector chooses which one to abort first.
+// Aborting a communicator waits for its peers. On each rank, the garbage collector orders the communicators.
 void destroy(const rehearse::Group& group) {
   group.barrier()->wait();  // <- B120
 }

@@ -13,8 +13,8 @@
 
 namespace rehearse_test::differential {
 
-// How to make an operator's arguments: from a recipe for this operator, or from its schema. For the schema, `shapes`
-// and `dtypes` are rows of the tables in sample_rows.cpp.
+// How to make an operator's arguments: from a recipe for this operator, or from its schema. If they are made from the
+// schema, `shapes` and `dtypes` are rows of the tables in sample_rows.cpp.
 struct Choice {
   static constexpr int kSparse = 1, kQuantized = 2, kCompressed = 3, kKinds = 4;  // kinds of tensors
   static constexpr int kNumbers = 4;

@@ -39,9 +39,9 @@ struct Place {
   bool compiles = false;  // false: eager mode runs
 };
 
-// The choices with which eager mode runs the operator at every size of the calls: at most `most` choices, and also one
-// with non-contiguous tensors and one with empty tensors if there are any. Leaves out the indices in `skipped`. Sets
-// `error`, if given, to eager mode's first error.
+// Returns choices with which the operator runs in eager mode at every size that the calls use. These are at most `most`
+// plain choices, and if possible one with non-contiguous tensors and one with empty tensors. Leaves out the indices in
+// `skipped`. Sets `error`, if given, to eager mode's first error.
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
                                     Place& place, std::string* error = nullptr);
 

@@ -129,8 +129,9 @@ class Interpreter {
     give_all(statement, given);
   }
 
-  // For programs that return every value. A graph drops code without a used result, and its errors. So the checkpoint
-  // returns every value that its code computes, except for those that share memory with a value from outside.
+  // Runs a checkpoint of a program that returns every value. A graph drops code whose results nothing uses, and so
+  // drops its errors. Therefore the checkpoint returns every value that its code computes, except for those that share
+  // memory with a value from outside.
   void give_all(const Statement& statement, const Given& given) {
     const auto numbers = std::make_shared<std::vector<int>>();
     const auto code = [inside = inside_of(statement), versions = std::vector<std::int64_t>(), numbers,

@@ -13,7 +13,7 @@ namespace rehearse_test::differential {
 enum class Answer { Ask, First, Second };
 
 // Blocks: a statement sees no values of a block that has ended. Everywhere: a statement sees them. The generator needs
-// this, and so do programs that return every value (Program::returns_all).
+// Everywhere, and so do programs that return every value (Program::returns_all).
 enum class Scope { Blocks, Everywhere };
 
 struct Interpreted {
@@ -21,8 +21,9 @@ struct Interpreted {
   Tensors values;  // by number; undefined if no statement computed it, or (Scope::Blocks) if its block has ended
 };
 
-// Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing or if the
-// generator must not keep a checkpoint (see run_in_checkpoint()).
+// Runs the statements in order. Throws the operators' exceptions, and std::logic_error if a value is missing. For the
+// generator, also throws std::logic_error if the code of a checkpoint changes a tensor from outside in place, or
+// returns a tensor that shares memory with one from outside.
 Interpreted interpret(const Program& program, const Tensors& arguments, std::int64_t count, std::int64_t& steps,
                       Net* net, Answer answer = Answer::Ask, Scope scope = Scope::Blocks);
 

@@ -25,7 +25,7 @@ namespace {
 struct Outside {
   int reductions = 0;
   std::optional<Group> group;
-  bool reduces_in_graph = false;  // besides the all-reduce in the region
+  bool reduces_in_graph = false;  // if true, the code also makes an all-reduce outside the region
 };
 
 at::Tensor reduced(const at::Tensor& choice, Outside& outside) {
@@ -85,7 +85,7 @@ Trained trained(Choosing& net, Call& call, std::int64_t choice, std::uint64_t se
   const at::Tensor x = at::arange(6, at::kFloat) - 2;
   Trained after;
   after.result = call(x, at::scalar_tensor(choice, at::kLong));
-  after.next_random = at::rand({4});  // equal if both drew the same numbers
+  after.next_random = at::rand({4});  // equal to eager mode's if the call drew as many random numbers
   after.result.sum().backward();
   after.gradient = net->weight.grad().clone();
   after.steps = net->steps.clone();

@@ -63,7 +63,8 @@ TEST(Verify, FirstHitFindsAChangedMember) {
   EXPECT_EQ(compiled.stats().compiles, 1);
 }
 
-// index_put_() makes a new tensor from its number in each call. If the number is the same, verification sees no change.
+// In each call, index_put_() makes a new tensor from the number that it gets. If the number is the same, verification
+// sees no change.
 TEST(Verify, NumbersThatBecomeTensorsAreThemselves) {
   double number = 7;
   auto compiled = compile([&](const at::Tensor& x) {
@@ -129,7 +130,8 @@ struct TensorMemberImpl : torch::nn::Module {
 };
 TORCH_MODULE(TensorMember);
 
-// Verification finds changes of captures by reference, of globals and of returned values, and replaced tensors.
+// Verification finds a changed variable that a lambda captured by reference, a changed global, a changed returned
+// value, and a replaced tensor.
 TEST(Verify, FirstHitFindsHiddenStateOfAnyKind) {
   int captured = 1;
   auto by_reference = compile([&](const at::Tensor& x) { return x * captured; }, {.backend = "eager"});

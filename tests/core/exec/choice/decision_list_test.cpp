@@ -71,14 +71,14 @@ TEST(DecisionList, CopiesAreApart_AndAMovedOneIsEmpty) {
 
 TEST(DecisionList, WrongBytes_AreRefused) {
   const std::string bytes = "\x70\x06";
-  EXPECT_EQ(DecisionList::from_bytes(bytes, 2), std::nullopt);                    // too few
-  EXPECT_EQ(DecisionList::from_bytes(bytes, 0), std::nullopt);                    // too many
-  EXPECT_EQ(DecisionList::from_bytes("\x70", 1), std::nullopt);                   // no answer
-  EXPECT_EQ(DecisionList::from_bytes("\x70\x07", 1), std::nullopt);               // 7 of 7
+  EXPECT_EQ(DecisionList::from_bytes(bytes, 2), std::nullopt);                    // fewer than 2 decisions
+  EXPECT_EQ(DecisionList::from_bytes(bytes, 0), std::nullopt);                    // more than 0 decisions
+  EXPECT_EQ(DecisionList::from_bytes("\x70", 1), std::nullopt);                   // the answer is missing
+  EXPECT_EQ(DecisionList::from_bytes("\x70\x07", 1), std::nullopt);               // the options are 0 to 6
   EXPECT_EQ(DecisionList::from_bytes("\x70\xff\xff", 1), std::nullopt);           // ends within a number
   EXPECT_EQ(DecisionList::from_bytes(std::string(30, '\xff'), 1), std::nullopt);  // longer than 64 bits
   const std::string tenth = std::string(1, '\xf0') + std::string(8, '\x80');
-  EXPECT_EQ(DecisionList::from_bytes(tenth + "\x02\x06", 1), std::nullopt);     // bit 64
+  EXPECT_EQ(DecisionList::from_bytes(tenth + "\x02\x06", 1), std::nullopt);     // a number of 65 bits
   EXPECT_EQ(DecisionList::from_bytes("", std::size_t{1} << 60), std::nullopt);  // must not allocate this much
 }
 

@@ -86,7 +86,7 @@ TEST_P(Interrupt, OfRanksThatPoll_IsNoLivelock) {
   EXPECT_EQ(outcome.ending, Ending::interrupted);
 }
 
-// A request between two worlds ends the next one, unless it is withdrawn.
+// A request that comes between two worlds ends the next world, unless clear_interrupt() withdraws the request.
 TEST_P(Interrupt, BeforeTheRun_StartsNoRank) {
   bool started = false;
   request_interrupt();
@@ -97,8 +97,8 @@ TEST_P(Interrupt, BeforeTheRun_StartsNoRank) {
   EXPECT_TRUE(started);
 }
 
-// The interrupt comes between two steps, or when no rank can run. A second run gets this place by InterruptedAgain, and
-// ends there.
+// The interrupt comes between two steps, or when no rank can run. InterruptedAgain gives this place to a second run,
+// and the second run ends there.
 TEST_P(Interrupt, Again_EndsAtTheSamePlace) {
   const auto run_with = [&](int steps_before) {
     auto w = world();

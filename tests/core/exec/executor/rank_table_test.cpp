@@ -44,7 +44,7 @@ TEST_F(RankTables, Rank_IsAliveUntilItsMainFiberHasEnded) {
   EXPECT_FALSE(ranks.is_alive(1));
   main.state = Fiber::State::ended;
   EXPECT_FALSE(ranks.is_alive(0));
-  EXPECT_TRUE(ranks.any_alive());  // until end()
+  EXPECT_TRUE(ranks.any_alive());  // until end() is called
   ranks.end(0);
   EXPECT_FALSE(ranks.any_alive());
 }

@@ -58,7 +58,7 @@ TEST(Debugger, Ranks_HaveTheirStacks) {
   EXPECT_THAT(section("rank 2"), HasSubstr("\n#1 "));
   EXPECT_THAT(section("rank 2"), HasSubstr("wait_for_rank_0"));
   EXPECT_THAT(section("rank 2"), Not(HasSubstr("stop_in_the_debugger")));
-  // The commands leave the thread unchanged.
+  // After `rank 2 bt`, a plain bt still shows the stack of the rank that runs.
   EXPECT_THAT(section("thread"), HasSubstr("stop_in_the_debugger"));
   EXPECT_THAT(section("thread"), Not(HasSubstr("wait_for_rank_0")));
   EXPECT_THAT(text, HasSubstr("there is no rank 7, or it has ended; `info ranks` lists those that live\n")) << text;

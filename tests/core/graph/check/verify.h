@@ -10,7 +10,7 @@ namespace rehearse::graph {
 
 // A problem in a module.
 struct Problem {
-  std::string node;   // name; in submodules `submodule/name`; without the name: the graph as a whole
+  std::string node;   // name, after its submodules' names: "a/b/add"; "" or "a/b/": the graph as a whole
   std::string field;  // "args[1]", "users", "meta.value", ...
   std::string message;
 };

@@ -79,7 +79,7 @@ TEST(Text, EveryDtypeLayoutFormatAndDeviceComesBack) {
   for (int i = 0; i < c10::COMPILE_TIME_MAX_DEVICE_TYPES; ++i) {
     const auto type = static_cast<c10::DeviceType>(i);
     for (const int index : {-1, 0, 1, 127}) {
-      if (type == c10::DeviceType::CPU && index > 0) continue;  // there is no such device
+      if (type == c10::DeviceType::CPU && index > 0) continue;  // the CPU has index 0 only
       const Argument device = c10::Device(type, static_cast<c10::DeviceIndex>(index));
       EXPECT_EQ(there_and_back(device), device) << i << ':' << index;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a DDP model whose layers are checkpoints trains like the same model without checkpoints, on every rank,
-// with unused parameters sought or a static graph, and with gradients as bucket views or not.
+// Contract: on every rank, a DDP model whose layers are checkpoints trains like the same model without checkpoints.
+// This holds with find_unused_parameters and with a static graph, each with and without gradient_as_bucket_view.
 #include <rehearse/parallel/checkpoint.h>
 
 #include <gtest/gtest.h>

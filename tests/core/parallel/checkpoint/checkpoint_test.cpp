@@ -105,7 +105,7 @@ TEST(Checkpoint, Dropout_DrawsTheSameValuesAgain) {
 }
 
 // The checkpoint's code uses `scale` and a leaf, which are neither its inputs nor parameters of a module. Code after
-// the checkpoint also uses `scale` and the leaf. One input is passed twice, and the code returns another one unchanged.
+// the checkpoint also uses `scale` and the leaf. One input is passed twice. The code returns another input unchanged.
 TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
   expect_like_without(
       [](const Wrap& wrap, const std::vector<at::Tensor>& leaves) {
@@ -118,7 +118,7 @@ TEST(Checkpoint, WhatIsNoInput_GetsItsGradient) {
             {x, x, leaves[3]});
         return (results[0] * scale * leaves[2]).sum() + results[1].sum() + x.sum();
       },
-      // Sums of such values are exact in any order.
+      // The gradients that are added up are small integers, so their sums are exact in any order.
       {(leaf({4, 3}, 1) * 16).detach().round().requires_grad_(), at::zeros({3}).requires_grad_(),
        at::ones({4, 3}).requires_grad_(), leaf({2}, 4)});
 }
@@ -172,7 +172,7 @@ TEST(Checkpoint, ViewsWhoseBaseHasChanged_AreOlderThanTheCode) {
             const at::Tensor loss = results[0].sum() + results[1].sum();
             return is_used_outside ? loss + view.square().sum() + base.sum() : loss;
           },
-          // Sums of such values are exact in any order.
+          // The gradients that are added up are small integers, so their sums are exact in any order.
           {(leaf({4, 3}, 1) * 16).detach().round().requires_grad_(), at::full({3}, 2.0).requires_grad_(),
            at::full({2, 3}, 4.0).requires_grad_()});
     }

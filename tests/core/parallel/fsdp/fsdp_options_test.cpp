@@ -139,8 +139,8 @@ TEST(FsdpOptions, MixedPrecisionInNoSync_AddsUpInTheDtypeOfReductions) {
   });
 }
 
-// FSDP divides float16 gradients by a factor of the number of ranks (by 4 of 8) before it adds them up, and by the rest
-// (2) afterwards.
+// FSDP divides float16 gradients twice: before it adds them up, and afterwards. On 8 ranks it divides by 4 before, and
+// by 2 afterwards.
 TEST(FsdpOptions, HalfPrecision_DoesNotOverflow) {
   run_ranks({.ranks = 8}, [](RankContext& ctx) {
     torch::nn::Linear net(6, 8);

@@ -136,7 +136,7 @@ TEST(DeviceMesh, Slices_HaveTheGroupsOfTheMesh) {
     EXPECT_EQ(tp.group().get(), mesh.group("tp").get());
     EXPECT_EQ(tp.ranks(), mesh.group("tp").ranks());
     EXPECT_EQ(tp.local_rank(), mesh.local_rank("tp"));
-    const int odd = ctx.rank() / 2 % 2 * 2;  // the first rank in this rank's plane of equal "cp"
+    const int odd = ctx.rank() / 2 % 2 * 2;  // the lowest rank with this rank's coordinate in "cp"
     EXPECT_EQ(dp_tp.ranks(), (Ranks{odd, odd + 1, odd + 4, odd + 5}));
     EXPECT_EQ(dp_tp.coordinate(), (Place{ctx.rank() / 4, ctx.rank() % 2}));
     EXPECT_EQ(dp_tp.group("dp").get(), mesh.group("dp").get());

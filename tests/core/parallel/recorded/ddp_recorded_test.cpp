@@ -52,7 +52,7 @@ TEST(DdpRecorded, Sparse) {
   });
 }
 
-// Limits that rise and fall: 13, 39 and 26 doubles.
+// Bucket limits that rise and then fall: 13, 39 and 26 doubles.
 const std::vector<double> kList = {kSmall, 3 * kSmall, 2 * kSmall};
 
 TEST(DdpRecorded, BucketList) { expect_trained<recorded::Mlp>("bucket_list", {.bucket_cap_mb_list = kList}); }
