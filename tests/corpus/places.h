@@ -8,9 +8,9 @@
 
 namespace corpus {
 
-// Returns whether the report names `place`, a file with its line, followed by a function: in its headline, remarks or
-// findings, as a rank's place, or as the place of a call that the report compares or counts. The list of last events
-// does not count, because any call may be in it.
+// Returns whether the report names `place`, a file with its line, followed by a function. The place may be in the
+// headline, in a remark or in a finding. It may also be a rank's place, or the place of a call that the report compares
+// or counts. The list of last events does not count, because any call may be in it.
 bool leads_to(const rehearse::Report& report, const std::string& place);
 
 // Returns whether a remark, the hint, or a detail of a finding fits `pattern`.

@@ -86,7 +86,7 @@ Row row_of(const c10::OperatorHandle& op, bool all_may_be_sampled) {
 }
 
 // The first capture of a process reads debug information, for the lines of calls. Processes that are forked later
-// inherit what it has read.
+// inherit this information.
 void warm_up() {
   silence_warnings();
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::cos", "");

@@ -176,7 +176,8 @@ TEST(AotUnbacked, AFactAboutANumberOfAnEarlierPiece) {
   for (const auto& graph : aot->graphs()) EXPECT_EQ(graph->eager_because, "");
 }
 
-// A gradient whose layout is not the one of the recorded backward needs a second backward, with the same symbols.
+// If a gradient has another layout than in the recorded backward, aot_eager records a second backward, with the same
+// symbols.
 TEST(AotUnbacked, ABackwardForAnotherForm) {
   const auto function = [](const at::Tensor& x, const at::Tensor& y) {
     return x.expand_symint({sym_item(y), 6, 3}).exp();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: load() restores the last saved state, to the bit, including the optimizer's. After a later round has saved,
 // an earlier round saves nothing. If a late rank of an earlier round replaces the checkpoint while ranks load, all of
-// them load the same one.
+// them load the same checkpoint.
 #include <rehearse/elastic/checkpoint.h>
 
 #include <chrono>

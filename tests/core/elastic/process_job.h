@@ -61,8 +61,8 @@ struct Who {
 
 inline void kill_own_process() { kill(getpid(), SIGKILL); }
 
-// Gloo that calls a function when it has begun a call of a kind that these jobs make, so that a process can kill itself
-// in the middle of the call.
+// Gloo that calls a function after it has begun a collective. The function may kill the process in the middle of the
+// collective. Only the kinds of collectives that these jobs use are covered.
 class MortalGloo final : public c10d::ProcessGroupGloo {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;

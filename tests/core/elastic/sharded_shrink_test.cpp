@@ -28,8 +28,8 @@ ElasticRun run_sharded(const WorldOptions& options, const elastic::Options& elas
   return run_job(options, [&](RankContext& ctx) { return elastic_fsdp::train(ctx, job, elastic); });
 }
 
-// A run without faults: all ranks train for `together` steps, then all but rank `lost` for the rest. If `lost` is
-// negative, no rank leaves.
+// A run without faults. All ranks train for `together` steps. For the remaining steps, all but rank `lost` train. If
+// `lost` is negative, no rank leaves.
 at::Tensor of_fewer_from(int ranks, std::int64_t together, int lost) {
   at::Tensor parameters;
   std::vector<SavedRows> rows;
@@ -106,7 +106,7 @@ TEST(ShardedShrink, EveryCrashThatPeersLearnOfByTimeOuts_EndsAsTwoWould) {
   EXPECT_GE(crash_everywhere(3, "peers=timeout"), 3 * kCallsOfAStep * static_cast<int>(kShardedJob.steps));
 }
 
-// Four ranks, then three, then two.
+// Two ranks are lost, one after the other: four ranks train, then three, then two.
 TEST(ShardedShrink, TwoLosses_EndAsAllWould) {
   const auto without = of_fewer_from(4, 0, -1);
   int both = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if ranks do not come back, the others go on without them from the last checkpoint, and get the result of a
+// Contract: if ranks do not come back, the others go on without them from the last checkpoint. They get the result of a
 // job that goes on from that checkpoint with the remaining ranks. A rank that comes back late joins the others.
 #include <algorithm>
 #include <chrono>
@@ -21,7 +21,7 @@ elastic::Options with_two() {
   return options;
 }
 
-// A run without faults: three ranks train for `together` steps, then all but rank `lost` for the rest.
+// A run without faults. Three ranks train for `together` steps. For the remaining steps, all but rank `lost` train.
 at::Tensor of_fewer_from(std::int64_t together, int lost) {
   at::Tensor parameters;
   World world(elastic_world({}, kRanksAtFirst));

@@ -87,8 +87,8 @@ TEST(Malformed, ListsOfValuesAreRefusedBeforeTheyAreTooDeepToWalk) {
               HasSubstr("value: lists stand in one another deeper than 200"));
 }
 
-// x + 1, below `levels` nested modules. Each outer module names the next one four times: it calls the next one twice,
-// and then passes it to torch.cond as both bodies, of which one runs.
+// x + 1, below `levels` nested modules. Each outer module names the next module four times: it calls the next module
+// twice, and then passes it to torch.cond as both bodies. torch.cond runs one body.
 std::shared_ptr<GraphModule> tripled(int levels) {
   auto module = std::make_shared<GraphModule>();
   module->graph().output(module->graph().call_function("_operator.add", {module->graph().placeholder("x"), 1}));

@@ -178,7 +178,8 @@ TEST_P(ConditionVariable, SignalledByATimer_WakesTheRank) {
   EXPECT_EQ(outcome.end_time, at(3s));
 }
 
-// The condition variable is destroyed after a broadcast, and another one takes its address before the waiters run.
+// The program destroys the condition variable after a broadcast. Another condition variable takes its address before
+// the waiters run.
 TEST_P(ConditionVariable, ReusedAddress_IsAnotherVariable) {
   auto w = world();
   std::mutex mutex;

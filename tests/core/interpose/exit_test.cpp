@@ -76,8 +76,8 @@ TEST_P(Exits, OtherWaysOut_FailTheRankToo) {
   }
 }
 
-// Real jobs catch errors and retry, so a rank may also catch the end of the world. It can do so a thousand times; then
-// its fiber is left behind.
+// Real jobs catch errors and retry, so a rank may also catch the end of the world. After it has caught the end a
+// thousand times, its fiber is left behind.
 TEST_P(Exits, LoopThatCatchesEverything_EndsWithTheWorld) {
   auto w = world();
   WaitQueue never;

@@ -149,7 +149,7 @@ TEST_P(Time, LoopOnYieldForNothing_IsALivelock) {
   EXPECT_EQ(outcome.blocked.size(), static_cast<std::size_t>(ranks()));
 }
 
-// A rank that reads the clock while it unwinds, or waits for a later time, does not delay the end of the world.
+// While a rank unwinds, it may read the clock or wait for a later time. Neither delays the end of the world.
 TEST_P(Time, ClockReadsAtTheEnd_DoNotHang) {
   auto w = world();
   int unwound = 0;

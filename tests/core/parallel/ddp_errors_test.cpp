@@ -38,7 +38,7 @@ TEST(DdpErrors, OneModelForAllRanks_IsRefused) {
   });
   EXPECT_EQ(report.verdict, rehearse::Verdict::rank_failed);
   EXPECT_THAT(report.headline, HasSubstr("one model for several ranks, as processes cannot have it"));
-  // Ranks may use one model one after the other.
+  // Several ranks may use the same model object, one after the other.
   const auto in_turn = rehearse::World({.ranks = 3}).run([&](RankContext& ctx) {
     for (int rank = 0; rank < 3; ++rank) {
       if (ctx.rank() == rank) DistributedDataParallel(shared, ctx.new_local_group({rank})).zero_grad();

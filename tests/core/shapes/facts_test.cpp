@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Facts that are assumed one after the other: their decisions, bounds and simplifications must be right for all values
-// that fit the facts.
+// The tests assume facts one after the other. Decisions, bounds and simplifications by these facts must be right for
+// all values that fit the facts.
 #include "shapes/expr/bounds/facts.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The guard program that each call runs gives the same answer as the conditions, and describes the first one that
+// The guard program that each call runs gives the same answer as the conditions, and describes the first condition that
 // fails.
 #include <rehearse_internal/shapes/guard_program.h>
 

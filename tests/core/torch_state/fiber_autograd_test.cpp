@@ -63,8 +63,8 @@ exec::RunOutcome run(int ranks, std::uint64_t seed, const std::function<void(int
   return executor.run(body);
 }
 
-// If a rank throws, it skips its checks, and the others go on. So a test in which no rank may throw must check that all
-// ranks have returned.
+// If a rank throws, it skips its checks, and the other ranks go on. So a test in which no rank may throw must check
+// that all ranks have returned.
 void expect_all_returned(const exec::RunOutcome& outcome) {
   EXPECT_EQ(outcome.ending, exec::Ending::all_returned);
   EXPECT_TRUE(outcome.failures.empty());

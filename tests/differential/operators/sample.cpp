@@ -167,8 +167,8 @@ class Maker {
     return c10::IValue(std::string(found->second));
   }
 
-  // The number of spatial dimensions, for kernel sizes and the like: all dimensions of the first tensor but two, and at
-  // least one.
+  // The number of spatial dimensions, for kernel sizes and the like. It is the first tensor's number of dimensions
+  // minus two, and at least one.
   std::size_t spatial() const {
     const std::int64_t dim = sample_.inputs.arguments.empty() ? 2 : sample_.inputs.arguments[0].dim();
     return static_cast<std::size_t>(std::max<std::int64_t>(dim - 2, 1));

@@ -32,8 +32,8 @@ struct Choice {
   std::string text() const;
 };
 
-// The choices for an operator, without strided and empty ones: its recipes with three draws each, or else combinations
-// of the tables.
+// Returns the choices for an operator: its recipes with three draws each or, if it has no recipes, combinations of the
+// tables. No choice is strided or empty.
 std::vector<Choice> choices_of(const c10::FunctionSchema& schema);
 
 // The arguments at one size. `inputs` has the tensors of the stack, in order.
@@ -43,8 +43,8 @@ struct Sample {
 };
 
 // Returns nothing if the schema needs something that the tables do not have, or if the row of shapes does not fit the
-// operator (see fits()). `needs_grad`: dense floating-point and complex tensors require gradients, and those that the
-// operator changes in place (other than `out`) are computed from leaves.
+// operator (see fits()). With `needs_grad`, dense floating-point and complex tensors require gradients. If the operator
+// changes such a tensor in place (other than `out`), the tensor is computed from a leaf.
 std::optional<Sample> make_sample(const c10::FunctionSchema& schema, const Choice& choice, std::int64_t size,
                                   bool needs_grad);
 

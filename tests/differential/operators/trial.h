@@ -45,10 +45,10 @@ struct Place {
 std::vector<Choice> working_choices(const c10::OperatorHandle& op, std::size_t most, const std::set<int>& skipped,
                                     Place& place, std::string* error = nullptr);
 
-// Compares the compiled operator with eager mode, for all working choices. Returns the worst result. A result that is
-// better than Throws counts only if there are at least three samples for which all runs in eager mode gave the same
-// answer. If the operator takes tensors, one of the samples must have an empty or non-contiguous tensor. If the result
-// does not count, returns NoSamples or ForOthers.
+// Compares the compiled operator with eager mode. The samples are the working choices for which all runs in eager mode
+// give the same answer. Returns the worst result of all samples. A result that is better than Throws counts only if
+// there are at least three samples. If the operator takes tensors, one of the samples must have an empty or
+// non-contiguous tensor. If the result does not count, returns NoSamples or ForOthers.
 Trial try_operator(const c10::OperatorHandle& op, const std::set<int>& skipped, Place& place);
 
 }  // namespace rehearse_test::differential

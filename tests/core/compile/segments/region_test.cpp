@@ -26,8 +26,8 @@ void log_sum(const at::Tensor& x, int step) {
   lines.push_back(std::to_string(step) + ": " + std::to_string(x.sum().item<double>()));
 }
 
-// The code prints before its first operator, so a capture makes an empty graph and then one with the operator. Later
-// calls print, too, but compile nothing.
+// The code prints before its first operator, so a capture makes an empty graph, and then a graph with the operator.
+// Later calls print, too, but compile nothing.
 at::Tensor printing(const at::Tensor& x) {
   eager_region([] { lines.emplace_back("woof"); });
   return x.sum();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State other than arguments, in addition to the twelve cases of hidden_state_test.cpp: state that compile() sees by
-// itself, and state that only another run of the code can reveal. COMPILE.md ("What no guard sees") lists both in a
-// table.
+// Functions that depend on other state than their arguments. compile() sees some of this state by itself. Only another
+// run of the code reveals the rest. COMPILE.md ("What no guard sees") lists both kinds in a table.
+// hidden_state_test.cpp has twelve further cases.
 #include <algorithm>
 #include <array>
 #include <atomic>

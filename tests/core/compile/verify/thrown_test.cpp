@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// User code throws in a call that captures. What the code did before happens once, as in eager mode.
+// User code throws in a call that captures. The effects of the code before the exception happen once, as in eager mode.
 #include <functional>
 #include <stdexcept>
 #include <vector>

@@ -178,8 +178,7 @@ TEST_P(Executor, PollBesideAWaitWithATimeout_IsAHangOfBoth) {
   EXPECT_EQ(outcome.hang[1].waits_on, "the word of rank 0");
 }
 
-// A polling loop that ends after a limited number of polls, or at a time on the clock, ends before another rank's
-// timeout.
+// A rank that polls a limited number of times gives up before another rank's timeout fires.
 TEST_P(Executor, PollThatGivesUp_ComesBeforeTheTimeoutOfOthers) {
   auto w = world();
   WaitQueue answer;

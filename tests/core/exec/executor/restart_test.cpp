@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: a rank that has crashed or returned restarts in new fibers, after the given time. Nothing of the previous
-// incarnation reaches the next one, and the world waits for it, unless a failure ends the world.
+// incarnation reaches the next one. The world waits for the next incarnation, unless a failure ends the world.
 #include <functional>
 #include <optional>
 #include <string>

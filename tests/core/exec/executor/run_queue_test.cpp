@@ -30,7 +30,7 @@ TEST(RunQueue, TakingAnother_PutsTheOldestInItsPlace) {
   EXPECT_EQ(ids(queue), (std::vector<std::uint32_t>{1, 0, 3}));
 }
 
-// The queue compacts its front now and then. No entry may be lost or doubled.
+// From time to time, the queue drops the free space at its front. No entry may be lost or doubled.
 TEST(RunQueue, ManyRounds_KeepsEveryId) {
   RunQueue queue;
   constexpr std::uint32_t count = 700;

@@ -53,7 +53,8 @@ TEST(NullPointerDeathTest, IsNotCalledAnOverflow) {
       {
         World w(2);
         w.run([](int) {
-          // UBSan would report null itself first. The value is read back to hide it from the compiler's warnings.
+          // An address near null, because UBSan would report null before the fault. `volatile` hides the value from the
+          // compiler's warnings.
           volatile std::uintptr_t near_null = 64;
           *reinterpret_cast<volatile int*>(near_null) = 1;
         });

@@ -16,7 +16,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The output of a shell command on both streams.
+// The output of a shell command on stdout and stderr.
 std::string printed_by(const std::string& command) {
   std::FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return "";

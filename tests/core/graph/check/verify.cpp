@@ -55,8 +55,8 @@ class Verifier {
     edges_ += node_->input_nodes().size();
   }
 
-  // Every listed user must use the node. check_output() also compares the number of users with that of inputs, so
-  // together the two checks show that both sides agree.
+  // Every listed user must use the node. check_output() also compares the total number of users with the total number
+  // of inputs. Together, the two checks show that the lists of users and of inputs agree.
   void check_users() {
     uses_ += node_->users().size();
     for (const Node* user : node_->users()) {

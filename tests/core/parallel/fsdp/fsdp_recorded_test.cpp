@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Repeats every training that PyTorch's fully_shard made on gloo. Expects the same collectives with the same payloads
-// in the same order on every rank, the same shapes of shards, and losses, norms, gradients and parameters within
-// rounding.
+// Repeats every training that PyTorch's fully_shard made on gloo. On every rank, the collectives, their payloads and
+// their order must be those of PyTorch, and so must the shapes of shards. Losses, norms, gradients and parameters must
+// agree within rounding.
 #include <map>
 #include <string>
 #include <vector>

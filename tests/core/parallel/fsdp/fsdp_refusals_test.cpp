@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Uses that cannot work are errors. An error about one parameter names it, and its unit if it has one.
+// Uses that cannot work are errors. An error about a parameter names the parameter, and also its unit if the parameter
+// is in one.
 #include <memory>
 #include <sstream>
 #include <string>

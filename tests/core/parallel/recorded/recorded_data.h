@@ -27,7 +27,8 @@ std::map<std::string, std::string> recorded_logging_data(const std::string& name
 // The text of the error that `rank` got in a world of two ranks. Throws std::runtime_error if it was not recorded.
 std::string recorded_error(const std::string& name, int rank);
 
-// Big-endian hexadecimal digits of each element's bits, one after the other, and back.
+// bits_of() writes the bits of each element as big-endian hexadecimal digits, one element after the other. tensor_of()
+// reads such digits.
 std::string bits_of(const at::Tensor& tensor);
 at::Tensor tensor_of(const std::string& bits, at::ScalarType dtype);
 
