@@ -94,7 +94,7 @@ TEST(TorchCalls, ChooseTheOverloadThatPythonChooses) {
   }
 }
 
-// x[0, 1] is a number, and x[[0, 1]] is two rows. A graph has the list [0, 1] as the index in both cases.
+// x[0, 1] is a number and x[[0, 1]] two rows, but a graph has a list for both.
 TEST(TorchCalls, IndicesThatMayBeATupleOrAListAreRefused) {
   const std::string item =
       R"(%i = call_function "torch.full" [[], 1] {"dtype": dtype(Long)} %r = call_function "_operator.getitem" )";
