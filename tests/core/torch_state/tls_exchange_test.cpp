@@ -115,7 +115,8 @@ TEST_P(TlsExchanges, UnchangedState_TakesNoPiecesIntoUse) {
   EXPECT_EQ(tls.pieces_in_use(), 0u);
 }
 
-// A piece that was not in use when a fiber suspended has a new thread's values when the fiber comes back.
+// Switches copy only the 32-byte pieces that are in use. If a piece came into use while a fiber was suspended, the
+// fiber finds a new thread's values in it.
 TEST_P(TlsExchanges, PieceThatCameIntoUseMeanwhile_IsInitialInOlderImages) {
   std::mt19937 random(1);
   Blocks blocks({{0, 0, 336}, {1, 40, 200}}, 400, random);

@@ -143,7 +143,7 @@ void add_noise(Named& slack, const Named& ours, const json& recorded) {
     const auto own = gradient.flatten().abs();
     const auto is_noise = at::maximum(own, theirs) <= kRounding * theirs.max();
     const auto step = at::where(is_noise, (own + theirs) * (kRate / kEpsilon), 0);
-    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // earlier noise adds less in later steps
+    slack[name] = slack.contains(name) ? slack[name] * 2 + step : step;  // earlier noise adds at most its size again
   }
 }
 
