@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: operations that move data without computing are right for each dtype listed below, and for sizes that are
-// equal on all ranks or differ. Inputs stay unchanged.
+// Contract: operations that move data without computing are right for each dtype listed below, for sizes that are equal
+// on all ranks, and for sizes that differ between ranks. Inputs stay unchanged.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {

@@ -80,7 +80,7 @@ TEST_F(Timing, Cancelled_IsNotReported) {
   }
   fabric.cancel(done[0]);
   fabric.cancel(done[2]);
-  fabric.cancel(done[2]);  // already unknown
+  fabric.cancel(done[2]);  // already cancelled, so this has no effect
   EXPECT_EQ(fabric.pending(), 2u);
   advance(3us);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(done[i].count, i % 2) << i;

@@ -33,7 +33,8 @@ at::Tensor random_tensor(at::IntArrayRef sizes, at::ScalarType dtype, int rank, 
   auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(rank) * 977 + 13);
   if (dtype == at::kBool) return at::randint(0, 2, sizes, generator, at::kLong).to(dtype);
   if (at::isIntegralType(dtype, false)) {
-    // Large enough that sums and products wrap. Numbers of types narrower than int64 may have any bit pattern.
+    // The numbers are so large that sums and products wrap. Numbers of types narrower than int64 may have any bit
+    // pattern.
     return at::randint(std::numeric_limits<std::int64_t>::min() / 2, std::numeric_limits<std::int64_t>::max() / 2,
                        sizes, generator, at::kLong)
         .to(dtype);

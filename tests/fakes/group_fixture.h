@@ -25,7 +25,7 @@ struct Calls {
 
   std::vector<comm::Operation> operations;
   std::vector<comm::Operation*> pointers;
-  std::shared_ptr<comm::GroupIdentity> group = std::make_shared<comm::GroupIdentity>();  // the transfer names it
+  std::shared_ptr<comm::GroupIdentity> group = std::make_shared<comm::GroupIdentity>();  // `transfer` points to it
   comm::Transfer transfer;
 };
 

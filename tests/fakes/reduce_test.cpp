@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every reduction of every dtype that the fabric accepts gives, on every rank with an output, the values of
-// ATen's operations one after the other in rank order. MIN and MAX with a NaN follow the order of Gloo's ring. Past
-// bugs: the order depended on the group's size or on block borders.
+// Contract: a reduction by the fabric equals ATen's operations, applied one after the other in rank order. This holds
+// for each reduction and dtype that the fabric accepts, on every rank with an output. MIN and MAX with a NaN follow the
+// order of Gloo's ring. Past bugs: the order depended on the group's size or on block borders.
 #include "group_fixture.h"
 
 namespace rehearse::fakes::testing {
@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Dtype, PremulSum,
                                            at::kComplexDouble),
                          [](const auto& info) { return std::string(c10::toString(info.param)); });
 
-// NCCL's average of integers: the sum wraps at its own width, then the division truncates towards zero.
+// NCCL's average of integers: the sum wraps at the width of the dtype, then the division truncates towards zero.
 TEST_F(FabricTest, AverageOfIntegers_WrapsThenTruncates) {
   Calls calls(OpType::ALLREDUCE, 2);
   for (int r = 0; r < 2; ++r) {

@@ -23,7 +23,7 @@ void skips_a_backward_on_the_way(RankContext& ctx);
 // In the last step, the last rank's data bypasses a layer, although DDP's options do not allow that.
 void leaves_a_layer_out(RankContext& ctx);
 
-// The same mistake, one step earlier: DDP itself finds it in the rank's next forward.
+// Like leaves_a_layer_out(), but one step before the last. DDP itself finds the mistake in the rank's next forward.
 void leaves_a_layer_out_before_the_last_step(RankContext& ctx);
 
 // Correct: the data of some ranks bypasses a layer, as DDP's options allow. A second model trains on sub-groups, too.

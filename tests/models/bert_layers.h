@@ -11,8 +11,8 @@
 #include <torch/nn/modules/normalization.h>
 
 // The layers of BERT, named and ordered as in Hugging Face's transformers (v5), with symbolic sizes. Attention has no
-// mask, so all positions are visible. Unlike in transformers, an empty batch works, because view() has no size to
-// infer.
+// mask, so all positions are visible. Unlike in transformers, an empty batch works, because no call of view() leaves a
+// size to infer.
 namespace rehearse::test {
 
 struct BertShape {

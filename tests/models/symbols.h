@@ -63,8 +63,8 @@ struct IndirectSplittingImpl : torch::nn::Module {
 };
 TORCH_MODULE(IndirectSplitting);
 
-// test_unbacked_symbol_splitting_torture_multi: the first piece makes a number from data, which is the size of a tensor
-// in the second piece. The third piece uses that tensor's sum. The test cuts at 1 MB.
+// test_unbacked_symbol_splitting_torture_multi: the first piece makes a number from data. In the second piece, a tensor
+// has this number as its size. The third piece uses that tensor's sum. The test cuts at 1 MB.
 struct TortureSplittingImpl : torch::nn::Module {
   TortureSplittingImpl()
       : weight1(register_parameter("weight1", at::randn({512, 512}))),

@@ -98,7 +98,7 @@ Tensors around_the_ring(const ProcessGroup& group, at::ScalarType dtype, std::in
   return received;
 }
 
-// The receiver's tensor is larger than the message. The rest of it must stay unchanged.
+// The receiver's tensor is larger than the message. The rest of the tensor must stay unchanged.
 Tensors shorter_message(const ProcessGroup& group, std::int64_t sent_size, std::int64_t size) {
   const int rank = group->getRank();
   Tensors tensors;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Several tensors in one call, and operations built from c10d's calls: payloads of different sizes, functional
-// collectives with their gradients. Also the sparse cases.
+// Calls with several tensors, object collectives with payloads of different sizes, functional collectives with their
+// gradients, and the sparse cases.
 #include <limits>
 
 #include <rehearse/comm/functional.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // DistributedDataParallel on models whose gradients are sums of numbers with few bits. Except in one case, the sums are
-// exact in any order, and so is the division by a number of ranks that is a power of two.
+// exact in any order. The division by the number of ranks is exact if that number is a power of two.
 #include <array>
 
 #include <rehearse/parallel/comm_hooks.h>

@@ -154,7 +154,7 @@ void add_nan(std::vector<Case>& cases, Op op, at::ScalarType dtype) {
   const auto all_reduce = [=](Group group, at::Tensor input) { return allreduce(group, std::move(input), op); };
   for (const std::int64_t size : {1, 2, 5, 31, 5003}) add("allreduce of NaN", size, all_reduce);
   for (const std::int64_t size : {2, 31, 5003}) add("reduce of NaN to each", size, reduce_to_each);
-  // A multiple of every number of ranks.
+  // The sizes are multiples of every number of ranks.
   for (const std::int64_t size : {60, 4620}) {
     add("reduce_scatter of NaN", size,
         [=](Group group, const at::Tensor& input) { return reduce_scatter(group, input, op); });

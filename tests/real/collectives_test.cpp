@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: the c10d operations that PyTorch's NCCL back end supports give the same results on devices as in host
-// memory, for its reductions and for several dtypes and sizes. Tensors in host memory still use the host's fabric.
+// memory. The tests cover all reductions of that back end, and several dtypes and sizes. Tensors in host memory still
+// use the host's fabric.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: every rank of the group gets the error of any failure in NCCL or on a device, with the call's name and
+// Contract: if anything fails in NCCL or on a device, every rank of the group gets the error, with the call's name and
 // NCCL's text. The group's communicators are aborted, and later calls are refused. Nothing hangs.
 #include <chrono>
 #include <thread>

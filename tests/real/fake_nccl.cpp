@@ -63,7 +63,7 @@ struct FakeNccl::Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   int splits = 0;
-  std::map<std::string, int> calls;  // how many so far: collectives, and messages by sender and receiver
+  std::map<std::string, int> calls;  // the number of collectives so far, and of messages by sender and receiver
   bool aborted = false;
 };
 
@@ -304,7 +304,7 @@ ncclResult_t FakeNccl::reduce_scatter(const void* send, void* receive, std::size
 ncclResult_t FakeNccl::send(const void* send, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                             cudaStream_t stream) {
   Part part{"p2p", const_cast<void*>(send), nullptr, count, type};
-  if (send == nullptr) part.send = &depth_;  // a send of nothing
+  if (send == nullptr) part.send = &depth_;  // not null, because a part without `send` is a receive
   return add(part, comm, stream, fmt::format("{} to {}", of(comm).rank, peer));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: if NCCL cannot carry a call, whatever the other ranks call, the call is refused on its rank before any rank
-// waits, if possible with the text of PyTorch's back end.
+// Contract: if NCCL cannot carry a call, the call throws on its rank before any rank waits, whatever the other ranks
+// call. If possible, the error has the text of PyTorch's back end.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>

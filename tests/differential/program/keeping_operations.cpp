@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Eager regions, opaque functions, and members that keep values between calls. Also in-place operators, attention,
-// losses and views.
+// Statements with eager regions, opaque functions, or members that keep values between calls. Also statements with
+// in-place operators, attention, losses and views.
 #include <rehearse/capture/opaque.h>
 #include <rehearse/compile/eager_region.h>
 
@@ -18,7 +18,7 @@ at::Tensor with_cache(G g) {
   return g[0] * g.net->cache[0] + g.net->cache.sum();
 }
 
-// A moving average in a member, which becomes a new tensor in each call.
+// Keeps a moving average in a member. Each call puts a new tensor into the member.
 at::Tensor from_average(G g) {
   const at::Tensor mean = g[0].detach().mean();
   g.net->average = g.net->average.defined() ? g.net->average * 0.5 + mean : mean;
@@ -120,8 +120,8 @@ const Operation kKeepingOperations[] = {
      "at::scaled_dot_product_attention($0, $1, $2)",
      [](G g) -> Tensors { return {at::scaled_dot_product_attention(g[0], g[1], g[2])}; },
      Match::Same},
-    // The clone has a storage of one element. The loss itself has a larger storage, whose rest is uninitialised, and
-    // as_strided() in a later statement would read it.
+    // The loss itself has a storage of more than one element. The further elements are uninitialised, and an
+    // as_strided() in a later statement would read them. The storage of the clone has only one element.
     {"mse_loss",
      "reduce",
      "ff",

@@ -58,12 +58,12 @@ Net::Net(const Program& made_of) : program(made_of) {
   scalar = register_parameter("scalar", at::rand({}));
   buffer = register_buffer("buffer", at::rand({kWidth}));
   to(at::kDouble);
-  // The registered tensors, which to() has converted.
+  // The members must be the registered tensors, which to() has converted.
   vector = named_parameters(false)["vector"];
   matrix = named_parameters(false)["matrix"];
   scalar = named_parameters(false)["scalar"];
   buffer = named_buffers(false)["buffer"];
-  counter = register_buffer("counter", at::zeros({}, at::kLong));  // to() would convert it
+  counter = register_buffer("counter", at::zeros({}, at::kLong));  // registered after to(), which would convert it
 }
 
 Tensors Net::forward(const Tensors& arguments, std::int64_t count, std::int64_t& steps) {

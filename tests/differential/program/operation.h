@@ -37,7 +37,7 @@ enum class Control {
   Checkpoint,  // runs its block in a checkpoint with the inputs; returns the block's value or, if it has none, run()'s
 };
 
-// The meaning of a number, by which the generator draws it.
+// The meaning of a number. It decides how the generator draws the number.
 enum class Draw { Dimension, NewDimension, Index, Start, Length, Size, Few, Layer };
 
 // How the other inputs must fit the first one.

@@ -12,7 +12,8 @@ namespace rehearse_test::differential {
 
 struct Operation;
 
-// A number in a statement: a constant, the call's integer argument, or a size of a value, plus `add`.
+// A number in a statement. A constant is `add` itself. Any other number is `add` plus the call's integer argument or a
+// size of a value.
 struct Number {
   static constexpr int kConstant = -1, kCount = -2;
 

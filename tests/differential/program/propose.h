@@ -28,13 +28,13 @@ class Proposer {
   Proposer(const Program& program, const std::vector<std::string>& families, Random& random)
       : program_(program), families_(families), random_(random) {}
 
-  // Runs the program to find its values. With First or Second, every branch takes that block. With Ask, finds the
-  // values that exist whichever of its blocks each branch takes. Returns false if the program throws.
+  // Runs the program to find its values. With First or Second, every branch runs that block. With Ask, runs the program
+  // with either answer, and finds the values that exist in both runs. Returns false if the program throws.
   bool look(Answer answer);
 
   std::optional<Statement> propose(bool may_nest);
   int any_value();
-  // Mostly a late value, sometimes an argument.
+  // Draws a result of the program: mostly a late value, sometimes an argument.
   int result();
 
  private:

@@ -22,18 +22,20 @@ std::optional<Difference> compare_with_copies(const Observed& eager, const Obser
 // in another order.
 void allow_other_bits(Observed& expected);
 
-// Makes the strides of empty tensors equal. If sizes depend on data, a graph computes strides as if each of these sizes
-// were at least 2. It also restores these strides if a back end chooses other layouts.
+// Makes compare() ignore the strides of empty tensors. If sizes depend on data, a graph computes strides as if each of
+// these sizes were at least 2, so the strides of an empty tensor may differ from eager mode. If a back end chooses
+// other layouts, the graph restores the computed strides.
 void leave_out_strides_of_empty_tensors(Observed& seen);
 
-// True if eager mode throws, and the graph does not, or throws only in the backward although eager mode throws in the
-// forward.
+// True if eager mode throws and the graph does not. Also true if eager mode throws in the forward, but the graph only
+// in the backward.
 bool misses_an_error(const Outcome& outcome);
 
-// True for an error that only eager mode has. A graph has its own copies of the tensors that its backward needs, its
-// results are not leaves, and it changes a checkpoint's inputs once. Eager DDP counts a parameter as unused if only
-// changed arguments lead to it; a graph has one autograd node for its results and the changed arguments. A graph also
-// drops unused code, inside blocks too, so it does not throw the errors of this code.
+// True for an error that only eager mode has, for one of these reasons. A graph has its own copies of the tensors that
+// its backward needs. A graph's results are not leaves. A graph changes a checkpoint's inputs once, and eager mode
+// twice. A graph has one autograd node for its results and the changed arguments, but eager DDP counts a parameter as
+// unused if only changed arguments lead to it. A graph drops unused code, inside blocks too, so it does not throw the
+// errors of this code.
 bool is_error_of_eager_alone(const Outcome& outcome);
 
 // True for a result that is a new tensor in eager mode and an earlier tensor in the graph, because a checkpoint's code

@@ -21,7 +21,7 @@ at::Tensor values(std::vector<std::int64_t> sizes, c10::ScalarType dtype, at::Ge
   return drawn * 2 - 1;
 }
 
-// A form with the same sizes and the same need of gradients.
+// Another form of a tensor with the same sizes. It requires a gradient if `form` does.
 Form other(Form form) {
   switch (form) {
     case Form::Plain:
@@ -97,7 +97,7 @@ class Maker {
     return values(sizes, dtype, generator_).slice(0, 1, sizes[0], 2);
   }
 
-  // Also replaces the previous argument, so that both share memory.
+  // Also replaces the previous argument. The two arguments share memory.
   at::Tensor overlapping(std::vector<std::int64_t> sizes, c10::ScalarType dtype) {
     ++sizes[0];
     const at::Tensor base = values(sizes, dtype, generator_);

@@ -21,8 +21,10 @@ struct Fact {
 };
 
 struct Observed {
-  bool has_twins = false;  // the changed result shares memory with other tensors, which do not see a change of a copy
-  std::string thrown_in;   // "forward", "backward" or nothing
+  // The result that the caller changes shares memory with other results or with arguments. They see a change of the
+  // result itself, but no change of a copy.
+  bool has_twins = false;
+  std::string thrown_in;  // "forward", "backward" or nothing
   std::string error;
   std::vector<Fact> facts;
 };

@@ -195,9 +195,9 @@ Outcome check_as_it_is(const Program& program, const Setting& setting, const std
 }
 
 // A graph has its own copy of an argument that it changes, so a later write under PreserveVersion does not reach the
-// copy (docs/COMPILE.md). Returns whether a wrong gradient comes from this: the backward needs the overwritten values,
-// so eager mode refuses it if autograd counts the writes. If the back end changes layouts, it also suffices that the
-// same back end without the change of layouts gives the right gradient.
+// copy (docs/COMPILE.md). Returns whether this explains a wrong gradient. It does in two cases. In the first, the
+// backward needs the overwritten values, so eager mode refuses the backward if autograd counts the writes. In the
+// second, the back end changes layouts, and the gradient is right without this change.
 bool needs_what_it_overwrites(const Outcome& outcome, const Program& program, const Setting& setting,
                               const std::vector<CallSpec>& calls) {
   if (!outcome.difference || !outcome.difference->kind.starts_with("wrong gradient")) return false;

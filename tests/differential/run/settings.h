@@ -23,8 +23,8 @@ struct Setting {
   const char* backend = "aot_eager";
   std::optional<bool> dynamic = std::nullopt;
   bool behind_read = false;  // a read ends the graph between two statements
-  // The back end changes outputs to a layout that the program's seed selects, and makes this statement about the
-  // layout.
+  // If set, the back end changes outputs to a layout that the program's seed selects. The value says what the back end
+  // states about this layout.
   std::optional<rehearse::test::Statement> layouts = std::nullopt;
 };
 

@@ -69,7 +69,8 @@ class Shrinker {
     return smaller;
   }
 
-  // Visits each statement, the last first. `change` gets the case, the number of the list, and the index in the list.
+  // Visits every statement, from the last list to the first, and in each list from the last statement to the first.
+  // `change` gets the case, the number of the list, and the index in the list.
   template <class Change>
   bool each_statement(Change&& change) {
     bool smaller = false;
@@ -148,7 +149,7 @@ class Shrinker {
     return smaller;
   }
 
-  // Replaces inputs by earlier arguments of the program, and numbers by constants.
+  // Replaces an input by an argument of the program, or a number by a constant.
   bool simpler_statements() {
     return each_statement([this](const Case& from, std::size_t l, std::size_t i) {
       Case plain = from;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a model compiled in pieces, cut by DDP's buckets, trains on GPUs as in eager mode, bit for bit. Storages
-// are resized on GPUs as on the CPU.
+// Contract: DDP's buckets cut a model into pieces. The compiled pieces train on GPUs as the model does in eager mode,
+// bit for bit. Storages are resized on GPUs as on the CPU.
 #include <gtest/gtest.h>
 
 #include <ATen/ATen.h>

@@ -134,7 +134,7 @@ TEST_F(CudaCalls, Launches_OfRanksTakeTurns) {
   });
   EXPECT_EQ(outcome.ending, Ending::all_returned);
   ASSERT_EQ(cuda.launches.size(), 2u * kEach);
-  // No rank launches more than a turn's number of kernels while the other has some to launch.
+  // No rank launches more than a turn's number of kernels while the other rank has kernels to launch.
   int in_a_row = 1;
   for (std::size_t k = 1; k + kLaunchesOfATurn < cuda.launches.size(); ++k) {
     in_a_row = cuda.launches[k] == cuda.launches[k - 1] ? in_a_row + 1 : 1;

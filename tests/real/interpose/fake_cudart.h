@@ -24,7 +24,7 @@ struct FakeCudart {
   std::atomic<int> blocked{0};           // blocking calls that found streams busy
   std::atomic<int> stream_synchronizes{0}, event_synchronizes{0}, device_synchronizes{0}, copies{0};
   std::atomic<int> events{0};  // events that exist
-  std::vector<int> launches;   // the first argument of each
+  std::vector<int> launches;   // the kernel's first argument, for each launch
 
   void reset() {
     this->~FakeCudart();

@@ -8,7 +8,7 @@
 
 #include "process/check/coordinator.h"
 
-// Contract: the coordinator decides which calls match and how a job has ended, by messages and the time alone.
+// Contract: the coordinator decides which calls match and how a job has ended, from messages and the time alone.
 namespace rehearse::real {
 namespace {
 

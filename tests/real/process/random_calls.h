@@ -31,11 +31,11 @@ struct RandomCall {
   int group = 0;  // 0: the world; n: the group that the rank's n-th new_group() has made
   std::int64_t size = 1;
   bool is_double = false;
-  int root = 0;  // also the reduction: 0 sum, 1 max, 2 min
+  int root = 0;  // of a broadcast; in a reduction, the op: 0 sum, 1 max, 2 min
   int peer = 0;
   int tag = 0;
   std::vector<std::int64_t> sent, expected;  // of an all-to-all
-  std::string payload;                       // empty: its tensor has no name
+  std::string payload;                       // the tensor's name; empty: none
   std::vector<int> members;                  // of a new group
   std::string name;
   std::int64_t pause = 1;  // before the call, in microseconds

@@ -208,7 +208,7 @@ class RecordedRank {
   std::vector<Work> works_;
 };
 
-// Takes the first choice: the ranks' pauses decide when they run, and a receive takes the oldest message.
+// Always takes the first candidate. So the ranks' pauses decide when ranks run, and a receive takes the oldest message.
 class FirstChoice final : public Oracle {
   std::uint32_t choose(ChoiceKind, std::span<const std::uint32_t>, std::span<const std::uint32_t>) override {
     return 0;

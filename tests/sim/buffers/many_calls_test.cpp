@@ -86,7 +86,7 @@ double seconds_of(const Program& program, std::int64_t calls) {
 TEST(ManyCalls, CostOfEachCall_DoesNotGrow) {
   for (const auto& program : kPrograms) {
     const double few = seconds_of(program, kMany), many = seconds_of(program, 8 * kMany);
-    EXPECT_LT(many, 3 * 8 * few) << program.name;  // 64 times as much if each call looked at all others
+    EXPECT_LT(many, 3 * 8 * few) << program.name;  // it would be 64 * few if each call looked at all others
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: after reduce(), a read of the tensor on a rank other than the root is reported, with the lines of the read
-// and of the call. Reads on the root, and of values that the rank has written since, are not reported.
+// and of the call. Reads on the root are not reported, nor are reads of values that the rank has written since the
+// reduce().
 #include <functional>
 
 #include <ATen/ops/full.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: the check finds generators that should be at one position and are not, or that should differ and do not,
-// and says by how much.
+// Contract: the check finds generators that should be at the same position but are not, and says by how much they
+// differ. It also finds generators that should differ but are at the same position.
 #include <string>
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a NaN or an Inf is traced to the operator that made it, through collectives and receives, or to the
-// collective that made it from finite inputs. Finite programs, and masks of -inf, are left alone.
+// Contract: the check traces a NaN or an Inf through collectives and receives to its origin. The origin is the operator
+// that made it, or the collective that made it from finite inputs. The check is silent about finite programs, and about
+// masks of -inf.
 #include <limits>
 #include <optional>
 #include <stdexcept>

@@ -76,7 +76,8 @@ TEST(Gradients, ASum_IsNTimes) {
             headline("4 times as large (= number of ranks): a sum over the ranks where the mean is meant"));
 }
 
-// The batch has as many samples as there are ranks. The all-reduces reveal which of the two numbers is the factor.
+// The batch has as many samples as there are ranks, so a factor of 4 may come from the batch or from the ranks. An
+// all-reduce that takes the mean shows that the factor is not a sum over the ranks.
 TEST(Gradients, ASumOverTheBatch_IsDistinguishedFromASumOverTheRanks) {
   constexpr auto said =
       "4 times as large (= number of ranks), although the reduction takes the mean: each rank's loss is a sum over a "

@@ -132,7 +132,7 @@ TEST(Replicas, BuffersAlone_AreReportedAsBuffers) {
       << report.headline;
   EXPECT_TRUE(is_said(report, "statistics that a module keeps of its inputs"));
   EXPECT_EQ(run(body(false, false)).verdict, Verdict::ok);
-  // The buffers belong to each rank until the next forward.
+  // With broadcast_buffers, the ranks' buffers may differ until the next forward.
   EXPECT_EQ(run(body(true, {})).verdict, Verdict::ok);
   EXPECT_EQ(run(body(true, true)).verdict, Verdict::check_failed);
 }

@@ -88,7 +88,7 @@ TEST(GroupCreations, DescriptionsOfEachRanksOwn_AreNone) {
 }
 
 // In older versions of PyTorch, the groups of one split share a name. If their calls do not end, a remark names these
-// groups, because in dumps, different arguments to new_group() look the same.
+// groups. Ranks that passed different arguments to new_group() would leave the same dumps.
 TEST(GroupCreations, GroupsOfOneSplit_AreNone) {
   for (const bool completed : {true, false}) {
     DumpMaker job(4);

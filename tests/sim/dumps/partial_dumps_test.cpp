@@ -113,8 +113,8 @@ TEST(PartialDumps, DumpOfActiveCalls_SaysByItsStatusWhatWasMade) {
       "it came");
 }
 
-// By its status, rank 0 has made one call more than its dump shows. If ranks also send messages, the last number may be
-// that of a message.
+// According to its status, rank 0 has made one call more than its dump shows. If ranks also send messages, the number
+// in the status does not prove this, because it may be that of a message.
 TEST(PartialDumps, StatusOfARank_CountsWhereOnlyCollectivesHaveNumbers) {
   for (const bool messages : {false, true}) {
     DumpMaker job(2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: reports of failed runs show what happened to the store's keys: the key that exists instead of the awaited
-// one, the rank that deleted a key, and the ranks that found a key where another rank did not. This holds for any
-// schedule.
+// one, the rank that deleted a key, and the ranks that found a key at a line at which another rank found none. This
+// holds for any schedule.
 #include <chrono>
 #include <stdexcept>
 #include <string>
@@ -78,7 +78,7 @@ TEST(StoreHistory, ADeletedKey_NamesTheRankThatDeletedIt) {
                                                        std::string(kLine))));
 }
 
-// Some ranks find a key and others do not, which decides their branches.
+// Some ranks find a key and others do not, so they take different branches.
 TEST(StoreHistory, OtherAnswersInOneLine_AreReported) {
   const auto report = run([](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("run-1", "here");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Contract: each fault does what its name says, where its trigger says, and the report names rank and call. If a fault
-// did not fire, that is the verdict, unless the fault is optional. Each run replays.
+// did not fire, the verdict says so, unless the fault is optional. Each run replays.
 #include <chrono>
 #include <cmath>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Contract: a rank that an injected exit() has ended restarts as a crashed one does. If no restart follows, the exit is
-// the rank's failure, or with peers=disconnect a loss that the others may survive.
+// Contract: a rank that an injected exit() has ended restarts as a crashed one does. If no restart follows, the exit
+// counts as a failure of the rank. With peers=disconnect, the other ranks may survive it.
 #include <chrono>
 #include <string>
 

@@ -76,7 +76,7 @@ TEST(StaleKey, OfAKeyThatNeverChanges_DidNotFire) {
   EXPECT_EQ(report.headline, "stale_key key=ready: get of key \"ready\" came when the key had no earlier value");
 }
 
-// The reason does not mention ranks without such a call, unless the fault names them.
+// The reason does not mention ranks that never get the key, unless the fault names them.
 TEST(StaleKey, OfAKeyThatNeverChanges_NamesTheRanksThatReadIt) {
   const auto body = [](RankContext& ctx) {
     if (ctx.rank() == 1) ctx.store()->set("ready", "yes");

@@ -129,7 +129,8 @@ TEST(NetworkCost, CoalescedCalls_ShareTheirLatencies) {
   comm::Operation coalesced;
   coalesced.parts = {part(OpType::ALLREDUCE, call({bytes(1200)})), part(OpType::ALLREDUCE, call({bytes(600)})),
                      part(OpType::_ALLGATHER_BASE, call({bytes(100)}, {bytes(400)}))};
-  // 6 latencies of the all-reduces; 2 * 3/4 of 1800 bytes, 3/4 of 400.
+  // All parts share the 6 latencies of the all-reduces. The all-reduces move 2 * 3/4 of 1800 bytes, and the all-gather
+  // moves 3/4 of 400 bytes.
   EXPECT_EQ(network.of_equal_calls(OpType::COALESCED, 4, coalesced), 6 * 3'000 + 2'700 + 300);
   EXPECT_EQ(network.of_equal_calls(OpType::COALESCED, 1, coalesced), 0);
 }

@@ -78,7 +78,7 @@ TEST(FirstDifference, SameAnswersOtherSteps_SchedulesDiffer) {
   RunPath second = path();
   second.decisions_hash = 77;
   second.states[12].hash = 98;
-  second.decisions[20].answer = 0;  // a consequence
+  second.decisions[20].answer = 0;  // a consequence of the other order
   expect_difference(path(), second, What::schedule, 12,
                     "before decision 12 (next_fiber), ranks ran in another order, or at other times at t=1.2 ms");
   second = path();

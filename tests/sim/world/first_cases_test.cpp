@@ -87,8 +87,8 @@ TEST(FirstCases, WrongRoot_NamesTheRoots) {
   });
 }
 
-// The report names the pair of ranks that do not fit, because nothing shows which of the two is wrong. It does not wait
-// for the calls of other ranks.
+// The report names the pair of ranks that do not fit, because nothing shows which of the two is wrong. The world may
+// end before the other ranks call.
 TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
   for_each_world(first_cases::uneven_alltoall, [](const Job& job, const Report& report) {
     const auto call = [&job](const std::string& receive) {
@@ -120,7 +120,7 @@ TEST(FirstCases, UnevenAllToAll_NamesTheEdge) {
   });
 }
 
-// "3 of 4 ranks have called it".
+// The words of a report, for example "3 of 4 ranks have called it".
 std::string arrived(int ranks, const Job& job) {
   return std::to_string(ranks) + " of " + std::to_string(job.ranks) + " ranks " + (ranks == 1 ? "has" : "have") +
          " called it";

@@ -92,7 +92,8 @@ void expect_found(const OrderBug& bug, std::uint64_t bound_stated, const Found& 
   EXPECT_EQ(found, stated);
 }
 
-// Returns whether all of `inner` lies between two consecutive calls of `outer`, among its calls `first` to `last`.
+// Returns whether all calls of rank `inner` lie between two consecutive calls of rank `outer`. Looks only at outer's
+// calls `first` to `last`, counted from 0.
 bool is_between(const Places& places, std::size_t outer, std::size_t inner, std::size_t first, std::size_t last) {
   for (std::size_t call = first; call < last; ++call) {
     if (places[outer][call] < places[inner].front() && places[inner].back() < places[outer][call + 1]) return true;

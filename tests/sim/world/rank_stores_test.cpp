@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks make c10d's own stores. Stores that meet inside the process work. A store that waits in sockets is refused.
+// Ranks make c10d's own stores. A FileStore and a HashStore work in a world. A TCPStore is refused, because it waits in
+// sockets.
 #include <filesystem>
 #include <string>
 #include <tuple>
